@@ -72,7 +72,7 @@ const LABORATORY: Arrows = &[
 /// Additional arrows of tests, benches and examples (`[dev-dependencies]`). These parts of the product may
 /// use the laboratory.
 const TEST_ARROWS: Arrows = &[
-    // Harnesses and a name server that run with the built product.
+    // Tests of `foxy` use harnesses of `lab` and a name server of `bench`. Both run with the built product.
     ("foxy", &["lab", "bench"]),
     // Replayed traces measure the store's hit ratio and compare the policies with their reference versions.
     ("store", &["trace"]),

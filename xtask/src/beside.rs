@@ -84,8 +84,8 @@ fn run((name, step): (&'static str, &[&str]), long: bool) -> Ended {
     }
 }
 
-/// Runs the command. Returns both outputs in the order in which they came, and true if the command
-/// succeeded.
+/// Runs the command. Returns its standard output and standard error as one text, in the order in which they
+/// were written, and true if the command succeeded.
 fn printed(command: &mut Command) -> io::Result<(String, bool)> {
     let mut file = tempfile::tempfile()?;
     command.stdout(file.try_clone()?).stderr(file.try_clone()?);

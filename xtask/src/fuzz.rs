@@ -58,7 +58,7 @@ fn targets() -> Result<Vec<String>, String> {
 }
 
 fn one(target: &str, seconds: u64) -> Result<(), String> {
-    // Sanitizers need a nightly compiler, and there is no unsafe code to check here.
+    // Sanitizers need a nightly compiler, and these targets test no unsafe code of Foxy.
     let mut command = cargo(&["fuzz", "run", "--sanitizer", "none", target, "--"]);
     command.arg(format!("-max_total_time={seconds}"));
     command.args(["-max_len=4096", "-timeout=10"]);

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 use beside::Beside;
 use report::Report;
 
-// Only their features are needed, see Cargo.toml.
+// These crates are dependencies only for the features that they turn on, see Cargo.toml.
 use {regex_syntax as _, tokio as _, zerocopy as _};
 
 /// Checks of the workspace, and documents that are generated from code.

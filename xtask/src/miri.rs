@@ -43,7 +43,7 @@ fn ensure() -> Result<(), String> {
 fn nightly(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).arg("+nightly").args(args);
-    // These variables come from the calling cargo and name another compiler.
+    // These variables come from the calling cargo and name the stable compiler.
     for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);
     }

@@ -90,7 +90,8 @@ fn tests(targets: &[&str], long: bool) -> Command {
     if long {
         command.env("FOXY_LONG", "1");
     }
-    // Most tests of the proxy wait for a socket or a timer, not for a core.
+    // More test threads than cores are used, because most tests of the proxy wait for a socket or a timer,
+    // not for a core.
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (2 * cores).to_string());
@@ -99,7 +100,7 @@ fn tests(targets: &[&str], long: bool) -> Command {
 }
 
 /// Runs every interleaving of small scenarios in the concurrent core of the index. It uses its own target
-/// folder, because all crates are compiled with other settings.
+/// folder, because all crates are compiled with settings that no other test uses.
 pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);

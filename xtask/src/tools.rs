@@ -155,7 +155,7 @@ impl Fetched {
 fn missing() -> Vec<(&'static str, &'static str)> {
     let present = |program: &str| {
         let mut command = Command::new(program);
-        // Some programs have no option for this.
+        // `go` and `openssl` have a subcommand for their version, and no option.
         command
             .arg(match program {
                 "go" | "openssl" => "version",

@@ -22,9 +22,9 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 }
 
 /// Builds the programs that checks run: `foxy`, and the examples that print documents. They are built like
-/// the tests: with the same profile and with the whole workspace, because a single package has other
-/// features. So a complete check compiles nothing twice. Returns the folder of the programs. The examples
-/// are in its subfolder `examples`.
+/// the tests: with the same profile and with the whole workspace, because a package that is built alone has
+/// different features. So a complete check compiles nothing twice. Returns the folder of the programs. The
+/// examples are in its subfolder `examples`.
 ///
 /// # Errors
 /// The programs cannot be built.

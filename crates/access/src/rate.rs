@@ -8,7 +8,7 @@ use foxy_base::MonoTime;
 pub struct Rate {
     /// Nanoseconds that one unit takes.
     unit: f64,
-    /// Nanoseconds by which the units taken may run ahead of the rate.
+    /// Nanoseconds by which the time of a charge may be ahead of the clock.
     burst: f64,
 }
 

@@ -137,7 +137,7 @@ impl Visit {
             found: [Found::NOTHING; FOUND],
             left: rules.clone(),
             rules,
-            // No request has this method.
+            // No request has this method, so the first request always differs from it.
             method: b"/".to_vec(),
             address: None,
             port: 0,

@@ -11,12 +11,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Memory of the program itself in bytes: code, threads, buffers of the writer. Measured: 15 MiB are
-    /// resident after the start with one store. The first writes then need buffers.
+    /// Memory of the program itself in bytes: code, threads, buffers of the writer. According to
+    /// measurements, 15 MiB are resident after the start with one store, and the first writes then need
+    /// buffers.
     const PROGRAM: u64 = 18 << 20;
 
-    /// Requests get three eighths of the rest up to this many bytes. With only a third of a small budget,
-    /// small answers would find no room beside large answers.
+    /// Requests get three eighths of the memory that the program and the allocator leave, up to this many
+    /// bytes. With only a third of a small budget, small answers would find no room beside large answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get
@@ -34,8 +35,9 @@ impl Budget {
     }
 
     /// Memory in bytes that the allocator keeps between objects in use, and that requests need beyond their
-    /// share when all of them use their full rights. It is a seventh of `memory` but at most 32 MiB, or
-    /// a sixteenth of `memory` if that is more. Measured: it grows more slowly than the budget.
+    /// share when all of them use their full rights. It is a seventh of `memory` but at most 32 MiB, or a
+    /// sixteenth of `memory` if that is more. According to measurements, this memory grows more slowly than
+    /// the budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

@@ -89,7 +89,7 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // Computed in 64 bits, which are enough for 292 million years. `as_millis` would divide a
+        // The time is computed in 64 bits, which are enough for 292 million years. `as_millis` would divide a
         // 128-bit number.
         WallTime((since.as_secs() * 1000 + u64::from(since.subsec_millis())) as i64)
     }

@@ -204,7 +204,7 @@ impl FieldBlockBuilder {
 
     /// Adds a field of any length to a block that will not be stored. The block becomes wide if the field
     /// needs it. The field is left out if the text would be over 4 GiB or if there are 65,535 fields; no
-    /// parsed head has so much.
+    /// parsed head reaches these limits.
     pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
         let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
         if !room || self.count == u16::MAX {

@@ -68,7 +68,7 @@ impl<'a, F: Fields + ?Sized> Iterator for FieldsIter<'a, F> {
 #[must_use]
 #[inline]
 pub fn eq_name(a: &[u8], b: &[u8]) -> bool {
-    // Most names differ in length, so the lengths are compared before the call.
+    // Most names differ in length, so the lengths are compared before the bytes.
     a.len() == b.len() && a.eq_ignore_ascii_case(b)
 }
 

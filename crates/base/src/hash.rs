@@ -52,7 +52,8 @@ impl fmt::Display for KeyHash {
 pub struct KeySeed(pub u64);
 
 impl KeySeed {
-    /// Hash of a full key. Stable: it is part of the on-disk format (XXH3, 128 bits).
+    /// Hash of a full key. The function (XXH3, 128 bits) never changes, because the hash is part of the
+    /// format on disk.
     #[must_use]
     pub fn hash(self, key: &[u8]) -> KeyHash {
         KeyHash(xxh3_128_with_seed(key, self.0))
@@ -65,7 +66,7 @@ pub fn key_hash(key: &[u8]) -> KeyHash {
     KeySeed::default().hash(key)
 }
 
-/// A 64-bit hash for tables and routing. For one seed it never changes.
+/// A 64-bit hash for tables and routing. The hash of the same bytes with the same seed never changes.
 #[must_use]
 pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, seed)
@@ -125,7 +126,8 @@ mod tests {
         !crc
     }
 
-    /// Short and long inputs are handled by different code, which also differs between processors.
+    /// The library handles short and long inputs by different code, which also differs between processors. So
+    /// the test checks many lengths.
     #[test]
     fn checksums_are_those_of_the_polynomial_at_many_lengths() {
         let bytes: Vec<u8> = (0..4200u32).map(|i| ((i * i) >> 5) as u8).collect();

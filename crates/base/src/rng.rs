@@ -1,4 +1,5 @@
-//! Random numbers from a seed. The printed seed repeats a run.
+//! Random numbers from a seed. A run with the same seed has the same random numbers, so a printed seed is
+//! enough to repeat a run.
 
 /// A small fast generator (SplitMix64). It is not for secrets, and returns the same numbers on
 /// every machine.

@@ -1,7 +1,6 @@
-//! Settings whose value is one number, duration or flag. Each is declared once, beside the field
-//! that contains the value. From one list, [`settings!`](macro@crate::settings) makes a struct, its
-//! defaults, the code that reads it, and the rows from which configuration readers and reference
-//! pages are made.
+//! Settings whose value is one number, duration or flag. Each setting is declared once, beside the field that
+//! contains its value. From one list, [`settings!`](macro@crate::settings) makes a struct, its defaults, the
+//! code that reads it, and the rows from which configuration readers and reference pages are made.
 
 use std::time::Duration;
 
@@ -175,7 +174,7 @@ macro_rules! settings {
                     name: $setting,
                     range: $range,
                     default: $default,
-                    // A comment marker leaves a space before each line.
+                    // The text of a documentation comment begins with the space after its marker.
                     about: concat!($($about),+).trim_ascii_start(),
                 },
             )+];

@@ -1,5 +1,5 @@
-//! Draws the results that the store's example `ratio` printed: the hit ratio less that of an exact LRU,
-//! over write amplification.
+//! Draws the results that the store's example `ratio` printed. The vertical axis is the hit ratio less the
+//! hit ratio of an exact LRU, and the horizontal axis is write amplification.
 //!
 //! `cargo run --release -p foxy-store --example ratio > ratio.txt`, then
 //! `cargo run --release -p foxy-bench --example curve -- ratio.txt docs/figures/store-ratio`
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use foxy_sim::figure::{Figure, Series};
 
-/// The number that follows a word.
+/// Returns the number that follows `word` in `line`.
 fn number(line: &str, word: &str) -> Option<f64> {
     let rest = line.split_once(word)?.1;
     rest.split_whitespace().next()?.parse().ok()

@@ -30,7 +30,7 @@ enum State {
 /// Next part of the decoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// This number of bytes is framing. Continue after them.
+    /// This number of bytes is framing. The caller continues after these bytes.
     Framing(usize),
     /// This number of bytes belongs to the body.
     Data(usize),

@@ -1,4 +1,5 @@
-//! The simplest possible server: one `recv` into a buffer, one `send` of always the same bytes.
+//! The simplest possible server: for each request, one `recv` into a buffer and one `send` of bytes that
+//! never change.
 //!
 //! The server parses no request and looks nothing up. So its CPU time per answer is the time that the kernel,
 //! the loopback device and the readiness call need on this machine. No HTTP server with the same system calls

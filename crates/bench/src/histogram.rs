@@ -95,7 +95,7 @@ fn bucket(nanos: u64) -> usize {
     if nanos < EXACT {
         return nanos as usize;
     }
-    let shift = 63 - 7 - nanos.leading_zeros(); // leaves 8 bits, the top one set
+    let shift = 63 - 7 - nanos.leading_zeros(); // leaves 8 bits, of which the top bit is 1
     let step = (nanos >> shift) - STEPS;
     (EXACT + u64::from(shift - 1) * STEPS + step) as usize
 }

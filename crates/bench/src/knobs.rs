@@ -31,7 +31,7 @@ pub struct Knobs {
     pub chunked: bool,
     /// `l`: time before the head, in ms. Without it, the origin's own distribution applies.
     pub latency_ms: Option<u32>,
-    /// `b`: most bytes per second. Without it, the origin's own limit applies.
+    /// `b`: greatest number of bytes per second. Without it, the origin's own limit applies.
     pub bandwidth: Option<u64>,
     /// `d`: the origin closes the connection after this many body bytes.
     pub die_after: Option<u64>,

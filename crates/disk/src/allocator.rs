@@ -15,8 +15,8 @@ const PURGE_DELAY: i32 = 15;
 /// `mi_option_allow_thp` of mimalloc 3: 1 asks the kernel for huge pages wherever mimalloc maps memory.
 const ALLOW_THP: i32 = 43;
 
-/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before it, and an existing huge
-/// page stays. The C library calls the functions in this section as constructors.
+/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before `main` begins, and
+/// an existing huge page stays. The C library calls the functions in this section as constructors.
 #[cfg(target_os = "linux")]
 // SAFETY: entries of this section are functions of the C calling convention that return nothing. The C
 // library calls each of them once, in one thread, when it is ready.

@@ -27,7 +27,8 @@ pub trait Disk: Send + Sync + Debug {
     fn describe(&self) -> String;
 
     /// A queue for one thread, meant for about `depth` operations at once (1..=4096). Further operations are
-    /// accepted and wait inside the queue. It may be opened on one thread and then moved to its owner.
+    /// accepted and wait inside the queue. The queue may be opened on one thread and then moved to the
+    /// thread that owns it.
     ///
     /// # Errors
     /// If the system offers neither a ring nor threads.
@@ -46,9 +47,10 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes `data` at byte `at` through the operating system's cache. Any alignment and any length are
-    /// permitted. From the return of this call on, the bytes survive the death of the process. They survive a
-    /// power cut after a flush that began later; without such a flush a power cut may keep any part of them.
-    /// The call takes about a microsecond, because it does not wait for the device.
+    /// permitted. From the return of this call on, the bytes survive the death of the process. After
+    /// the end of a flush that began later, they also survive a power cut. Without such a flush a power
+    /// cut may keep any part of them. The call takes about a microsecond, because it does not wait for
+    /// the device.
     ///
     /// Blocks written in this way must never be written or read in any other way: direct transfers bypass the
     /// cache, and neither sees the other's changes.
@@ -145,8 +147,8 @@ pub struct Completion {
     /// The number given at submission.
     pub token: u64,
     /// Success if the operation was done in full, else the error. Refused operations are reported here too:
-    /// misaligned (`InvalidInput`), a read past the end (`UnexpectedEof`), a write past the end
-    /// (`InvalidInput`).
+    /// a misaligned operation as `InvalidInput`, a read past the end as `UnexpectedEof`, and a write
+    /// past the end as `InvalidInput`.
     pub result: io::Result<()>,
     /// The buffer of the read or write.
     pub buf: Option<AlignedBuf>,

@@ -69,8 +69,9 @@ fn drop_pages(bytes: &mut [u8]) {
 }
 
 /// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB), at once
-/// where it can (Linux 6.1; some 0.3 ms for each huge page), else at a time of its own choice. The contents
-/// do not change, and concurrent reads and writes are safe. Without huge pages nothing happens.
+/// where it can (Linux 6.1; about 0.3 ms for each huge page), else at a time of its own choice. The
+/// contents do not change, and concurrent reads and writes are safe. Without huge pages nothing
+/// happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {

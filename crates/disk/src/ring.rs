@@ -4,8 +4,9 @@
 //! they run cooperatively (5.19), or else by interruption. The ring starts disabled and belongs to the thread
 //! that uses it first.
 //!
-//! An eventfd wakes a thread that sleeps in epoll. The ring's own descriptor would not do: with deferred
-//! completions it becomes readable, but does not wake a thread that already sleeps on it (Linux 6.18).
+//! An eventfd wakes a thread that sleeps in epoll. The ring's own descriptor is not sufficient: with
+//! deferred completions it becomes readable, but does not wake a thread that already sleeps on it
+//! (Linux 6.18).
 
 mod flights;
 
@@ -201,7 +202,7 @@ impl RingQueue {
         }
     }
 
-    /// True if the kernel delays completions until the thread enters it.
+    /// True if the kernel delays completions until the thread enters the kernel.
     fn held_back(&mut self) -> bool {
         let queue = self.ring.submission();
         queue.taskrun() || queue.cq_overflow()
@@ -356,8 +357,8 @@ impl Drop for RingQueue {
         self.collect(&mut sink);
         if self.inside == 0 {
             // Releases the file at once, not when the kernel dismantles the ring later: a device opened
-            // exclusively can then be opened again. The kernel refuses this to other threads than the owner;
-            // then the release only takes longer.
+            // exclusively can then be opened again. The kernel refuses this call from threads other
+            // than the owner. Then the release only takes longer.
             let _ = self.ring.submitter().unregister_files();
             // SAFETY: the kernel has no operation in progress, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };

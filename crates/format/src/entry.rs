@@ -139,7 +139,7 @@ pub(crate) fn decode_entries(
         .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    // `collect` into a `Result` does not know the length in advance.
+    // Collecting into a `Result` does not know the length in advance, so the memory is allocated here.
     let mut entries = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         entries.push(Entry::decode(chunk, segment_bytes)?);

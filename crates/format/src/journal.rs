@@ -46,7 +46,8 @@ pub struct PurgeNote {
     /// True for a soft purge, which makes objects stale; false for a hard purge, which removes
     /// them.
     pub soft: bool,
-    /// Number of the purge. It covers records that were fetched under a smaller number.
+    /// Number of the purge. It covers records that were fetched when the newest purge had a smaller
+    /// number.
     pub sequence: u64,
     /// Wall time of the purge in milliseconds, for people.
     pub at: i64,
@@ -100,8 +101,8 @@ pub struct JournalBlock {
     pub seen: u64,
     /// The highest number of a purge that has ended in all stores.
     pub retired: u64,
-    /// A purge number. Records of this store that were fetched under a smaller purge number are
-    /// void.
+    /// A purge number. A record of this store is void if the newest purge had a smaller number when the
+    /// record was fetched.
     pub floor: u64,
     /// The purges in this block.
     pub notes: Vec<PurgeNote>,
@@ -285,8 +286,8 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
 }
 
 impl JournalBlock {
-    /// Positions of the block with this sequence and of its copy, counted in blocks from the
-    /// beginning of the half. Both are equal if blocks are not written twice.
+    /// Positions of the block with this sequence and of its copy, counted in blocks from the beginning
+    /// of the half. Both positions are equal if blocks are not written twice.
     fn places(&self, sequence: u64) -> [usize; 2] {
         let number = usize::try_from(sequence - self.first).unwrap_or(usize::MAX / 4);
         let number = number.min(usize::MAX / 4);

@@ -39,8 +39,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Store, life and position of a record, and the seed of the store's key hashes. If a record is read with
-/// another place than the place that it was written for, its checksum is wrong.
+/// Store, life and position of a record, and the seed of the store's key hashes. If a record is checked
+/// for a place other than the one for which it was written, its checksum does not match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -67,7 +67,8 @@ pub struct RecordHead {
     pub group: u64,
     /// Unique number of the object version. A fragment has the number of its head.
     pub version: u64,
-    /// Number of the last purge that was known before the request to the origin; reinsertion keeps it.
+    /// Number of the last purge that was known before the request to the origin. Reinsertion keeps this
+    /// number.
     pub purge_sequence: u64,
     /// Time at which the request was sent to the origin.
     pub request_time: WallTime,

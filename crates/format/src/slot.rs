@@ -57,10 +57,10 @@ pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// As [`encode_slot`], but writes into `slot`, and the part for which `slot` has no room into `rest`, which
-/// lies at the end of the segment ([`crate::Geometry::spill_at`]). Bytes behind the summary stay unchanged.
-/// The function allocates no memory for the complete summary, because the summary of a segment of small
-/// objects has many megabytes.
+/// Encodes a summary like [`encode_slot`], but writes it into `slot`. The part for which `slot` has no
+/// room goes into `rest`, which lies at the end of the segment ([`crate::Geometry::spill_at`]). Bytes
+/// behind the summary stay unchanged. The function allocates no memory for the complete summary,
+/// because the summary of a segment of small objects has many megabytes.
 ///
 /// # Panics
 /// If both together are shorter than the summary, or `slot` is shorter than the header.

@@ -1,4 +1,5 @@
-//! The superblock: it contains the store's identity, its layout, and the number of times that it was opened.
+//! The superblock: it contains the store's identity, its layout, the floor of its log, and the stores
+//! that are open together with this store.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{
@@ -17,7 +18,7 @@ pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
 /// The stores that are open together. Each of these stores keeps this same record. When they are opened
-/// together again, the record shows what a store has missed.
+/// together again, the record shows which stores missed a run of the other stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Company {
     /// Number of changes of the company; 0 if the store was never in a company.
@@ -34,8 +35,8 @@ pub struct Company {
 pub struct Superblock {
     /// Extensions of the format that the store uses: bits of [`EXTENSIONS`].
     pub extensions: u16,
-    /// Generation of the superblock. It increases by one with every write; an open store never reuses a
-    /// generation.
+    /// Generation of the superblock. It increases with every write, usually by one. No generation is
+    /// used twice.
     pub generation: u64,
     /// The store's identity.
     pub uuid: StoreUuid,
@@ -44,7 +45,7 @@ pub struct Superblock {
     /// Log position before which everything in the log is void (after a purge of all objects, or after lost
     /// tombstones).
     pub floor: LogPosition,
-    /// The stores that were open together with this one.
+    /// The stores that were open together with this store.
     pub company: Company,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,

@@ -55,7 +55,8 @@ fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
     let numbers = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15];
     let log = ring(10, &numbers.map(|n| (n, 8)));
     assert_eq!(live(&log), (vec![7, 8, 9, 10, 11, 15], 16));
-    // An entry that claims more entries than one round counts for one round.
+    // If an entry claims more earlier entries than a round of the ring has, only those of one round
+    // count.
     let log = ring(10, &[(2, 0), (15, 1 << 20)]);
     assert_eq!(live(&log), (vec![15], 16));
     // An entry lies at a place that it does not belong to.

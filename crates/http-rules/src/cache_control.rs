@@ -61,8 +61,8 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
-    /// The directives that apply to a response. They come from the first valid targeted field.
-    /// Without one, they come from Surrogate-Control (if configured), or else from Cache-Control.
+    /// The directives that apply to a response. They come from the first valid targeted field. Without a
+    /// valid targeted field, they come from Surrogate-Control (if configured), or else from Cache-Control.
     pub fn of<F: Fields + ?Sized>(fields: &F, config: &Config) -> Self {
         for name in &config.targeted {
             if let Some(control) = targeted::read(fields, name) {
@@ -86,9 +86,9 @@ impl ResponseControl {
         control
     }
 
-    /// Adds one directive. If a lifetime is repeated, the lowest value counts. It is never higher
-    /// than the value of the first occurrence, which RFC 9111 section 4.2.1 requires. A malformed
-    /// lifetime counts as zero, so the response is stale.
+    /// Adds one directive. If a lifetime is repeated, the lowest value counts. This value is never higher
+    /// than the first value, so the rule of RFC 9111 section 4.2.1 is met. A malformed lifetime counts as
+    /// zero, so the response is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = rule!(

@@ -8,7 +8,7 @@ use crate::text::push_decimal;
 pub struct CacheStatus<'a> {
     /// Name of this cache: a token or any printable text. If it is empty, `foxy` is written.
     pub cache: &'a str,
-    /// True if the request was answered without being forwarded (section 2.1). Excludes `fwd`.
+    /// True if the request was answered without being forwarded (section 2.1). Then `fwd` is not written.
     pub hit: bool,
     /// The reason why the request was forwarded (section 2.2).
     pub fwd: Option<Fwd>,

@@ -2,7 +2,8 @@
 //! 8.4.1).
 //!
 //! A coded answer is another representation. So its strong ETag becomes a weak ETag, and ranges are not
-//! offered. Every answer of such a URL has `Vary: Accept-Encoding`, even an answer without a coding.
+//! offered. If the answer of a URL may be compressed, every answer of this URL has `Vary: Accept-Encoding`,
+//! even an answer without a coding.
 //!
 //! **Secrets.** The length of a compressed body reveals which of its parts repeat (BREACH). So only answers
 //! that are the same for all users are compressed. Such an answer is stored, has neither `Set-Cookie` nor
@@ -101,9 +102,9 @@ fn is_text(line: &[u8]) -> bool {
         || WHOLE.iter().any(|known| media == known.as_bytes())
 }
 
-/// The coding to use for the answer to this request: the coding of `offered` that the request prefers. If it
-/// prefers several codings equally, the first of them is used. `None` means the body without a coding.
-/// Answers to ranges and to requests with `If-Match` never have a coding.
+/// The coding to use for the answer to this request: the coding in `offered` that the request prefers. If the
+/// request prefers several codings equally, the first of them in `offered` is used. `None` means the body
+/// without a coding. Answers to ranges and to requests with `If-Match` never have a coding.
 #[must_use]
 pub fn wanted<F: Fields + ?Sized>(
     request: &RequestDigest,

@@ -130,7 +130,7 @@ fn assemble((year, month, day): (i64, i64, i64), clock: i64) -> Option<WallTime>
 }
 
 /// Days from 1970-01-01 to a date in the Gregorian calendar. Years are counted from March, so that the leap
-/// day is the last day.
+/// day is the last day of its year.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -222,8 +222,8 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
 }
 
 /// True if stale use is forbidden. The request or the response may forbid it (RFC 9111 sections 4.2.4 and
-/// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that only a guess
-/// permits to share must not be sent stale to another user.
+/// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that may be shared
+/// only because of a guess must not be sent stale to a request that names its user.
 fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
     request.no_cache
         || rule!(
@@ -238,9 +238,9 @@ fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
         )
 }
 
-/// True if the response was never fresh (as with `max-age=0`), so that it was only for its first requester,
-/// and this request or the first request names its user. Then only stale-while-revalidate or stale-if-error
-/// permits sending it without validation.
+/// True if the response was never fresh (as with `max-age=0`), and this request or the request that fetched
+/// the response names its user. Such a response may be meant only for the user whose request fetched it. In
+/// this case only stale-while-revalidate or stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     rule!(
         "stale: what was never fresh is not given to a request that names its user",

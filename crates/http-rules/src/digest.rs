@@ -34,7 +34,7 @@ pub struct Flags(pub u16);
 impl Flags {
     /// `must-revalidate`: the response must never be served stale (RFC 9111 section 5.2.2.2).
     pub const MUST_REVALIDATE: Self = Self(1);
-    /// `proxy-revalidate`, or the lifetime is that of s-maxage (sections 5.2.2.8 and 5.2.2.10).
+    /// `proxy-revalidate`, or the lifetime comes from `s-maxage` (sections 5.2.2.8 and 5.2.2.10).
     pub const PROXY_REVALIDATE: Self = Self(1 << 1);
     /// `no-cache` without a list: the response must be validated before each use (section 5.2.2.4).
     pub const NO_CACHE: Self = Self(1 << 2);
@@ -57,8 +57,8 @@ impl Flags {
     pub const INVALIDATED: Self = Self(1 << 10);
     /// A soft purge covered the response: it is stale from now on, but stale use is still permitted.
     pub const SOFT_PURGED: Self = Self(1 << 11);
-    /// The response has no explicit lifetime, but its type is usually the same for all users. So a guess also
-    /// applies to requests with Cookie.
+    /// The response has no explicit lifetime, but its type is usually the same for all users. So a guessed
+    /// lifetime also applies to requests with Cookie.
     pub const STATIC_TYPE: Self = Self(1 << 12);
     /// The response has a cookie that may be shared only because of a rule of the operator
     /// (`store_set_cookie`). Without that rule, the response is not used.
@@ -141,7 +141,7 @@ impl Digest {
     }
 
     /// True if the response's Last-Modified may be sent to validate it. Pages for different users often have
-    /// the same date, so after a 304 one user would get the page of another user. An entity tag distinguishes
+    /// the same date, so after a 304 one user could get the page of another user. An entity tag distinguishes
     /// such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()

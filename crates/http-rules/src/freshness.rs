@@ -156,8 +156,8 @@ fn expires_lifetime<F: Fields + ?Sized>(fields: &F, times: &Times) -> Option<u32
     Some(u32::try_from(seconds).map_or(DELTA_MAX, |s| s.min(DELTA_MAX)))
 }
 
-/// A share of the time since the last modification (RFC 9111 section 4.2.2). It is for statuses that permit a
-/// heuristic, and for responses with `public`.
+/// The heuristic lifetime: a share of the time since the last modification (RFC 9111 section 4.2.2). `None`
+/// if neither the status nor `public` permits a heuristic, or if the response has no Last-Modified.
 fn heuristic(
     status: u16,
     control: &ResponseControl,
@@ -233,8 +233,8 @@ pub fn age(stored: &Digest, now: WallTime) -> u32 {
     u32::try_from(age_ms(stored, now) / 1000).map_or(DELTA_MAX, |s| s.min(DELTA_MAX))
 }
 
-/// The remaining lifetime in milliseconds; a response with 0 or less is stale. If the clock is before the
-/// time of receipt, the age is unknown, and the response is stale at once.
+/// The remaining lifetime in milliseconds; a response with 0 or less is stale. If the clock is more than
+/// [`CLOCK_SLACK_MS`] before the time of receipt, the age is unknown, and the response counts as stale.
 #[must_use]
 pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;

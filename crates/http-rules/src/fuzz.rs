@@ -58,7 +58,7 @@ fn damaged(rng: &mut Rng, value: &str) -> Vec<u8> {
             _ => drop(text.splice(at..at, word)),
         }
     }
-    // The HTTP codecs pass only single lines.
+    // The HTTP codecs pass only values without line ends and NUL to this crate.
     text.retain(|b| !matches!(b, b'\r' | b'\n' | 0));
     text
 }
@@ -148,7 +148,8 @@ fn damaged_fields_never_break_a_promise() {
         });
         stored += u64::from(case.unwrap_or_else(|_| panic!("seed {seed}")));
     }
-    // Both results must be frequent, or the test checks only one of them.
+    // Answers that are stored and answers that are not stored must both be frequent, or the test checks only
+    // one of the two cases.
     assert!(
         (ROUNDS / 50..ROUNDS / 2).contains(&stored),
         "{stored} stored"

@@ -26,7 +26,7 @@ fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     let unsaid = guessed || digest.source == LifetimeSource::None;
     digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
-    // Other fields than those in the response's key may have selected it.
+    // The origin may have selected the response by request fields that are not in its key.
     let variant = digest.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
     // Stored answers to POST have a Content-Location. A record has no other sign of the method.

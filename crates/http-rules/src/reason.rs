@@ -33,7 +33,8 @@ words! {
         Method = "method-not-cacheable",
         /// A GET with content, which the cache key does not cover.
         RequestBody = "request-body",
-        /// A POST response without explicit freshness and a Content-Location equal to the target.
+        /// A POST response that lacks an explicit lifetime above zero, a Content-Location equal to the
+        /// target, or status 200.
         PostWithoutContentLocation = "post-without-content-location",
         /// An interim response (1xx).
         Interim = "interim-response",
@@ -85,8 +86,8 @@ words! {
 }
 
 impl NoStore {
-    /// True if the reason lies in the request or its client, for example a cookie. Then a stored
-    /// response that this response validated stays unchanged.
+    /// True if the reason lies in the request or its client, for example a cookie. If a 304 would not be
+    /// stored for such a reason, the stored response that it validated stays unchanged.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(

@@ -5,8 +5,8 @@ use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
 use crate::invalidation::TargetUri;
 use crate::{Config, Digest, NoStore, Request, RequestDigest, Response, StorePlan, can_store};
 
-/// Sun, 15 Jun 2025 12:00:00 GMT. The response of every test arrives at this time, unless the test
-/// states another.
+/// Sun, 15 Jun 2025 12:00:00 GMT. The response of every test arrives at this time, unless the test states
+/// another time.
 pub(crate) const T0: WallTime = WallTime::from_secs(1_749_988_800);
 
 /// `T0` plus `secs` seconds.

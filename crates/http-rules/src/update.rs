@@ -166,7 +166,8 @@ where
             let mut digest = plan.digest;
             digest.status = old.status;
             digest.flags.set(Flags::PARTIAL, partial);
-            // A response that is not for one user stays so even if the request of a user confirms it.
+            // A response that is not for one user stays a response for all users, even if a request that
+            // names its user validates it.
             if digest.is_of_user() && !old.is_of_user() {
                 digest.flags.set(Flags::OF_NOBODY, true);
             }

@@ -133,7 +133,7 @@ fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut
     }
 }
 
-/// The lines of the field with this name of a stored list.
+/// The lines of the request field that has this name. The name comes from a stored list.
 fn values_of<'a, F: Fields + ?Sized>(
     name: &'a [u8],
     request: &'a F,

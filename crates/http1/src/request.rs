@@ -88,9 +88,9 @@ impl RequestParts {
         self.version
     }
 
-    /// True if the client wants to keep the connection open (RFC 9112 section 9.3). `keep-alive` of
-    /// HTTP/1.0 counts only for origin-form. In a request to a proxy, an older proxy that does not
-    /// know the option may have forwarded it, and would then wait for ever.
+    /// True if the client wants to keep the connection open (RFC 9112 section 9.3). `keep-alive` of HTTP/1.0
+    /// counts only for origin-form. In a request to a proxy, an older proxy that does not know this option
+    /// may have forwarded it. That proxy would then wait forever for the end of the connection.
     #[must_use]
     pub fn persistent(&self) -> bool {
         let reusable = match self.version {

@@ -79,8 +79,9 @@ impl ResponseParts {
         framing::of_response(self.status, self.facts.length, request)
     }
 
-    /// True if the connection can carry another request once the body has been read. False if the
-    /// fields declare a body although the status excludes a body: such an origin may send it.
+    /// True if the connection can carry another request once the body has been read. False if the fields
+    /// declare a body although the status excludes a body, because the origin may send this body
+    /// nevertheless.
     #[must_use]
     pub fn persistent(&self, request: Method) -> bool {
         let reusable = match self.version {
@@ -206,7 +207,7 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Respons
         len,
         status,
         version,
-        // If the phrase is absent, it is not a slice of the head.
+        // If the phrase is absent, `reason` is an empty text that is not a slice of the head.
         reason: if reason.is_empty() {
             Span::default()
         } else {

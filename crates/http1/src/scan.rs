@@ -156,13 +156,13 @@ impl HeadScanner {
         self.seen = at + 1;
         self.line_start = at + 1;
         if empty {
-            // RFC 9112 section 2.2: one empty line before a request is ignored, because old
-            // clients send one after a body. `check_start` refuses a second one.
+            // RFC 9112 section 2.2: one empty line before a request is ignored, because old clients send one
+            // after a body. `check_start` refuses a second empty line.
             debug_assert!(self.lines > 0 || kind == Kind::Request);
             return Ok(self.lines > 0);
         }
         if !self.started {
-            // A CR begins the first line but does not end it.
+            // The first line begins with a CR that is not the end of an empty line.
             return Err(Reject::LEADING_WHITESPACE);
         }
         self.lines += 1;

@@ -17,7 +17,7 @@ type Answer = Result<i64, Failure>;
 /// The handle to which a pointer points.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 unsafe fn handle<'a>(fs: *mut Handle) -> Result<&'a Handle, Failure> {
     // SAFETY: the pointer is NULL or a handle that was not closed.
     unsafe { fs.as_ref() }.ok_or(NULL)
@@ -26,7 +26,7 @@ unsafe fn handle<'a>(fs: *mut Handle) -> Result<&'a Handle, Failure> {
 /// The bytes of a name.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 unsafe fn name<'a>(at: *const c_void, size: usize) -> Result<&'a [u8], Failure> {
     if at.is_null() {
         return Err(Error::Name.into());
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn hummingbird_config_init(config: *mut ConfigOfC) {
 /// Opens a file system.
 ///
 /// # Safety
-/// See the head of this crate; in addition, the paths are C strings.
+/// See the documentation of this crate; in addition, the paths are C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_open(
     disks: *const DiskOfC,
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn hummingbird_open(
 /// Closes a file system.
 ///
 /// # Safety
-/// See the head of this crate; in addition, no other call on `fs` is under way.
+/// See the documentation of this crate; in addition, no other call on `fs` is under way.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_close(fs: *mut Handle) -> i64 {
     guarded(|| {
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn hummingbird_close(fs: *mut Handle) -> i64 {
 /// Writes a file by the library's function `how`.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 unsafe fn write(
     fs: *mut Handle,
     named: (*const c_void, usize),
@@ -115,8 +115,8 @@ unsafe fn write(
     how: impl FnOnce(&Hummingbird, &[u8], Bytes) -> Result<u64, Error>,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: the caller guarantees it. This comes first, because the memory belongs to the library even
-        // if the call fails.
+        // SAFETY: the caller guarantees `size` readable bytes at `buf`. This comes first: with `release`, the
+        // memory belongs to the library even if the call fails.
         let contents = unsafe { contents(buf, size, release) }.ok_or(NULL)?;
         // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
@@ -129,7 +129,7 @@ unsafe fn write(
 /// Stores a file.
 ///
 /// # Safety
-/// See the head of this crate; with `release`, the memory becomes the library's.
+/// See the documentation of this crate; with `release`, the memory belongs to the library from then on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_write_file(
     fs: *mut Handle,
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
 /// Reads a file by the library's function `how`.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 unsafe fn read(
     fs: *mut Handle,
     named: (*const c_void, usize),
@@ -230,7 +230,7 @@ unsafe fn read(
 /// Finds a file and lends its contents.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_read_file(
     fs: *mut Handle,
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn hummingbird_read_file(
 /// Finds a file and lends its contents, without keeping them in memory.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_read_nomem_file(
     fs: *mut Handle,
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn hummingbird_read_nomem_file(
 /// Ends one read.
 ///
 /// # Safety
-/// See the head of this crate; in addition, the contents are not used any more.
+/// See the documentation of this crate; in addition, the contents are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_done_read_file(
     fs: *mut Handle,
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn hummingbird_done_read_file(
 /// Deletes a file.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_delete_file(
     fs: *mut Handle,
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn hummingbird_delete_file(
 /// Gives a hint.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_collocate_files(
     fs: *mut Handle,
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn hummingbird_collocate_files(
 /// Makes a call that needs only the handle.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 unsafe fn with(fs: *mut Handle, call: impl FnOnce(&Hummingbird) -> Result<(), Error>) -> i64 {
     guarded(|| {
         // SAFETY: see the function's safety section.
@@ -342,7 +342,7 @@ fn lifetime(seconds: i64) -> Option<Duration> {
 /// Changes the lifetime of files.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_update_file_lifetime(fs: *mut Handle, seconds: i64) -> i64 {
     let change = |fs: &Hummingbird| {
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn hummingbird_update_file_lifetime(fs: *mut Handle, secon
 /// Changes the lifetime of clusters.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_update_cluster_lifetime(fs: *mut Handle, seconds: i64) -> i64 {
     let change = |fs: &Hummingbird| {
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn hummingbird_update_cluster_lifetime(fs: *mut Handle, se
 /// Makes all files and deletions durable.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_checkpoint(fs: *mut Handle) -> i64 {
     // SAFETY: see the function's safety section.
@@ -380,7 +380,7 @@ pub unsafe extern "C" fn hummingbird_checkpoint(fs: *mut Handle) -> i64 {
 /// Begins to make all files and deletions durable.
 ///
 /// # Safety
-/// See the head of this crate.
+/// See the documentation of this crate.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_begin_checkpoint(fs: *mut Handle) -> i64 {
     let begin = |fs: &Hummingbird| {
@@ -394,7 +394,7 @@ pub unsafe extern "C" fn hummingbird_begin_checkpoint(fs: *mut Handle) -> i64 {
 /// Writes the figures into a structure.
 ///
 /// # Safety
-/// See the head of this crate; in addition, `statistics` has `struct_bytes` bytes.
+/// See the documentation of this crate; in addition, `statistics` has `struct_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_get_statistics(
     fs: *mut Handle,

@@ -34,7 +34,8 @@ impl Drop for Owned {
 /// The contents of a write: with `release` the caller's memory itself, else a copy.
 ///
 /// # Safety
-/// `buf` is NULL or points to `size` readable bytes. With `release`, they become the library's.
+/// `buf` is NULL or points to `size` readable bytes. With `release`, these bytes belong to the library from
+/// then on.
 pub(crate) unsafe fn contents(
     buf: *mut c_void,
     size: usize,

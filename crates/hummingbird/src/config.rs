@@ -33,8 +33,9 @@ pub struct Config {
     pub pack_age: Duration,
     /// Longest time from the writing of a cluster until the cluster is durable.
     pub sync_interval: Duration,
-    /// If true, a hint for a file that is already in a cluster writes the file once more, beside the other
-    /// file (section 4.3: "it can still be added to the current cluster if the file is in memory").
+    /// If true, a hint for a file that is already in a cluster writes the file once more, beside the first
+    /// file of the hint (section 4.3: "it can still be added to the current cluster if the file is in
+    /// memory").
     pub replicas: bool,
     /// Time from the writing of a file until the file is no longer found (section 4.5). `None` means no
     /// limit.
@@ -90,8 +91,8 @@ impl Config {
     }
 
     pub(crate) fn store(&self) -> StoreOptions {
-        // The locality buffers may use an eighth of the bytes that may wait. The rest is for clusters that
-        // are being written.
+        // The locality buffers may use an eighth of the bytes that may wait to be written. The other bytes
+        // are for clusters that are being written.
         let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
         let buffers = waiting / 8 / u64::from(self.cluster_bytes);
         StoreOptions {

@@ -16,8 +16,8 @@ use crate::file::Names;
 use crate::stats::Counters;
 use crate::{Config, DiskPath, Driver, Error, MAX_NAME_BYTES};
 
-/// The file system. Clones are the same file system. When the last clone is dropped, it is closed as by
-/// [`Hummingbird::close`].
+/// The file system. Clones are the same file system. When the last clone is dropped, the file system is
+/// closed as by [`Hummingbird::close`].
 #[derive(Clone, Debug)]
 pub struct Hummingbird {
     pub(crate) inner: Arc<Inner>,
@@ -78,7 +78,8 @@ impl Hummingbird {
             .iter()
             .map(open)
             .collect::<Result<Vec<_>, _>>()?;
-        // The standard library takes the keys of its hash maps from the system's random numbers.
+        // `RandomState` takes its keys from the system's random numbers, so this hash of no data is a random
+        // seed.
         let seed = RandomState::new().build_hasher().finish();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let (library, writers) = Self::assemble(config, &disks, clock, seed, true)?;

@@ -11,17 +11,18 @@ use crate::stats::count;
 use crate::write::is_nomem;
 use crate::{Error, File, Hummingbird};
 
-/// Most lookups of one read. A lookup is repeated if the file was moved or replaced during it.
+/// Maximum number of lookups of one read. A lookup is repeated if the file was moved or replaced while it was
+/// read from disk.
 const LOOKS: u32 = 8;
 
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
-    /// disk. If measurements have shown that this saves reads, the neighbouring bytes are read too, so that
-    /// the rest of the file's set comes into memory (section 4.3). The call blocks until the read has ended.
+    /// disk. The neighbouring bytes are read too if measurements have shown that this saves reads. Then other
+    /// files of the file's set also come into memory (section 4.3). The call blocks until the read has ended.
     ///
     /// # Errors
-    /// [`Error::NotFound`]. This includes a file whose disk fails; such a file may be forgotten, and a
-    /// damaged file is always forgotten. [`Error::Name`].
+    /// [`Error::Name`]. [`Error::NotFound`] if there is no such file, if the file is damaged, or if its disk
+    /// fails. The library forgets a damaged file, and may forget a file whose disk fails.
     pub fn read_file(&self, name: &[u8]) -> Result<File, Error> {
         self.read(name, true)
     }

@@ -15,7 +15,7 @@ use crate::{Error, Hummingbird};
 /// Flag of a file that must not be kept in memory. It is stored with the file on disk.
 pub(crate) const NOMEM: u16 = 1;
 
-/// Longest wait of a write for room. The next constant is the pause between its checks.
+/// Longest time that a write waits for room. `STEP` is the pause between two checks for room.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -62,8 +62,8 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), LOOSE, NOMEM)
     }
 
-    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. Nor does a power
-    /// cut, once a checkpoint that began after the deletion has ended.
+    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. A power cut does
+    /// not bring it back either, if a checkpoint that began after the deletion had ended.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Busy`] while the file has readers, [`Error::Name`]. (A file that
@@ -134,7 +134,7 @@ impl Inner {
         }
     }
 
-    /// Stores the same contents in another set. The caller holds the lock of the name.
+    /// Stores the contents of `file` once more, in the set `set`. The caller holds the lock of the name.
     pub(crate) fn put_again(self: &Arc<Self>, file: &Object, set: u64) -> bool {
         let put = self.put(NewObject {
             key: file.key().clone(),
@@ -149,7 +149,8 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits until few enough bytes wait to be written, so that files are accepted.
+    /// Waits until so few bytes wait to be written that the store accepts files, or until [`PATIENCE`] has
+    /// passed.
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;

@@ -4,7 +4,7 @@
 //! *fingerprint* is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of the
 //! fingerprint (their number depends on the shard's size and is at least [`BASE_BITS`]). A slot stores all
 //! fingerprint bits above [`BASE_BITS`]. So line number and slot together always contain the whole
-//! fingerprint, at any size of the table, and no record must be read.
+//! fingerprint, at any size of the table. Therefore growth reads no record.
 //!
 //! The second place of an entry follows from a second fingerprint: the low half is mixed with the high half.
 //! The same step leads back to the first place. So a slot need not state which of the two places it is.
@@ -209,7 +209,7 @@ impl Packed {
         (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
     }
 
-    /// True if the contents belong to `fp`. The slot has the tag of `fp`.
+    /// True if the contents belong to `fp`. The caller has checked that the slot has the tag of `fp`.
     #[inline(always)]
     pub(crate) const fn is_rest_of(self, fp: Fingerprint) -> bool {
         let (word, ext) = self.stored();

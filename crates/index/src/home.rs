@@ -61,8 +61,8 @@ impl<'a> Home<'a> {
     #[inline(always)]
     pub(crate) fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
         let [first, second] = self.0;
-        // A slot of the first line has an odd bit. The same slot of the second line has the even bit below
-        // it.
+        // In `left`, each slot of the first line has an odd bit, and the same slot of the second line
+        // has the even bit below it.
         const { assert!(TAG_BITS.is_multiple_of(2)) };
         let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) >> 1;
         std::iter::from_fn(move || {

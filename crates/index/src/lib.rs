@@ -1,10 +1,10 @@
 //! The compact table from key hashes to places on disk.
 //!
-//! It makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps with the
-//! number of entries. Lookups need no lock and no allocation. A removed address is never returned again. The
-//! index may forget an entry: a twin takes its place, or a full neighbourhood drops it. The index may also
-//! return an entry of another key; the key in the record decides. But it never returns an address that was
-//! not inserted.
+//! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small
+//! steps with the number of entries. Lookups need no lock and no allocation. A removed address is never
+//! returned again. The index may forget an entry: a twin takes its place, or a full neighbourhood drops
+//! it. The index may also return an entry of another key; the key in the record decides. But it never
+//! returns an address that was not inserted.
 
 mod address;
 mod arena;
@@ -62,7 +62,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Makes an empty index (some 100 KiB) without a limit of its own.
+    /// Makes an empty index (about 100 KiB) without a limit of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(u64::MAX)

@@ -5,8 +5,8 @@
 //! read between two reads of the same word. The version of a line counts the entries that were *moved* into
 //! it; it is increased before such an entry leaves its former place. A slot's tag is stored last and stays
 //! when the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint
-//! shows the reader if the slot now belongs to another key. (In one of 2^23 such cases the rest is the same.
-//! Then the reader gets an entry of another key, which callers expect in any case.)
+//! shows the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is
+//! the same. Then the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
@@ -159,8 +159,8 @@ impl Line {
         self.tags.store(tags, Ordering::Release);
     }
 
-    /// Exchanges an entry for another entry of the same fingerprint. Readers see one of the two at every
-    /// moment, perhaps with the hint of the other.
+    /// Exchanges an entry for another entry of the same fingerprint. Readers see one of the two entries
+    /// at every moment, perhaps with the hint of the other entry.
     pub(crate) fn exchange(&self, slot: usize, packed: Packed) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         self.aux[slot].store(packed.aux, Ordering::Release);

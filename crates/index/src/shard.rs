@@ -51,7 +51,8 @@ pub(crate) struct Shard {
     counted: Counted,
 }
 
-/// Fields that every change writes. They lie in another cache line than the fields that every lookup reads.
+/// Fields that every change writes. They do not share a cache line with the fields that every lookup
+/// reads.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Counted {
@@ -285,8 +286,8 @@ impl Shard {
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
-    /// Makes room for `more` entries by calling `by`, which is [`Shard::grow_to`], or before that
-    /// [`Shard::have_memory`].
+    /// Makes room for `more` entries by calling `by` with the number of lines. The index first passes
+    /// [`Shard::have_memory`], and then [`Shard::grow_to`].
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;

@@ -27,8 +27,8 @@ impl<'a> Sweep<'a> {
     }
 
     /// Sweeps up to `lines` further lines: at least one, and never beyond the end of a shard. A
-    /// line holds up to 5 entries. Returns true when the whole table has been swept. A step of
-    /// 1,024 lines holds one shard's lock for some 10 us; lookups do not wait for it.
+    /// line holds up to 5 entries. Returns true when the whole table has been swept. A step of 1,024
+    /// lines holds one shard's lock for about 10 us; lookups do not wait for it.
     pub fn step(&mut self, lines: u32) -> bool {
         let Some((shard, rest)) = self.shards.split_first() else {
             return true;

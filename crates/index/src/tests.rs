@@ -212,7 +212,7 @@ fn another_limit_stops_an_index_or_lets_it_go_on() {
     assert!(large.dropped == small.dropped && large.memory_bytes > 256 << 10);
     fill(200_000);
     assert!(fill(300_000).memory_bytes <= 1 << 20);
-    // A limit below the memory in use: the index keeps its memory.
+    // The new limit is below the memory in use, and the index keeps its memory.
     let before = index.stats();
     index.set_limit(1);
     let after = fill(400_000);
@@ -304,7 +304,7 @@ fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
             !stored || removed != (n % 3 == 0) || index.lookup(hash).is_empty() != removed
         });
         let wrong = wrong.count();
-        // This comes before any assertion, because a failure would leave the readers running.
+        // The readers are stopped before any assertion, because a failure would leave them running.
         done.store(true, Ordering::Relaxed);
         assert_eq!(wrong, 0);
     });
@@ -361,7 +361,7 @@ fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
             ..entry(1)
         }]
     );
-    // Inserts further entries until there are three in these two lines.
+    // Inserts further entries until these two lines contain three entries.
     let beside = || index.neighbours(hash(1)).count();
     for n in 2..1_000_000 {
         let near = index

@@ -62,7 +62,7 @@ const OF_BYTES: &[&str] = &[
     "x-goog-hash",
 ];
 
-/// Makes the head that the cache gets from the fields of an upstream's answer. Fields for framing stay.
+/// Converts the fields of an upstream's answer into the head that the cache gets. Fields for framing stay.
 /// `fresh` limits the lifetime that the class determines, in seconds.
 pub fn answer<'a>(
     mirror: &Mirror,
@@ -75,7 +75,8 @@ pub fn answer<'a>(
     let kind = fresh.map_or(kind, |seconds| kind.at_most(seconds));
     let has = |list: &[&str], name: &[u8]| list.iter().any(|own| eq_name(name, own.as_bytes()));
     let mut answer = Answer {
-        // Only for these statuses may a stored response be served instead.
+        // A stored response may be served in place of an error only if the status is 500, 502, 503 or 504. So
+        // other errors of this kind become 503.
         status: match status {
             429 | 505..=599 | 501 => 503,
             _ => status,

@@ -88,7 +88,8 @@ impl Transform {
 pub struct Class {
     /// Kind of resource that the URLs of this class name.
     pub kind: Kind,
-    /// True if documents of the mirror contain the digests of this class's answers, as they do for artefacts.
+    /// True if documents of the mirror contain digests of the answers in this class, as index documents
+    /// contain digests of artefacts.
     pub named: bool,
     /// Patterns of the paths at the upstream.
     pub paths: Vec<Pattern>,

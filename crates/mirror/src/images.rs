@@ -81,7 +81,8 @@ pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
         None => by_path(rest, names)?,
     };
     let mut repository = repository.to_owned();
-    // Official images have a name without a further part.
+    // The names of Docker Hub's official images have only one part. The registry stores these images below
+    // `library/`.
     if names.get(registry) == Some(&"docker.io") && !repository.contains('/') {
         repository.insert_str(0, "library/");
     }
@@ -124,15 +125,15 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
     if let Some(registry) = names.iter().position(|name| *name == first) {
         return Ok((registry, repository));
     }
-    // As in references of images, such a first part is a host. The image is not requested from another
-    // registry.
+    // A first part with a dot or colon, or `localhost`, is a host, as in references of images. The host is
+    // not configured, and the image is not requested from another registry.
     match first.contains(['.', ':']) || first == "localhost" {
         true => Err(NoImage::Registry),
         false => Ok((0, rest)),
     }
 }
 
-/// Splits a path into the repository and the rest.
+/// Splits a path into the repository and the part after it, such as `manifests/TAG`.
 fn cut(rest: &str) -> Option<(&str, &str)> {
     let tail = ["/manifests/", "/blobs/", "/referrers/", "/tags/list"];
     let at = tail.iter().filter_map(|part| rest.rfind(part)).max()?;

@@ -68,7 +68,7 @@ enum Within {
     Nothing,
     /// A string that is forwarded unchanged.
     Passing,
-    /// A name. It is forwarded, and kept for comparison.
+    /// The name of a member. It is forwarded, and kept for comparison.
     Name,
     /// A string that is examined. It is kept until its end.
     Kept,

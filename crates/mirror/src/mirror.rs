@@ -58,7 +58,8 @@ impl Mirror {
                 places.push(host);
             }
         }
-        // Redirects and root-relative links may lead to paths outside of the upstream's path.
+        // Redirects and root-relative links may lead to paths outside of the upstream's path, so the
+        // upstream's server is also listed without its path.
         let root = places[0].root();
         if !places.contains(&root) {
             places.push(root);
@@ -123,8 +124,8 @@ impl Mirror {
         }
     }
 
-    /// Returns the path, without a query, under which documents name the artefact at `path`. `path` may have a
-    /// query. Documents about crates contain only the name and the version.
+    /// Returns the path, without a query, under which documents name the artefact at `path`. `path` may have
+    /// a query. Documents about crates contain only the name and the version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());

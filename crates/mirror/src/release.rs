@@ -58,7 +58,7 @@ impl Release {
 
     fn end_line(&mut self) {
         let mut line = std::mem::take(&mut self.line);
-        // The further lines of a field begin with a space.
+        // All lines of a field except the first line begin with a space or tab.
         if !line.first().is_some_and(|b| matches!(b, b' ' | b'\t')) {
             self.in_digests = line.trim_ascii_end().eq_ignore_ascii_case(b"SHA256:");
         } else if self.in_digests && line.len() <= LINE_MAX {

@@ -1,5 +1,5 @@
-//! Rules of the operator about versions. Young versions are hidden for a time (cooldown), and other
-//! versions are blocked. Documents that list versions are screened, and paths of blocked artefacts
+//! Rules of the operator about versions. Young versions are hidden for a time (cooldown), and versions that
+//! the operator lists are blocked. Documents that list versions are screened, and paths of blocked artefacts
 //! are refused.
 
 mod crates;
@@ -273,7 +273,7 @@ impl VersionRules {
 pub struct Screened {
     /// The bytes of the document.
     pub body: Body,
-    /// The media type of the document, if it is not the upstream's.
+    /// The media type of the document, if it differs from the media type that the upstream sent.
     pub content_type: Option<&'static str>,
     /// Time at which the next hidden version is old enough, in seconds since 1970.
     pub matures: Option<i64>,
@@ -293,7 +293,8 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 /// The screening of one document.
 struct Screening<'a> {
     rules: &'a VersionRules,
-    /// The rules about the last package. Of many entries, only few concern one package.
+    /// The last package, and the rules that concern it. They are kept, because usually only few of many
+    /// entries concern one package, and the next version is mostly a version of the same package.
     own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,

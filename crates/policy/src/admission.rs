@@ -93,7 +93,7 @@ impl<K: Key> SecondUse<K> {
 }
 
 impl<K: Key> SecondUse<K> {
-    /// Counts a use without a decision: the object was in the cache until now.
+    /// Counts a use without a decision. Callers use this for an object that was in the cache until now.
     pub fn used(&mut self, key: K) {
         self.seen.insert(key, 1);
     }

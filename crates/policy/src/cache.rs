@@ -96,15 +96,15 @@ pub trait Rule<K: Key> {
     fn arrives(&mut self, _key: &K) {}
     /// Called when a lookup did not find `key`.
     fn missed(&mut self, _key: &K) {}
-    /// Links `at`, which is new.
+    /// Links slot `at`, which contains a new object.
     fn insert<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// Counts a use of `at`.
+    /// Counts a use of the object in slot `at`.
     fn hit<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// Unlinks `at`, whose key is being deleted.
+    /// Unlinks slot `at`, whose key is being deleted.
     fn remove<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
     /// Forgets `key`, which is being deleted, in ghosts too. The key may be absent from the cache.
     fn forget(&mut self, _key: &K) {}
-    /// Chooses the object to evict and unlinks it; `None` if there is no object.
+    /// Chooses the object to evict, unlinks it and returns its slot; `None` if there is no object.
     fn victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32>;
 }
 

@@ -29,7 +29,7 @@ impl AdmissionRule {
     /// The names of all rules, in the order of [`Self::ALL`].
     pub const NAMES: &'static [&'static str] = &["second-use", "frequency", "anything"];
 
-    /// Explanation for people who choose a rule for the end of a write budget.
+    /// Explanation for people who choose the rule that decides when the write budget is spent.
     pub const ABOUT: &'static str = "Objects that are still written when the budget is spent. A quarter of the budget is kept for them. `second-use`: objects that were requested before. `frequency`: objects that were requested three times lately. `anything`: all objects, until this quarter is spent too.";
 
     /// The rule's name.

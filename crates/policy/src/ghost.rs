@@ -5,8 +5,9 @@ use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-/// Keys with weights up to a total, first in, first out. A removed key leaves a stale entry in the queue. The
-/// stale entry is recognised by its stamp, and skipped when its turn comes.
+/// Remembers keys, each with a weight. If the sum of the weights exceeds the capacity, the oldest keys are
+/// forgotten. A removed key leaves a stale entry in the queue. The stale entry is recognised by its stamp,
+/// and skipped when its turn comes.
 #[derive(Debug)]
 pub struct Ghost<K> {
     capacity: u64,

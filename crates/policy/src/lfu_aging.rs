@@ -9,7 +9,7 @@
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};
 
-/// The object with the fewest uses is evicted first. Counts are halved at times.
+/// The object with the fewest uses is evicted first. Counts are halved when their mean exceeds a maximum.
 pub type LfuAging<K, V> = Cache<K, V, LfuAgingRule>;
 
 /// The order of [`LfuAging`].

@@ -25,7 +25,7 @@ pub enum PolicyKind {
     Sieve,
     /// S3-FIFO with its authors' defaults.
     S3Fifo,
-    /// The object with the fewest uses is evicted first. Counts are halved at times.
+    /// The object with the fewest uses is evicted first. Counts are halved when their mean exceeds a maximum.
     LfuAging,
     /// W-TinyLFU with its authors' defaults.
     WTinyLfu,
@@ -70,7 +70,7 @@ impl PolicyKind {
             Self::Fifo => Box::new(Fifo::new(capacity)),
             Self::Clock => Box::new(Clock::new(capacity)),
             Self::Sieve => Box::new(Sieve::new(capacity)),
-            // Like the simulator of S3-FIFO's authors: refuses objects that the small queue cannot hold.
+            // Objects that the small queue cannot hold are refused, as in the simulator of S3-FIFO's authors.
             Self::S3Fifo => {
                 let small = (whole / 10).saturating_sub(1);
                 let cache = S3Fifo::new(capacity);

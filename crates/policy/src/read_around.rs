@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The expectation was wrong: the neighbours are not requested.
+    /// The rule has turned longer reads on, but the neighbours that they read are not requested.
     #[test]
     fn a_disappointment_ends_soon_and_comes_back_ever_more_seldom() {
         let mut rule = ReadAround::new(64);
@@ -193,7 +193,8 @@ mod tests {
         let (_, longer) = visit(&mut rule, 100_000, 1, 0, 5);
         assert!(longer <= u64::from(2 * WINDOW), "{longer} longer ones");
         assert!(!rule.is_on());
-        // The reads are near each other, but no read is ever saved.
+        // Eight reads in a row are in the same neighbourhood, so longer reads seem useful. But `hit` is never
+        // called, so longer reads save nothing.
         let mut longer = 0;
         for n in 0..200_000u64 {
             longer += u64::from(rule.read(n / 8));

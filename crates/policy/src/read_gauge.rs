@@ -25,7 +25,7 @@ pub enum Device {
     Rotating = 3,
 }
 
-/// A device with a mean below this is fast.
+/// A device whose mean time per read is below this is fast.
 const FAST: Duration = Duration::from_millis(2);
 /// A rotating disk whose reads are sorted may seem faster than it is. A device that was once recognised as a
 /// rotating disk counts as fast only if its mean is below this.
@@ -41,7 +41,8 @@ const ALONE_MAX: f64 = 1024.0;
 const MANY: u32 = 4;
 /// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;
-/// The slope must be at least this multiple of its standard error.
+/// The times of a device depend on the distance if the slope of [`Line`] is more than this multiple of its
+/// standard error.
 const CERTAIN: f64 = 4.0;
 
 /// Times reads and detects the kind of the device. Each queue has its own gauge, which sees only the

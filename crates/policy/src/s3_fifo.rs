@@ -2,10 +2,10 @@
 //!
 //! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Defaults and details
 //! are those of its authors' simulator: small queue 10 %, ghost 90 %, promotion at two uses, use counter up
-//! to 3 (it starts again from zero in main). Until the first eviction, objects that do not fit into small go
-//! to main. A search for a victim that began in small stays there until it finds a victim. Unlike that
-//! simulator, this cache accepts objects that are larger than the small queue; put [`crate::SizeLimited`]
-//! around it to refuse them.
+//! to 3 (it starts again from zero in the main queue). Until the first eviction, objects that do not fit into
+//! the small queue go to the main queue. A search for a victim that began in the small queue stays there
+//! until it finds a victim. Unlike that simulator, this cache accepts objects that are larger than the small
+//! queue; put [`crate::SizeLimited`] around it to refuse them.
 
 use std::sync::atomic::AtomicU8;
 
@@ -21,7 +21,8 @@ pub struct S3FifoConfig {
     pub small_percent: u8,
     /// Bytes of objects that the ghost remembers, in percent of the capacity (default: 90).
     pub ghost_percent: u8,
-    /// Number of uses after insertion that moves an object from small to main (default: 2).
+    /// Number of uses after insertion that moves an object from the small queue to the main queue (default:
+    /// 2).
     pub promote_at: u8,
     /// Maximum of the use counter (default: 3).
     pub freq_max: u8,
@@ -92,8 +93,8 @@ impl<K: Key> S3FifoRule<K> {
         }
     }
 
-    /// The oldest object of small with too few uses. Older objects with enough uses are promoted
-    /// by the search.
+    /// The oldest object of the small queue with too few uses. The search moves older objects with enough
+    /// uses to the main queue.
     fn small_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         while let Some(at) = self.small.tail() {
             self.small.unlink(slab, at);
@@ -108,7 +109,8 @@ impl<K: Key> S3FifoRule<K> {
         None
     }
 
-    /// The oldest object of main without uses. Older objects lose one use and return to the head.
+    /// The oldest object of the main queue without uses. Older objects lose one use and return to the head of
+    /// this queue.
     fn main_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         loop {
             let at = self.main.tail()?;

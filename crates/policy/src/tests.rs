@@ -121,7 +121,7 @@ fn lfu_aging_equals_its_twin() {
 }
 
 /// W-TinyLFU with a sketch for this many objects, and its reference version. There are enough counters that
-/// no two keys of the tests share all four. The reference version counts exactly.
+/// no two keys of the tests share all four of their counters. The reference version counts exactly.
 fn tiny(objects: usize) -> (WTinyLfu<u64, u64>, Tiny) {
     let config = WTinyLfuConfig {
         objects,
@@ -292,8 +292,8 @@ fn the_window_gives_to_main_only_what_is_asked_for_more_often() {
     };
     let mut cache = Cache::with_rule(1000, WTinyLfuRule::new(config));
     hits(&mut cache, 0..10_000);
-    // Every object was requested once: the first objects to fill main stay, and the last ones
-    // stay in the window.
+    // Every object was requested once. The first objects fill the main part and stay there, and the last
+    // objects stay in the window.
     let left = (0..10_000).filter(|key| cache.peek(key).is_some());
     assert!(left.eq((0..90).chain(9_990..10_000)));
     // A newcomer that is requested three times evicts the least recently used object, and stays.

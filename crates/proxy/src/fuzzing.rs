@@ -8,11 +8,11 @@ use foxy_http1::{Escapes, Url};
 use crate::cache::key;
 use crate::client::listen::proxy_header::parse;
 
-/// Parameter names for query rules. The bits of one byte select the names of a rule.
+/// Parameter names for query rules. The low four bits of the first input byte select the names of a rule.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
 /// Makes the key of a URL and checks the request that the key stands for. The first byte of `data` selects
-/// the rule. Returns false if the rest of `data` is not a URL.
+/// the rule. The other bytes are appended to `http://e.test/`. Returns false if this is not a URL.
 ///
 /// # Panics
 /// Panics if an invariant is violated.
@@ -26,8 +26,8 @@ pub fn query_rules(data: &[u8]) -> bool {
     };
     let rules = rules(*setting);
     let (key, target) = asked(&rules, &url);
-    // The request target for the origin has the same key. If it is processed again, the target does not
-    // change.
+    // A URL with the request target for the origin has the same key. Processing this URL again does not
+    // change the target.
     let again = [b"http://e.test", &target[..]].concat();
     let again = Url::parse(&again).expect("what is sent is a URL");
     assert_eq!(asked(&rules, &again), (key, target.clone()));
@@ -104,13 +104,14 @@ fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
     (key, target)
 }
 
-/// Counts the segments that servers remove.
+/// Counts the segments `.` and `..`, which servers remove from a path.
 fn dot_segments(path: &[u8]) -> usize {
     let segments = path.split(|b| *b == b'/');
     segments.filter(|s| matches!(*s, b"." | b"..")).count()
 }
 
-/// Checks that every parameter that was sent was also received, byte for byte.
+/// Checks that every query parameter that Foxy sends to the origin is, byte for byte, a parameter that Foxy
+/// received.
 fn query_is_from(target: &[u8], received: &[u8]) {
     let query = |text: &[u8]| {
         let at = text.iter().position(|b| *b == b'?');

@@ -4,22 +4,22 @@
 //! share one [`Proxy`]. The steps of a request are: accept, parse, route, key, lookup, decide. The answer
 //! then comes from memory, from a disk, from a running fill or from the origin; see `docs/architecture.md`.
 //!
-//! The rooms (top-level modules), highest layer first. Each room may use the rooms below it:
-//! - `client`: workers, listening sockets, connections; requests that are answered at once
+//! The rooms (top-level modules) are listed below, highest layer first. Each room may use the rooms below it:
+//! - `client`: workers, listening sockets, connections; requests that are answered immediately
 //! - `exchange`: requests that take longer: large answers, fetches, methods that do not concern the cache,
 //!   purges
 //! - `fill`: fetches that several requests share, and the task that stores the fetched objects
 //! - `origin`: names, connections and pools of origins, the choice among several origins, parents, registries
-//! - `mirrors`: parts of mirrors, digests of artefacts, rewriting of documents
+//! - `mirrors`: roles of requests to mirrors, digests of artefacts, rewriting of documents
 //! - `cache`: keys, lookup, the grant of a stored answer, answers out of the store, purging
 //! - `http`: transports, the client's HTTP/1.1 connection, routes, heads of requests and of answers
 //! - `state`: settings, state of process and workers, memory ledger, counters, log records
 //! - `sites`: the table of sites, and the behaviour of a site that does not depend on its origins
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
-//! Dependencies on higher rooms: `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`,
-//! because these tables live as long as a worker or the process. `cache` uses `fill` for two things: the gate
-//! takes the proof that a request leads a fill, and a purge ends fills.
+//! There are two exceptions. `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because
+//! these tables live as long as a worker or the process. `cache` uses `fill` for two things: `cache::gate`
+//! requires the proof that a request leads a fill, and a purge ends fills.
 
 mod access;
 mod cache;

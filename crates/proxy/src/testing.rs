@@ -16,7 +16,8 @@ use crate::{Config, FixedNames, NoLog, Proxy};
 /// Time limit of a test. No test takes that long.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test together with the sweep of a worker. The worker has `memory` bytes for requests.
+/// Runs a test together with [`worker::sweep`], which checks deadlines. The worker has `memory` bytes for
+/// requests.
 pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,

@@ -1,10 +1,11 @@
-//! Compares LRU, FIFO, SIEVE and S3-FIFO with libCacheSim, request by request, on the published traces, by
-//! number of objects and by bytes. Each object keeps its first size, because a hit changes nothing in
-//! libCacheSim. As in libCacheSim, S3-FIFO refuses objects that the small queue cannot hold. The exit code is
-//! 1 if an answer differs, and 2 if libCacheSim or every trace is absent.
+//! Compares Foxy's LRU, FIFO, SIEVE and S3-FIFO with those of libCacheSim on the published traces, request by
+//! request. The capacity of a cache is a number of objects or a number of bytes. Each object keeps the size
+//! of its first request, because a hit in libCacheSim does not change the size of the stored object. As in
+//! libCacheSim, S3-FIFO refuses objects that the small queue cannot hold. The exit code is 1 if an answer
+//! differs, and 2 if libCacheSim or every trace is absent.
 //!
-//! `pip install libcachesim`, then `cargo run --release -p foxy-sim --example referee`
-//! (the environment variable `PYTHON` may name another interpreter than `python3`).
+//! `pip install libcachesim`, then `cargo run --release -p foxy-sim --example referee` (the environment
+//! variable `PYTHON` may name an interpreter other than `python3`).
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -80,7 +81,7 @@ fn compare_all() -> Result<usize, String> {
     Ok(different)
 }
 
-/// Object and size of each GET answered by 200, 206 or 304.
+/// Object and size of each GET that was answered by 200, 206 or 304, or that the log shows without a status.
 fn requests(known: Known) -> Result<Asked, String> {
     let reader = open(&known.path()?, Options::default()).map_err(|error| error.to_string())?;
     let (mut sizes, mut asked) = (HashMap::new(), Vec::new());
@@ -100,7 +101,7 @@ fn requests(known: Known) -> Result<Asked, String> {
     Ok(asked)
 }
 
-/// Our answers: for each request, true if it is a hit.
+/// The answers of Foxy's cache: for each request, true if it is a hit.
 fn answers(rule: &str, capacity: u64, unit: &str, asked: &Asked) -> Vec<bool> {
     let small = capacity / 10;
     let limit = if unit == "objects" {
@@ -147,7 +148,8 @@ fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String
     for (rule, capacity) in jobs {
         input += &format!("{rule} {capacity}\n");
     }
-    // The script reads everything except the jobs before it writes, and the line of a job is short.
+    // The complete input can be written before any output is read: the script reads everything except the
+    // jobs before it writes, and the short lines of the jobs fit into the pipe.
     let written = child
         .stdin
         .take()

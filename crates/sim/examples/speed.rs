@@ -1,7 +1,8 @@
-//! Measures the simulator itself, on one core: requests per second through the cache levels, by policy;
-//! operations per second through each layout on the modelled disk; a stream from end to end; and libCacheSim
-//! beside the policies on the same log (`pip install libcachesim`; the environment variable `PYTHON` may name
-//! another interpreter than `python3`). Times are real times of this machine, so measure on an idle machine.
+//! Measures the simulator itself, on one core. It prints the requests per second through the cache levels for
+//! each policy, the operations per second through each layout on the modelled disk, and the time of a stream
+//! from end to end. It also runs Foxy's policies and those of libCacheSim on the same log. For libCacheSim,
+//! `pip install libcachesim` is necessary; the environment variable `PYTHON` may name an interpreter other
+//! than `python3`. Times are real times of this machine, so measure on an idle machine.
 //!
 //! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream|libcachesim ...]`
 
@@ -73,8 +74,8 @@ fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// The elements of `all` that `words` name, by their own name or by the name of the whole part; all elements
-/// if `words` is empty.
+/// Returns the elements of `all` whose names are in `words`. Returns all elements if `words` is empty or
+/// contains `part`, the name of the group of these elements.
 fn chosen<T: Copy + ToString>(all: &[T], part: &str, words: &[String]) -> Vec<T> {
     let is_named = |one: &&T| {
         let name = one.to_string();
@@ -117,8 +118,8 @@ fn levels(millions: u64, policies: &[PolicyKind]) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Runs one level of 2 GB under each policy of ours and of libCacheSim on the same log file. Times include
-/// reading the log.
+/// Runs one cache level of 2 GB on the same log file, under each policy of Foxy and under the same policy of
+/// libCacheSim. Times include reading the log.
 fn libcachesim(millions: u64) -> Result<(), RunError> {
     const CAPACITY: u64 = 2 << 30;
     let failed = |error: std::io::Error| RunError::Config(error.to_string());
@@ -163,7 +164,8 @@ fn libcachesim(millions: u64) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Feeds a log from its file to a cache. Returns requests and hits. As in libCacheSim, a hit changes nothing.
+/// Feeds the log file `log` to a cache. Returns the number of requests and the number of hits. As in
+/// libCacheSim, a hit does not change the size of the stored object.
 fn pass(rule: &str, capacity: u64, log: &std::path::Path) -> (u64, u64) {
     match rule {
         "lru" => through(Lru::new(capacity), log),

@@ -203,7 +203,8 @@ fn two_stores_on_devices_with_blocks_of_512_and_4096_bytes_come_back_whole() {
     let devices = match devices {
         Ok(devices) => devices,
         Err(why) => {
-            // This bypasses the test's capture: readers of the log must see that this was not tested.
+            // The note bypasses the capture of test output, because readers of the log must see that
+            // this was not tested.
             let note = format!("SKIPPED: stores on loop devices: needs root and losetup: {why}\n");
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return;

@@ -39,8 +39,8 @@ impl ListenerTls {
     }
 
     /// Returns the certificate for the name that a client requests, and true if the certificate has that
-    /// name. The set of the site with that host is searched first. In the other sets, an exact name has
-    /// precedence over a wildcard. `None` means that the client is refused.
+    /// name. The set of the site whose host is this name is searched first. In the other sets, an exact name
+    /// has precedence over a wildcard. `None` means that the client is refused.
     pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let sets = || self.0.sets.iter().map(ServerTls::table);

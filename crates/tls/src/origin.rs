@@ -128,7 +128,8 @@ fn likeness(options: &OriginOptions) -> u64 {
     let pair = options.certificate.iter();
     let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
     for path in options.authorities.iter().chain(pair) {
-        // The files were read successfully a moment ago.
+        // The files were read successfully a moment ago. If a file cannot be read now, the hash differs from
+        // the hash of its contents.
         std::fs::read(path).ok().hash(&mut hash);
     }
     hash.finish()

@@ -7,8 +7,9 @@ use std::io;
 
 use crate::Wire;
 
-/// Limits of the bytes of one read from the socket.
+/// Least number of bytes for which one read from the socket has room.
 const LEAST: usize = 4 << 10;
+/// Largest number of bytes that one read from the socket returns.
 const MOST: usize = 64 << 10;
 
 thread_local! {

@@ -219,7 +219,7 @@ fn nothing(options: &ServerOptions) -> TlsError {
     }
 }
 
-/// Returns the pairs to which the options lead, in a fixed order.
+/// Returns the pairs of certificate and key that the options name, in a fixed order.
 fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
     let mut pairs = Vec::new();
     if let Some((certificate, key)) = &options.certificate {

@@ -319,7 +319,7 @@ impl State {
     fn handshake<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
         loop {
             match self.flush(wire) {
-                // The rest is sent with later bytes.
+                // The socket accepts no more bytes now. The remaining bytes are sent with later bytes.
                 Err(error) if is_block(&error) => {}
                 done => done?,
             }

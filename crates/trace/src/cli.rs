@@ -125,7 +125,7 @@ impl TraceCommand {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 if !matches!(error, TraceError::Output(_)) {
-                    // If this fails too, the first error is the one to report.
+                    // If printing fails too, only the first error is reported.
                     let _ = print(&text);
                 }
                 eprintln!("error: {error}");

@@ -1,5 +1,5 @@
 //! Location of the published traces. They are not part of the repository. A test or run that needs a trace
-//! asks this module for its path, and reports if it is absent.
+//! asks this module for the path of the trace, and reports a missing trace.
 
 use std::path::{Path, PathBuf};
 

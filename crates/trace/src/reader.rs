@@ -46,7 +46,8 @@ pub struct Progress {
 const SAMPLE: usize = 16 << 10;
 /// Length of the longest line that is read; a longer line is bad.
 const LINE_MAX: usize = 64 << 10;
-/// The reader gives up if more than half of this number of lines are bad.
+/// The reader gives up if more than half of the lines so far are bad, but only after at least this number of
+/// lines.
 const HOPELESS_AFTER: u64 = 1000;
 
 /// Opens a trace file. `.gz`, `.xz` and `.zst` files are recognised by their first bytes, not by their names.

@@ -80,7 +80,7 @@ impl Method {
             .map_or(Self::Other, |(_, method)| *method)
     }
 
-    /// Returns the method for a number of the binary form.
+    /// Returns the method for its number in the compact form ([`crate::compact`]).
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
@@ -157,7 +157,7 @@ impl Class {
         }
     }
 
-    /// Returns the class for a number of the binary form.
+    /// Returns the class for its number in the compact form ([`crate::compact`]).
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {

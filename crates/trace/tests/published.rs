@@ -87,7 +87,8 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // Requests under 8 KiB: in the published figure, a 304 that precedes any 200 has a size too.
+    // The fourth tolerance, for the requests under 8 KiB, is larger: in the published figure, a 304 that
+    // precedes every 200 of its object has a size too.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];

@@ -16,8 +16,8 @@ use crate::report::Outcome;
 const MEMORY: &str = "256MiB";
 /// Memory budget of each Foxy in MiB.
 const MEMORY_MIB: f64 = 256.0;
-/// Latency of the origin in milliseconds. It is so long that the whole crowd has sent its requests before
-/// the first byte.
+/// Latency of the origin in milliseconds. It is so long that the whole crowd has sent its requests before the
+/// origin sends the first byte.
 const LATENCY_MS: f64 = 300.0;
 
 /// One crowd.
@@ -74,7 +74,8 @@ fn large(bench: &Bench) -> Result<(), String> {
     within_budget(&foxy)
 }
 
-/// 1,000 clients request an object of 10 MB. Then they request it again as plain hits.
+/// 1,000 clients request an object of 10 MB. Then the clients request the object again, and these requests
+/// are plain hits.
 fn many(bench: &Bench) -> Result<(), String> {
     let (foxy, _) = foxy(bench, "collapse-many")?;
     let object = format!("/o/3?s=10000000&l={LATENCY_MS}");
@@ -198,7 +199,7 @@ fn side_by_side(report: &Value) -> Result<(), String> {
     }
 }
 
-/// Starts a Foxy with its own store. Returns the store's path too.
+/// Starts a Foxy with its own store. Returns the Foxy and the store's path.
 fn foxy(bench: &Bench, name: &str) -> Result<(Foxy, std::path::PathBuf), String> {
     let path = bench.path(name);
     let store = path.to_string_lossy().into_owned();

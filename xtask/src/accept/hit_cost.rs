@@ -20,7 +20,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
 
 /// Measures hits of one popular object, and for comparison the simplest possible server, which shows the
 /// kernel's part of the cost. Then it measures hits of many objects that do not fit into the second-level
-/// cache of a processor. There, copying into the socket waits for memory.
+/// cache of a processor. For these hits, copying into the socket waits for memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
     for (work, name) in [

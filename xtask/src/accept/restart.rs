@@ -189,8 +189,8 @@ fn unix_millis() -> String {
     SystemClock::default().wall().millis().to_string()
 }
 
-/// Drops the page cache. This needs root. Without root nothing fails, because stores use direct I/O, but
-/// the figures mean less.
+/// Drops the page cache. This needs root. Without root the page cache stays, and no check fails for this
+/// reason, because stores use direct I/O. But the figures then mean less.
 fn drop_page_cache() {
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::report::Outcome;
 use crate::workspace::{Released, cargo, released, root, succeed, target_folder};
 
-/// Options for the use of the counts.
+/// Options of the command.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Wanted {
     /// Write the counts into the baseline and do not judge them

@@ -13,7 +13,7 @@ use crate::workspace::output;
 
 /// Samples per second of each worker.
 const RATE: &str = "3000";
-/// A file with less than one sample in this number does not count.
+/// A file does not count if it has less than one sample in this number of samples.
 const RARE: usize = 2000;
 const WANTS: &str = "it comes with the packages linux-perf and binutils";
 
@@ -135,7 +135,7 @@ impl Places {
         }
     }
 
-    /// The address of an instruction in the program's own tables.
+    /// Returns the address that the program's own tables use for the instruction at `ip`.
     fn address(&self, ip: u64) -> Option<u64> {
         let find = |list: &[[u64; 3]], at, start: usize, length: usize| {
             let fits = |part: &&[u64; 3]| (part[start]..part[start] + part[length]).contains(&at);

@@ -131,8 +131,8 @@ fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, Stri
             "{name} is not what it was when its hash was pinned"
         ));
     }
-    // The package is unpacked under another name and renamed, so that a folder with this name is always
-    // complete.
+    // The package is unpacked under a temporary name and then renamed, so that a folder with this name is
+    // always complete.
     let aside = folder.join(format!("{name}.part"));
     let _ = std::fs::remove_dir_all(&aside);
     std::fs::create_dir(&aside).map_err(|error| format!("{}: {error}", aside.display()))?;

@@ -89,7 +89,7 @@ impl Table {
         text
     }
 
-    /// Returns the table with other verdicts for some tests.
+    /// Returns a copy of the table in which `other` replaces the verdicts of some tests.
     pub(super) fn with(&self, other: &BTreeMap<String, String>) -> Self {
         let mut changed = self.0.clone();
         for (test, expected) in changed.values_mut().flatten() {
@@ -100,7 +100,7 @@ impl Table {
         Self(changed)
     }
 
-    /// Differences between a run and the table: the test, and the word for its verdict.
+    /// Returns the tests whose verdict in a run differs from the table, and the word for each verdict.
     pub(super) fn differences(&self, verdicts: &Verdicts) -> BTreeMap<String, &'static str> {
         let differs = |(test, verdict): &(&String, &Verdict)| {
             let expected = self.expected(&verdict.kind, test);

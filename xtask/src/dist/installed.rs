@@ -11,9 +11,9 @@ use super::{Wanted, at, deb, image, read};
 use crate::report::{Outcome, Report};
 use crate::workspace::root;
 
-/// The steps of a new user.
+/// Script with the steps of a new user.
 const NEWCOMER: &str = include_str!("newcomer.sh");
-/// The first connection starts Foxy.
+/// Script in which the first connection starts Foxy.
 const ACTIVATED: &str = include_str!("activated.sh");
 /// Checks of the image's program on a system that refuses io_uring.
 const IN_IMAGE: &str = include_str!("in_image.sh");
@@ -183,7 +183,7 @@ fn newcomer(root: &Path) -> Result<(), String> {
     done(inside.arg(root), "the lines above say where it failed")
 }
 
-/// Tests a socket of `systemd-socket-activate`, in its own network.
+/// Tests Foxy with a socket that `systemd-socket-activate` opens, in a separate network.
 fn activated(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     make_folder(folder)?;
     let script = folder.join("try");

@@ -1,5 +1,5 @@
 //! The size of each part of the program, computed from its symbols. Data without symbols (texts, tables for
-//! unwinding) belongs to the rest.
+//! unwinding) is in the row `without symbols`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -165,7 +165,8 @@ fn sums(listing: &str) -> BTreeMap<&'static str, u64> {
     sums
 }
 
-/// The part of a name. `<a::B as c::D>::f` belongs to `a`, like `a::B::f`.
+/// Returns the part to which the name of a symbol belongs. `<a::B as c::D>::f` belongs to `a`, like
+/// `a::B::f`.
 fn part(name: &str) -> &'static str {
     let name = name.trim_start_matches(['<', '&', '*', '(', '[']);
     let name = name.strip_prefix("dyn ").unwrap_or(name);

@@ -107,8 +107,8 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them. The comparison of
-/// the table with the sources does not fail.
+/// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them. The comparison of the
+/// table with the sources does not fail for them.
 pub(super) const OPEN: &[&str] = &[];
 
 /// The reason why no test notices that this rule is broken, if there is one.

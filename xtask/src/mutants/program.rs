@@ -15,7 +15,7 @@ use crate::workspace::cargo;
 
 /// A broken rule may make a test wait for ever. A test without a result after this time counts as failed.
 const HANGS: Duration = Duration::from_secs(180);
-/// A slower test is run only when no quick test notices.
+/// Longest duration of a quick test. A slower test is run only when no quick test notices the broken rule.
 const QUICK: Duration = Duration::from_millis(700);
 
 /// A test program of a package.
@@ -127,7 +127,7 @@ impl Program {
         let _ = std::fs::write(self.notes(), lines.collect::<String>());
     }
 
-    /// Name of the package without its first word.
+    /// Name of the package without `foxy-`.
     pub(crate) fn short(&self) -> &str {
         self.package.trim_start_matches("foxy-")
     }

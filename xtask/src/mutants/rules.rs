@@ -9,7 +9,7 @@ pub(crate) struct Rule {
     /// Folder name of the rule's crate.
     pub(crate) package: String,
     pub(crate) path: String,
-    /// Line of the first place, from 1.
+    /// Line of the first place that marks the rule, from 1.
     pub(crate) line: usize,
 }
 

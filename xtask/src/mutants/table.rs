@@ -39,7 +39,7 @@ fn text(name: &str) -> Result<(String, String, String), String> {
 /// Reads rules and their tests from the documents.
 ///
 /// # Errors
-/// A document has no such table.
+/// A document has no table of rules.
 pub(crate) fn read() -> Result<HashMap<String, Killer>, String> {
     let mut told = HashMap::new();
     for (name, _) in DOCUMENTS {

@@ -2,7 +2,7 @@
 //! or `self`.
 //!
 //! This module reads tokens and does not parse the grammar. Code that is compiled only for tests
-//! (`#[cfg(test)]`) is left out. It does not see paths in attributes that are strings, and it does not see
+//! (`#[cfg(test)]`) is left out. It does not see paths that are strings in attributes, and it does not see
 //! method calls. In a module that is written inside a file, `super` counts as the parent of the file.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};

@@ -1,4 +1,5 @@
-//! Tests of the path reader with texts, and of the comparison with small crates.
+//! Tests of the code that reads paths, with texts as input. Tests of the comparison of tables with code, with
+//! small crates as input.
 
 use super::*;
 

@@ -58,7 +58,7 @@ pub(super) fn leftovers(file: &Source) -> Vec<String> {
     if file.path.starts_with("xtask/src/tidy/")
         || !(file.is("rs") || file.is("md") || file.is("toml"))
     {
-        return Vec::new(); // the words stand there on purpose
+        return Vec::new(); // these files contain the words on purpose
     }
     let words = [
         "TODO",

@@ -9,8 +9,8 @@ use crate::workspace::Source;
 
 /// Greatest number of methods of one type in all its own `impl` blocks.
 const METHODS_MAX: usize = 40;
-/// Greatest number of fields of a type that has more than [`FEW`] methods. Types with fewer methods are
-/// plain data.
+/// Greatest number of fields of a type that has more than [`FEW`] methods. Types with fewer methods count as
+/// plain data and have no limit.
 const FIELDS_MAX: usize = 15;
 const FEW: usize = 10;
 

@@ -54,7 +54,8 @@ impl<K: Number> Intervals<K> {
             starts.insert(*from);
             starts.extend(to.checked_add(1));
         }
-        // The number after the largest value of `K` is not a value of `K`.
+        // No interval begins after a range that ends at the largest value of `K`, because the next number is
+        // not a value of `K`.
         let starts: Vec<u128> = starts
             .into_iter()
             .filter(|start| K::try_from(*start).is_ok())

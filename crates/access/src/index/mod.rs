@@ -281,7 +281,7 @@ impl Index {
     }
 
     /// Finds the rules for the way (method, scheme, port and address) of this request, and remembers the way.
-    /// The way differs from the last way.
+    /// The caller calls this only if the way differs from the way of the last request.
     #[cold]
     #[inline(never)]
     fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use crate::*;
 
 const HOSTS: [&str; 14] = [
-    // Labels of eight bytes, and longer labels.
+    // Hosts have labels of eight bytes and longer labels, because the index reads eight bytes at a time.
     "metadata.test",
     "*.metadata-service.test",
     "example.com",
@@ -177,7 +177,8 @@ fn the_index_judges_as_a_scan_does() {
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // Further requests of the same visit, which differ only slightly.
+            // Judges further requests of the same visit. Each has another path and may differ in one other
+            // property.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {

@@ -105,7 +105,7 @@ pub struct LoadArgs {
 /// The way in which a new version of an object is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Versions {
-    /// The URL contains size and version, so a new version has another URL
+    /// The URL contains size and version, so a new version has a new URL
     Url,
     /// All versions share one URL; a reload replaces the old version, which must not be served again
     Reload,

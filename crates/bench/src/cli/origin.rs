@@ -11,8 +11,8 @@ use crate::{Delay, Origin, OriginConfig, Speed};
 /// Options of the origin.
 #[derive(Debug, clap::Args)]
 pub struct OriginArgs {
-    /// Listener address; with 0.0.0.0 the origin answers on every address of 127.0.0.0/8, and each address
-    /// is another server
+    /// Listener address; with 0.0.0.0 the origin answers on every address of 127.0.0.0/8, and each address is
+    /// a separate server
     #[arg(long, default_value = "0.0.0.0:8000", value_name = "ADDR")]
     pub listen: SocketAddr,
     /// Number of threads

@@ -17,7 +17,7 @@ pub struct RangesArgs {
     /// Read the complete object once, in this many pieces of different lengths and in a random order
     #[arg(long, conflicts_with = "reads")]
     pub pieces: Option<u64>,
-    /// Read only part K of N of these pieces, such as 1/2
+    /// With --pieces: divide the pieces into N parts and read only part K, such as 1/2
     #[arg(long, default_value = "1/1", value_name = "K/N")]
     pub part: String,
     /// Number of reads at random positions

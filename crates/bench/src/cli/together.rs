@@ -25,7 +25,7 @@ pub struct TogetherArgs {
     /// The first client disconnects after this many bytes
     #[arg(long, value_name = "SIZE")]
     pub leave_after: Option<ByteSize>,
-    /// Number of further clients that read slowly; the run does not wait for them
+    /// Number of clients that read slowly, in addition to --clients; the run does not wait for them
     #[arg(long, default_value_t = 0)]
     pub slow: usize,
     /// Bytes per second of each slow client

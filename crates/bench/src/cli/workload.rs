@@ -41,7 +41,8 @@ pub struct WorkloadArgs {
     /// web: share of requests whose object was modified since its last request
     #[arg(long, default_value_t = 0.0)]
     pub modified: f64,
-    /// scan: seed of the order, to request the same objects in another order; default: the value of --seed
+    /// scan: seed of the order, to request the same objects in a different order; default: the value of
+    /// --seed
     #[arg(long)]
     pub order: Option<u64>,
     /// scan: number of the first object
@@ -238,8 +239,8 @@ impl WorkloadArgs {
         };
         let reader = foxy_trace::open(path, options).map_err(|e| invalid(e.to_string()))?;
         let requests = reader.map_while(|request| {
-            // The part that was read can still be replayed. The message contains the reason for the early
-            // end.
+            // If the trace cannot be read to its end, the requests before the error are still replayed. The
+            // warning contains the reason for the early end.
             request
                 .inspect_err(|error| eprintln!("warning: {error}"))
                 .ok()

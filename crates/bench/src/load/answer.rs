@@ -179,7 +179,7 @@ fn split_outside_quotes(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads the codes that Traffic Server writes into `Via`: `[cHs f ]`, or `[uScRs f p eN:t cCHi p sS]`. The
-/// pair `c?` is the result of its lookup: `H` is a hit on disk, `R` is a hit in memory.
+/// pair `c?` is the result of Traffic Server's lookup: `H` is a hit on disk, `R` is a hit in memory.
 fn via(value: &[u8]) -> Option<Served> {
     let start = value.iter().rposition(|b| *b == b'[')? + 1;
     let client = if value.get(start) == Some(&b'u') {

@@ -76,9 +76,10 @@ struct Connection {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Not connected. The next attempt is made at this time.
+    /// Not connected, and no attempt is planned.
     #[default]
     Down,
+    /// Not connected. The next attempt is made at this time (ns).
     RetryAt(u64),
     Connecting,
     Ready,
@@ -163,7 +164,7 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// Starts the requests that are due on idle connections. Returns the time until the next request may
+    /// If requests are due, starts them on idle connections. Returns the time until the next request may
     /// start.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();

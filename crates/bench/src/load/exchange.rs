@@ -93,7 +93,8 @@ impl Exchange {
         }
     }
 
-    /// Skips this number of bytes, at most [`blind`](Self::blind).
+    /// Skips this number of body bytes, which is at most [`blind`](Self::blind). Returns the result if the
+    /// body is then complete.
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {
             return None;

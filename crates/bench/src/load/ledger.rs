@@ -63,7 +63,7 @@ impl Ledger {
         }
     }
 
-    /// Must be called after an answer. `version`: its version, if the answer was correct.
+    /// Must be called after an answer. `version` is the answer's version if the answer was correct.
     pub(crate) fn end(&mut self, work: &Work, version: Option<u32>) {
         if let Some(entry) = self.objects.get_mut(&(work.server, work.id)) {
             entry.under_way = entry.under_way.saturating_sub(1);
@@ -104,7 +104,8 @@ mod tests {
         let mut ledger = Ledger::default();
         let first = ledger.begin(work(0));
         assert_eq!((first.versions, first.reload), (0..=0, false));
-        // The new version must wait, so the old version is still requested.
+        // The reload for the new version must wait until the running request has ended. So the second request
+        // is also for the old version.
         let waiting = ledger.begin(work(1));
         assert_eq!((waiting.work.version, waiting.reload), (0, false));
         ledger.end(&work(0), Some(0));

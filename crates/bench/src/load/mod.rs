@@ -82,7 +82,7 @@ pub struct LoadConfig {
     /// File that gets a line for each answer.
     pub record: Option<PathBuf>,
     /// Objects that were stored before the run. With [`Style::same_url`], answers must not contain an earlier
-    /// version of them.
+    /// version of these objects.
     pub known: Vec<Work>,
     /// Record the number of answers and hits over time.
     pub timeline: bool,

@@ -106,7 +106,7 @@ impl Timer {
     }
 }
 
-/// Without such a timer, times are rounded up to the milliseconds of the readiness call.
+/// This system has no finer timer, so times are rounded up to the milliseconds of the readiness call.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) struct Timer;

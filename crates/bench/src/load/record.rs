@@ -27,7 +27,7 @@ pub struct Outcome {
 pub(crate) struct Recorder {
     file: BufWriter<File>,
     clock: Arc<dyn Clock>,
-    /// The first failure. After it, further lines are dropped.
+    /// The first failure. All lines after it are dropped.
     failed: Option<std::io::Error>,
 }
 
@@ -84,7 +84,7 @@ pub struct Known {
 /// Reads a record. Returns every object once, in order of its last store, oldest first.
 ///
 /// # Errors
-/// The file cannot be read, or a line does not have this form.
+/// The file cannot be read, or a line does not have the form that `load --record` writes.
 pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
     let mut objects: std::collections::HashMap<(u32, u64), Known> =
         std::collections::HashMap::new();

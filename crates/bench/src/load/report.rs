@@ -101,7 +101,7 @@ pub struct Restart {
     pub first_answer: Option<f64>,
     /// Seconds from the start of the run to the first hit.
     pub first_hit: Option<f64>,
-    /// Seconds from the start of the run until the share of hits is 90 % of its later level.
+    /// Seconds from the start of the run until the share of hits is 90 % of `later_level`.
     pub ninety: Option<f64>,
     /// Share of hits in the second half of the run.
     pub later_level: f64,

@@ -18,7 +18,8 @@ pub(crate) struct Shared {
     requests: u64,
     /// Number of measured requests that have no answer yet.
     waiting: AtomicU64,
-    /// Number of correct answers and of faults, including the warm-up. The progress line shows it.
+    /// Number of correct answers, including the warm-up. The progress line shows this number, and also
+    /// `failed`, the number of faults.
     pub(crate) answered: AtomicU64,
     pub(crate) failed: AtomicU64,
     /// Start of the run, in ns.
@@ -38,7 +39,7 @@ pub(crate) enum Taken {
 
 impl Shared {
     /// The first `warm_up` requests are not measured, the next `requests` requests are measured. If
-    /// `measuring` is false, the measurement also waits for a call of [`measure`](Self::measure).
+    /// `measuring` is false, no request is measured before a call of [`measure`](Self::measure).
     pub(crate) fn new(start: u64, warm_up: u64, requests: u64, measuring: bool) -> Self {
         Self {
             measuring: AtomicBool::new(measuring),

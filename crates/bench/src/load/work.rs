@@ -59,7 +59,7 @@ impl SharedSource {
 }
 
 /// Turns trace records into work. It maps servers to `servers` numbers, fills in missing sizes and reduces
-/// too large sizes. A changed size counts as a new version.
+/// sizes that are too large. A changed size counts as a new version.
 #[derive(Debug)]
 pub struct FromTrace<I> {
     requests: I,

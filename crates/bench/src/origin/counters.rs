@@ -1,5 +1,5 @@
-//! Counters of the origin. Each thread has its own counters without contention; they are added when they
-//! are requested.
+//! Counters of the origin. Each thread has its own counters, so threads do not contend. A request for the
+//! counters combines the counters of all threads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

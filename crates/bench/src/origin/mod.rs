@@ -1,8 +1,8 @@
 //! A deterministic origin server. Its answers depend only on the URL and the host.
 //!
-//! An origin that is bound to `0.0.0.0` answers on every address of 127.0.0.0/8. Each of these addresses is
-//! another server with other bodies. Each thread has its own runtime and its own listener (SO_REUSEPORT),
-//! so threads share nothing but the port.
+//! An origin that is bound to `0.0.0.0` answers on every address of 127.0.0.0/8. Each of these addresses is a
+//! separate server with different bodies. Each thread has its own runtime and its own listener
+//! (SO_REUSEPORT), so threads share nothing but the port.
 
 mod connection;
 mod counters;
@@ -138,7 +138,7 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // If all threads have ended, nobody receives this.
+        // If all threads have ended, nobody receives this signal.
         let _ = self.stop.send(true);
         self.wait();
     }

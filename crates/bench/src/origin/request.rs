@@ -109,7 +109,7 @@ impl Request {
         Some(())
     }
 
-    /// If the object varies by this field, selects another version for each language or cookie.
+    /// If the object varies by this field, selects a different version for each language or cookie.
     fn selected_by(&mut self, value: &[u8], varies: fn(&Knobs) -> bool) {
         if let Target::Object(knobs) = &mut self.target
             && varies(knobs)

@@ -1,4 +1,4 @@
-//! Differences between origin servers. Each address is another server: near or far, on a fast or a slow
+//! Differences between origin servers. Each address is a separate server: near or far, on a fast or a slow
 //! line.
 
 use std::time::Duration;

@@ -104,7 +104,8 @@ fn misbehaves_on_demand() {
     let start = clock.mono();
     assert_eq!(body(&get("/o/1?s=100&l=60")).len(), 100);
     assert_eq!(body(&get("/o/1?s=1000&b=10000")).len(), 1000);
-    // 60 ms of latency. At 10 kB/s, 1000 bytes take 50 ms, because the last 500 bytes are not delayed.
+    // The first of these two answers has a latency of 60 ms. The second answer has 1000 bytes at 10 kB/s, and
+    // takes only 50 ms, because no pause follows the last 500 bytes.
     assert!(clock.mono().since(start) >= Duration::from_millis(60 + 50));
     assert_eq!(origin.counters().broken, 2);
 }

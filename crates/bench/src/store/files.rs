@@ -1,7 +1,8 @@
-//! `files`: measures the first claim of the papers on present hardware. The measurement uses one stream of
-//! the operations URL-read, URL-write and URL-delete. These are the operations of a disk level behind a
-//! memory level. The stream runs through the engine, and through one file per object on usual file systems.
-//! The engine also runs on a device that is so slow that only the device limits it.
+//! `files`: measures on present hardware what the papers claim for a layout in one large file, in comparison
+//! with one file per object. The measurement uses one stream of the operations URL-read, URL-write and
+//! URL-delete. These are the operations of a disk level behind a memory level. The stream runs through the
+//! engine, and through one file per object on usual file systems. The engine also runs on a device that is so
+//! slow that only the device limits it.
 
 use std::io;
 use std::path::Path;
@@ -228,8 +229,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object if its bytes are only on the disk. Returns true if it did. Waits if enough
-    /// reads are running.
+    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. If the
+    /// greatest number of reads is running, it first waits for the end of a read.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.rig.engine.reads().lookup(hash, &key) else {

@@ -1,4 +1,5 @@
-//! fio as a reference: it uses the same file, pattern, size and depth, in the same run.
+//! fio as a reference for the engine. In the run of the engine, fio uses the engine's file, pattern, size and
+//! depth.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(super) struct Job<'a> {
     /// Pattern in fio's syntax: `randread`, `write`, ...
     pub(super) pattern: &'static str,
     pub(super) block: u64,
-    /// Offsets are multiples of this.
+    /// Offsets are multiples of this number of bytes.
     pub(super) align: u64,
     pub(super) depth: u32,
     pub(super) size: u64,

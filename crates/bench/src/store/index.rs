@@ -29,7 +29,7 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "index",
         format!("the index alone, from 1 to {millions} million"),
     );
-    // The index uses the same pages as in the engine.
+    // The index uses pages of the size that the index of the engine uses.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     // Measures an empty index once. So memory that the measurement itself needs is not counted for the
     // index.
@@ -150,8 +150,8 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
 }
 
-/// Memory of the same size as the index, also in huge pages. All of it is returned to the system at the
-/// end. Memory that an allocator kept would be counted for the index.
+/// Memory of the same size as the index, also in huge pages. All of it is returned to the system when the
+/// value is dropped. If an allocator kept this memory, it would be counted for the index later.
 struct Floor(AlignedBuf);
 
 impl Floor {
@@ -168,7 +168,7 @@ impl Floor {
     fn chase(&self, hashes: &[KeyHash], reads: usize, wait: bool) -> f64 {
         let nothing = if wait { black_box(0u64) } else { 0 };
         let (words, _) = self.0.as_chunks::<8>();
-        // The position is computed with a multiplication, not with a division.
+        // A multiplication computes the position, because a division would take longer.
         let place = |bits: u64| ((u128::from(bits) * words.len() as u128) >> 64) as usize;
         let read = |bits: u64| u64::from_le_bytes(words[place(bits)]);
         let mut last = 0u64;

@@ -78,7 +78,8 @@ fn mixed_on(
     Ok(section)
 }
 
-/// Measures the engine, then fio with reads of the same length and with the same amount of writes.
+/// Measures the engine. Then measures fio with reads of the same length and with as many bytes written as the
+/// engine wrote.
 fn step(
     context: &Context<'_>,
     rig: &Rig,

@@ -1,9 +1,9 @@
-//! `bench store`: measures only the storage engine, without HTTP. The same disk is also measured with other
-//! programs.
+//! `bench store`: measures only the storage engine, without HTTP. Other programs are measured on the same
+//! disk for comparison.
 //!
-//! Every figure that depends on the machine is reported together with a figure of fio, of a file system or
-//! of another engine. Both are measured in the same run, on the same file, with the same pattern, size and
-//! depth.
+//! Every figure that depends on the machine is reported together with a figure of fio, of a file system or of
+//! another engine. Both figures are measured in the same run, on the same file, with the same pattern, size
+//! and depth.
 
 mod files;
 mod fio;
@@ -39,7 +39,7 @@ pub use trace::ReplayArgs;
 /// Kind of measurement.
 #[derive(Debug, clap::Subcommand)]
 pub enum StoreCommand {
-    /// Memory per object and lookup times, to 50 million objects
+    /// Memory per object and lookup times, up to 50 million objects
     Index(StoreArgs),
     /// Disk hits of 8 KiB objects, compared with fio's random reads
     Read(StoreArgs),

@@ -61,7 +61,7 @@ fn apply(root: &Path, stock: &Bytes, operation: Operation) -> io::Result<()> {
     }
 }
 
-/// Path of an object. Such caches put files into folders by hash.
+/// Path of an object. Caches with one file per object choose the folder of a file by the hash of its key.
 fn place(root: &Path, object: u64) -> PathBuf {
     let (_, hash) = keyed(object);
     root.join(format!("{:02x}", hash.high() >> 56))

@@ -20,8 +20,8 @@ pub(super) fn read(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["read", "read-4096"], read_on)
 }
 
-/// Runs the same measurement on a store in a file and on a store on a loop device with blocks of 4096
-/// bytes. The sections have these names. If there is no such device, its section reports this.
+/// Runs the same measurement on a store in a file and on a store on a loop device with blocks of 4096 bytes.
+/// `names` are the names of the two sections. If there is no such device, its section reports this.
 pub(super) fn on_both(
     context: &Context<'_>,
     names: [&'static str; 2],
@@ -59,7 +59,8 @@ fn read_on(
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
     for depth in [1u32, 8, 32] {
-        // The turns are short and alternate, so that a change of the machine's load affects both.
+        // The turns are short and alternate, so that a change of the machine's load affects both the engine
+        // and fio.
         let mut best: Option<(Reads, Option<Measured>)> = None;
         for turn in 0..context.turns() {
             let seed = u64::from(depth) << 8 | turn;

@@ -13,8 +13,8 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
-/// Completions arrive in groups. The device must not wait for new reads until a complete group has been
-/// handled.
+/// Number of completions after which new reads are submitted. Completions arrive in groups, and the device
+/// must not wait for new reads until a complete group has been handled.
 const SUBMIT_EVERY: usize = 4;
 
 /// Results of a run of reads.
@@ -139,7 +139,7 @@ impl Loop<'_> {
         for (n, completion) in done.drain(..).enumerate() {
             if n % SUBMIT_EVERY == SUBMIT_EVERY - 1 {
                 self.fill();
-                // If the queue refuses this, the next wait reports it.
+                // If the queue refuses the submission, the next wait for completions reports the error.
                 let _ = self.queue.flush_submissions();
             }
             let place = completion.token as usize;

@@ -247,7 +247,7 @@ fn share(row: &Row) -> Option<(String, f64)> {
     let name = name.split(", all threads").next().unwrap_or_default();
     let name = name.replace("opened and everything back", "recovery");
     let name = match peer.as_str() {
-        // The name of this peer is only on the axis.
+        // The axis already contains the name of this peer, so the row does not repeat it.
         "foyer" => format!("{name}{better}"),
         peer => format!("{name} / {peer}{better}"),
     };

@@ -23,7 +23,7 @@ use crate::Histogram;
 const READS: u64 = 120;
 /// Length of a body in bytes.
 const BODY: usize = 8 << 10;
-/// Number of requests that run at the same time, without a limit on their rate.
+/// Number of requests that run at the same time in the run without a limit on their rate.
 const CLIENTS: usize = 16;
 /// Requests per second at equal load: three quarters of the rate of one device.
 const LOAD: u64 = READS * 3 / 4;
@@ -167,8 +167,7 @@ fn open(context: &Context<'_>, devices: &[Loop]) -> io::Result<(Stores, Vec<Writ
 }
 
 impl Stores {
-    /// Stores objects until most of the space is used. The number of objects is the same for the same
-    /// space.
+    /// Stores objects until most of the space is used. The number of objects depends only on the total space.
     fn fill(mut self, bytes: u64) -> Self {
         let (stock, fields) = (stock(), usual_fields());
         self.objects = bytes / 100 * 70 / (BODY as u64 + 512);

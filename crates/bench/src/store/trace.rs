@@ -37,7 +37,7 @@ pub struct ReplayArgs {
     /// Size of the store
     #[arg(long)]
     disk: ByteSize,
-    /// Memory for everything
+    /// Memory budget of the engine
     #[arg(long)]
     memory: ByteSize,
     /// Only open the store that an earlier run left

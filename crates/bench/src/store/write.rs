@@ -112,7 +112,7 @@ fn full_speed(
     );
     section.row(format!("CPU of a put of {name}"), put_us, "us");
     section.row(format!("CPU of writing one of {name}"), written_us, "us");
-    // If this is near 100, the processor limits the writing, and not the device.
+    // If this percentage is near 100, the processor limits the writing, and not the device.
     let computing = rig.writer_cpu().as_secs_f64() * 100.0 / seconds;
     section.row(
         format!("writing thread computing, {name}"),
@@ -170,7 +170,7 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
 }
 
 /// Stores web objects at a steady rate in a store of a small proxy's size, and requests some of them again.
-/// Reports the admissions that were dropped because the queue was full, and the causes for which the writer
+/// Reports the admissions that were dropped because the queue was full, and the reasons why the writer
 /// waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");

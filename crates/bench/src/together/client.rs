@@ -126,7 +126,7 @@ impl Client {
                         _ = stopped.changed() => return Ok(()),
                     }
                 }
-                // The first byte of another client may be waiting.
+                // Lets the other clients run, because the first byte of one of them may be waiting.
                 _ if first => tokio::task::yield_now().await,
                 _ => {}
             }

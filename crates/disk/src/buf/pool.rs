@@ -9,7 +9,7 @@ use std::sync::Arc;
 const FINE_PAGES: usize = 16;
 /// Number of classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most an
 /// eighth longer than needed, and the memory tier can keep a fragment of a large object in its read buffer.
-/// With the blocks that it lies in, a fragment is a little longer than 256 KiB.
+/// With the disk blocks in which it lies, the record of a fragment is a little longer than 256 KiB.
 const STEPS: usize = 8;
 /// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;

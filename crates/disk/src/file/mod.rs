@@ -207,8 +207,8 @@ impl Disk for FileDisk {
             match ring_queue(&self.target, depth) {
                 Ok(queue) => return Ok(queue),
                 Err(error) if self.ring_only => return Err(error),
-                // After the first ring, resources can run out (descriptors, locked memory). Then the thread
-                // pool is used instead.
+                // The first ring could be opened, but later rings may lack resources (descriptors,
+                // locked memory). Then the thread pool is used instead.
                 Err(_) => {}
             }
         }

@@ -73,7 +73,7 @@ fn prepare(
 }
 
 /// A second descriptor of the open file or device, which goes through the page cache. A duplicate of
-/// the descriptor would not do, since it shares the flag for direct transfers.
+/// the descriptor is not sufficient, since it shares the flag for direct transfers.
 fn open_cached(path: &Path, file: &File, read_only: bool) -> Result<File, DiskError> {
     let access = if read_only {
         OFlags::RDONLY
@@ -90,7 +90,7 @@ fn open_cached(path: &Path, file: &File, read_only: bool) -> Result<File, DiskEr
     if same(&first, &second) {
         Ok(cached)
     } else {
-        // Somebody put another file in its place between the two openings.
+        // Somebody put another file at this path between the two openings.
         Err(DiskError::InUse { path: path.into() })
     }
 }

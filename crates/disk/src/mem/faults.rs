@@ -8,11 +8,11 @@ use std::time::Duration;
 /// A fault: the result of one operation in place of the normal result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation fails with this `errno` and changes nothing. After a failed flush nothing more is
+    /// The operation fails with this `errno` and changes nothing. A flush that fails makes nothing
     /// durable.
     Errno(i32),
     /// A write reaches the disk up to this many bytes and fails with `WriteZero`. A read fails with
-    /// `UnexpectedEof`. (A device that transfers in parts and then continues has no fault.)
+    /// `UnexpectedEof`. (A device that transfers in parts and then continues is not faulty.)
     Short(u32),
     /// A random part of the write's 512-byte sectors reaches the disk. The write is reported as done.
     Torn,

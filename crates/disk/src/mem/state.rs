@@ -289,7 +289,7 @@ impl State {
                 (piece.at + piece.data.len() as u64).min(end),
             );
             if from < to {
-                // Offsets within buffers in memory.
+                // Both values are offsets in buffers in memory, so they fit into a `usize`.
                 let (into, of) = ((from - piece.at) as usize, (from - at) as usize);
                 let len = (to - from) as usize;
                 piece.data[into..into + len].copy_from_slice(&bytes[of..of + len]);
@@ -386,8 +386,8 @@ impl State {
         Ok(())
     }
 
-    /// Moves the parked completions of a queue that are due to its inbox, and counts this check.
-    /// True if some are left that may become due at a later check.
+    /// Moves those parked completions of a queue that are due into the queue's inbox, and counts this
+    /// check. True if some completions are left that may become due at a later check.
     pub(super) fn look(&mut self, queue: u32) -> bool {
         let now = self.clock.mono();
         let mut more = false;

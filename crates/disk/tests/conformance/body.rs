@@ -83,7 +83,7 @@ pub(crate) fn blocking_calls_take_any_range(disk: &Subject) {
 
 pub(crate) fn blocking_and_queued_agree(disk: &Subject) {
     let mut queue = disk.open_queue(1).unwrap();
-    // This memory has no alignment.
+    // The slice `data[1..]` is not aligned in memory.
     let data = pattern(5, 8193);
     disk.write_at(8192, &data[1..]).unwrap();
     assert!(read(&mut *queue, 8192, 8192)[..] == data[1..]);
@@ -350,7 +350,8 @@ pub(crate) fn buffers_come_back(disk: &Subject) {
 }
 
 /// A region that is only written through the cache lies between regions that are written directly.
-/// Every byte of both stays as it was written, at odd positions and lengths, even after a flush.
+/// Every byte of both kinds of regions stays as it was written, at odd positions and lengths, even
+/// after a flush.
 pub(crate) fn cached_writes_are_read_beside_others(disk: &Subject) {
     let (at, len) = (64 << 10, 16 << 10);
     for place in (0..128 << 10)

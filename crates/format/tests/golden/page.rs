@@ -67,7 +67,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
             name if name.starts_with("response time") => &1_700_000_000_150u64.to_le_bytes()[..6],
             "object version" => &[99],
             name if name.starts_with("purge sequence") => &[8],
-            // 149 ms before the response: the zigzag code is 297.
+            // The request time is 149 ms before the response time, so its zigzag code is 297.
             "request time" => &[0x29, 0x01],
             name if name.starts_with("nonce") => &[0xcd, 0xab],
             "status" => &[200],

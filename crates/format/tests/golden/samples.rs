@@ -131,7 +131,7 @@ pub(crate) fn cluster_chained() -> ClusterHeader {
     }
 }
 
-/// The same entries, and an entry that names an abandoned cluster.
+/// The entries that `entries` returns, and an entry that names an abandoned cluster.
 pub(crate) fn entries_chained() -> Vec<Entry> {
     let given_up = Entry {
         hash: KeyHash(0x0102_0304_0500 << 64 | u128::from(LogPosition::new(68, 512).0)),
@@ -165,7 +165,7 @@ pub(crate) fn journal() -> JournalBlock {
     }
 }
 
-/// A block with extension `chain`, of a half in which every block is written twice.
+/// A journal block with extension `chain`, of a half in which every block is written twice.
 pub(crate) fn journal_doubled() -> JournalBlock {
     JournalBlock {
         doubled: true,

@@ -24,7 +24,7 @@ pub(super) fn write(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"\n");
 }
 
-/// Appends a time in the form of both formats, without the brackets.
+/// Appends a time in the form that both formats use, without the brackets.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
     digits::<2>(at.day.into(), out);
     out.push(b'/');
@@ -68,7 +68,7 @@ fn user(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a byte that needs an escape.
+/// Appends the escaped form of a byte.
 pub(super) fn backslashed(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),

@@ -15,7 +15,8 @@ use crate::config::LogService;
 
 /// Facility `daemon`, severity `informational`.
 const PRIORITY: u8 = 3 * 8 + 6;
-/// Time for which a receiver may read nothing. After this time, lines are dropped and counted.
+/// Longest time for which a line waits while the receiver (syslog or journald) reads nothing. After this
+/// time, the line is dropped and counted.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sends lines, each in one datagram.
@@ -30,7 +31,8 @@ pub(super) struct Datagrams {
 
 #[derive(Debug)]
 enum Way {
-    /// The path of the socket is given in each call, because a service has a new socket after a restart.
+    /// Each call of `send_to` names the path of the receiver's socket, because the receiver has a new socket
+    /// after its restart.
     Unix(UnixDatagram, PathBuf),
     Udp(UdpSocket, SocketAddr),
 }
@@ -56,7 +58,7 @@ impl Datagrams {
         })
     }
 
-    /// Sends every line. Returns the number of lines that could not be sent, and the error.
+    /// Sends every line. Returns the number of lines that could not be sent, and the last error.
     pub(super) fn send(&mut self, lines: &[u8]) -> (u64, Option<io::Error>) {
         let (mut failed, mut why) = (0, None);
         for line in lines.split(|byte| *byte == b'\n').filter(|l| !l.is_empty()) {

@@ -10,7 +10,7 @@ use super::switch::{Active, Log, Switch};
 use super::write_shown;
 use crate::config::LogFormat;
 
-/// Number of bytes from which a buffer is handed over.
+/// Number of bytes at which a buffer is full and is handed to the log thread.
 const FULL_BYTES: usize = 32 << 10;
 
 /// Writes lines into a buffer and hands it to the log thread.
@@ -69,7 +69,7 @@ impl LogSink for BufferedSink {
     fn renew(&mut self) {
         let now = self.switch.generation();
         if now != self.seen {
-            // Lines from before the change go to the target of that time.
+            // Lines that were recorded before the settings changed go to the old target.
             self.flush();
             self.active = self.switch.active();
             self.seen = now;

@@ -1,5 +1,5 @@
 //! The access log in a form that a reload can change: the running thread, and the settings of its lines. A
-//! worker adopts new settings when its own settings are renewed.
+//! worker adopts new settings of the log when it calls `renew` of its sink.
 
 use std::io;
 use std::sync::Arc;
@@ -50,7 +50,8 @@ pub struct Log {
     secret: Secret,
 }
 
-/// A target that is open, but not in use yet; `None`: the current target stays in use.
+/// A new target that is open, but not in use yet. `None`: the current target stays in use. `Some(None)`: the
+/// new settings turn the log off.
 #[derive(Debug)]
 pub struct Prepared(Option<Option<LogThread>>);
 
@@ -74,7 +75,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Opens the target of new settings. It changes nothing else.
+    /// Opens the target of new settings. The settings in use stay unchanged until [`apply`](Self::apply) is
+    /// called.
     ///
     /// # Errors
     /// The same errors as [`start`](Self::start).

@@ -35,7 +35,7 @@ pub(super) fn write(
 /// The place for one value.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
-    /// True if blanks stay.
+    /// True if the field is between quotes in the template. Blanks in the value then stay.
     quoted: bool,
 }
 
@@ -46,7 +46,7 @@ impl Value<'_> {
         self.piece(or_dash(text));
     }
 
-    /// Appends a part of such a text.
+    /// Appends a part of a text that clients or origins chose, with the same escapes as [`text`](Self::text).
     fn piece(&mut self, text: &[u8]) {
         let first = if self.quoted { b' ' } else { b'!' };
         let stays = |byte| (first..=b'~').contains(&byte) & (byte != b'"') & (byte != b'\\');

@@ -164,7 +164,8 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
     let mut sink = BufferedSink::new(&log);
     sink.record(&record());
     sink.flush();
-    // The request to reopen comes after the line in the same queue.
+    // The queue already contains the line when the request to reopen enters it, so this line is written to
+    // the moved file.
     std::fs::rename(&path, &moved).unwrap();
     log.handle().unwrap().reopen();
     sink.record(&record());
@@ -255,7 +256,8 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
         sink.record(&record());
         let prepared = log_.prepare(config).unwrap();
         let old = log_.apply(config, prepared);
-        // A line between the change and the renewal still goes to the old target.
+        // A line that is recorded after the settings changed, but before `renew`, still goes to the old
+        // target.
         sink.record(&record());
         sink.renew();
         if let Some(old) = old {

@@ -1,5 +1,5 @@
-//! Values of a line, written without the formatting code of the standard library. With that code, a line took
-//! as much time as a hit.
+//! Writes the values of a line without the formatting code of the standard library. With that code, writing
+//! one line took as much time as serving a hit.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -70,8 +70,8 @@ impl LogHandle {
         }
     }
 
-    /// Opens the file again, after it was moved away. If the queue is full, nothing happens, and the sender
-    /// may repeat the signal.
+    /// Opens the file again, after it was moved away. If the queue is full, nothing happens; the operator may
+    /// send the signal again.
     pub fn reopen(&self) {
         let _ = self.sender.try_send(Message::Reopen);
     }
@@ -112,7 +112,8 @@ impl LogThread {
     }
 }
 
-/// Opens the target and starts the thread. The thread continues the given counts. `None`: the log is off.
+/// Opens the target and starts the thread. The thread adds to the given counts of lines. `None`: the log is
+/// off.
 ///
 /// # Errors
 /// The target cannot be opened, or the thread cannot be started.

@@ -146,7 +146,8 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
     if answer.status == 429 {
-        // Too many purges. A sweep takes at least some seconds before it frees places.
+        // Status 429 means that too many purges are running. Their sweeps take at least some seconds, and no
+        // other purge can start before that.
         write::field(&mut out, b"Retry-After", b"10");
     }
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");

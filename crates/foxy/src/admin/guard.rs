@@ -7,7 +7,8 @@ use foxy_http1::{RequestHead, TargetForm};
 use super::State;
 use crate::config::Right;
 
-/// The field that a change needs. Browsers do not let a foreign page send this field without our consent.
+/// The field that a change needs. Browsers do not let a foreign page send this field unless the server
+/// consents (CORS), which Foxy never does.
 pub(super) const FIELD: &str = "X-Foxy-Admin";
 
 /// The way by which a request arrived.

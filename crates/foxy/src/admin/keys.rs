@@ -28,7 +28,7 @@ impl Keys {
             (&self.purge, Right::Purge),
             (&self.read, Right::Read),
         ];
-        // All tokens are compared, even after one has matched.
+        // All tokens are compared, so that the duration does not depend on which token matches.
         let fitting = all.map(|(token, right)| match token {
             Some(token) if token.is_in(fields) => right,
             _ => Right::Nothing,

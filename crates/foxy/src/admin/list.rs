@@ -38,7 +38,7 @@ pub(crate) struct Line {
     pub(crate) soft_purged: bool,
     /// `memory`, `pending` or `store`.
     pub(crate) tier: String,
-    /// Position on disk, and the number of segments that are reused before this segment.
+    /// Position on disk, and the number of segments that are reused before the object's segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<Position>,
 }

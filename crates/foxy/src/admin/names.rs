@@ -1,8 +1,8 @@
 //! Names under which partitions store URLs. `/why` and `/purge` use the same mapping.
 //!
-//! The forward proxy stores objects under their URL. A site stores objects under its origin's scheme. The
-//! host is the origin's name, or the client's `Host` if the site has `preserve_host`. So the keys of a site
-//! without `preserve_host` have no public name.
+//! The forward proxy stores objects under their URL. A site stores objects under URLs with its origin's
+//! scheme. The host of these URLs is the origin's name, or the client's `Host` if the site has
+//! `preserve_host`. So the keys of a site without `preserve_host` do not contain the site's public name.
 //!
 //! If sites share a listener, a public URL belongs to the site that gets requests for the URL.
 
@@ -102,8 +102,8 @@ impl Names {
         chosen.into_iter().filter_map(here).collect()
     }
 
-    /// Returns the partitions that a change applies to, and whether the request identifies exactly one
-    /// partition.
+    /// Returns the partition of `site`, or all partitions if the request names no site. Also returns whether
+    /// the request identifies exactly one partition.
     pub(super) fn chosen<'s>(&'s self, site: Option<&str>) -> (Vec<&'s str>, bool) {
         let all = self.partitions.iter().map(String::as_str);
         let chosen: Vec<_> = all.filter(|p| site.is_none_or(|site| site == *p)).collect();
@@ -111,8 +111,8 @@ impl Names {
         (chosen, sure)
     }
 
-    /// Returns the URL in the form of this partition's keys; `None` if the site is not certain (`sure` is
-    /// false) and the URL has the origin of another site.
+    /// Returns the URL in the form of this partition's keys; `None` if it is not certain that the URL belongs
+    /// to this partition (`sure` is false) and the URL's host is the origin of another site.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
         let mut url = *url;
         if partition == "forward" {

@@ -60,7 +60,7 @@ pub(super) fn sites(state: &State) -> impl Iterator<Item = (&str, SiteTotals)> {
     sites.chain(state.proxy.mirror_requests())
 }
 
-/// Returns the same counts as lines for `/stats`.
+/// Returns the requests of each site and each mirror as lines for `/stats`.
 pub(super) fn site_lines(state: &State) -> Vec<SiteLine> {
     let errors = CLASSES.iter().position(|class| *class == "5xx");
     let hits = CACHED.iter().position(|cached| *cached == "hit");
@@ -101,11 +101,12 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     all(state).map(line).collect()
 }
 
-/// Returns the lines of `/readyz` about origins that are left out or failing, and whether any site can still
-/// ask an origin. The failure of one site does not make Foxy unready, because the other sites continue.
+/// Returns the lines of `/readyz` about origins that are left out or failing, and whether Foxy can still
+/// answer: it has a forward proxy or a build cache, or at least one site can ask an origin. The failure of
+/// one site does not make Foxy unready, because the other sites continue.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
-    // A build cache has no origin and answers without an origin.
+    // A build cache has no origins, so its list of states is empty. It answers without an origin.
     let now = state.clock.mono();
     left |= state
         .origins

@@ -35,7 +35,7 @@ pub(crate) struct Removed {
     pub(crate) partitions: usize,
     /// Number of stored objects that were purged, variants included.
     pub(crate) objects: u64,
-    /// Purges that count the variants, if the variants are not known in memory.
+    /// Numbers of the purges whose sweeps count the variants, if the variants are not known in memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) variants_counted_by: Vec<u64>,
     pub(crate) durable: bool,
@@ -45,7 +45,8 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
-    /// Further purges, if the rules of several sites write the URL differently.
+    /// Numbers of further purges. They are needed if the keys of several sites contain the URL in different
+    /// forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,
@@ -154,7 +155,8 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// Returns the partitions that a purge of this kind is for, each with the text in the form of its keys.
+/// Returns the partitions that a purge of this kind applies to, each with the text in the form of the
+/// partition's keys.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -238,8 +240,8 @@ fn places(
     places
 }
 
-/// Returns the partition and the text of a purge of many objects. Names are mapped if the request identifies
-/// exactly one site.
+/// Returns the partition and the text of a purge of many objects. A host is converted to the form of the
+/// partition's keys if the request identifies exactly one partition.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,
@@ -339,7 +341,8 @@ fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>
 }
 
 fn not_begun(error: &PurgeError) -> Answer {
-    // At a limit. Objects that are already purged stay purged.
+    // The error may come after some of the purges have been made. Objects that are already purged stay
+    // purged.
     let status = if error.is_busy() { 429 } else { 400 };
     Answer::text(status, &format!("the purge {error}"))
 }

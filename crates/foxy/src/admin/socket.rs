@@ -22,7 +22,7 @@ pub(crate) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Listens. It replaces a socket that another process left behind.
+    /// Creates the socket and listens. A socket file that another process left behind is replaced.
     ///
     /// # Errors
     /// Another process listens there, another file has the name, or the folder cannot be written.
@@ -30,7 +30,8 @@ impl UnixSocket {
         remove_left_behind(wanted)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(&wanted.path)?)?;
-        // The file is ours from this point on.
+        // The file belongs to this process from here on. If a later step fails, dropping `listener` removes
+        // it.
         let listener = Self {
             listener: socket.into(),
             path: wanted.path.clone(),

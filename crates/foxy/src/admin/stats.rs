@@ -31,7 +31,7 @@ pub struct Stats {
     pub outcomes: BTreeMap<String, u64>,
     /// Duration of hits.
     pub hits: Durations,
-    /// Duration of all other requests except tunnels.
+    /// Duration of all requests that are neither hits nor tunnels.
     pub misses: Durations,
     /// Classes of status, and body bytes of the answers.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct Stats {
     pub origin: Origins,
     /// Open client connections.
     pub connections: usize,
-    /// Further counts, by name.
+    /// Counts of events, by the name of the event.
     pub events: BTreeMap<String, u64>,
     /// Memory.
     pub memory: Memory,
@@ -135,7 +135,7 @@ pub struct Store {
     /// Segments that are not used because reads of them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
-    /// True while older contents are still being loaded.
+    /// True while recovery is still loading older segments.
     pub loading: bool,
     /// Bytes of all segments of the store, which hold its contents.
     pub capacity_bytes: u64,
@@ -306,8 +306,8 @@ pub(super) fn durations(latency: &Latency) -> Durations {
     }
 }
 
-/// Returns the bytes of memory that requests use, by purpose. The entry `other` is memory that no purpose
-/// accounts for, as far as the process exceeds its budget.
+/// Returns the bytes of memory that requests use, by purpose. The entry `other` contains the bytes by which
+/// the last observed use exceeded the sum of the entries of all purposes.
 pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
     let other = ("other".to_owned(), proxy.memory_unentered() as u64);
     Use::ALL
@@ -323,8 +323,9 @@ pub(crate) fn resident_bytes() -> u64 {
     resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the line `VmRSS:`, in KiB. The shorter file `statm` counts pages. rustix determines the page size
-/// from data that the process gets at its start. This crashes under valgrind, the tool that measures hits.
+/// Reads the line `VmRSS:`, in KiB. The file `statm` is shorter, but it counts pages. The library rustix
+/// would determine the page size from data that the process gets at its start, and this crashes under
+/// valgrind, the tool that measures hits.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

@@ -15,7 +15,8 @@ use super::stats::health_word;
 use crate::config::one_store;
 use crate::run::{Absent, KeeperError, StoreKeeper};
 
-/// Longest time to wait for a change. After this time the change continues without the request.
+/// Longest time for which a request waits for its change. After this time the request is answered, and the
+/// change continues.
 const TIME: Duration = Duration::from_secs(12);
 
 /// A store in the list of stores.
@@ -34,7 +35,7 @@ pub(crate) struct StoreLine {
     pub(crate) left_percent: f64,
     pub(crate) capacity_bytes: u64,
     pub(crate) used_bytes: u64,
-    /// True while older contents are still being loaded.
+    /// True while recovery is still loading older segments.
     pub(crate) loading: bool,
     /// Percentage of new objects that go to this store now.
     pub(crate) share_percent: f64,

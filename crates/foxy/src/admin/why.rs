@@ -32,7 +32,7 @@ pub struct Why {
     pub rule: Option<String>,
     /// The object stored for the request.
     pub stored: Option<Stored>,
-    /// The last time that a request needed the origin, or more than a lookup.
+    /// The last request for this key that needed more than a lookup, such as a disk read or a fetch.
     pub last: Option<Last>,
 }
 
@@ -74,10 +74,10 @@ pub struct Place {
     pub expected_seconds: Option<u64>,
 }
 
-/// The last request that needed the origin, or more than a lookup.
+/// The last request for a key that needed more than a lookup, such as a disk read or a fetch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Last {
-    /// Seconds ago.
+    /// Seconds since that request.
     pub seconds_ago: i64,
     /// The outcome's word.
     pub outcome: String,
@@ -87,7 +87,7 @@ pub struct Last {
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status of the origin; 0 if it was not asked.
+    /// Status of the origin's answer; 0 if the origin was not asked.
     pub origin_status: u16,
 }
 

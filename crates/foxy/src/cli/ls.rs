@@ -91,7 +91,7 @@ fn print(out: &mut impl Write, line: &Line, first: bool) -> std::io::Result<()> 
     )
 }
 
-/// Writes seconds in the largest unit in which the number is above 1.
+/// Writes seconds in the largest unit in which the number is at least 2.
 fn time(seconds: i64) -> String {
     let size = seconds.unsigned_abs();
     let sign = if seconds < 0 { "-" } else { "" };

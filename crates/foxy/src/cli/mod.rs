@@ -34,7 +34,7 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The proxy should serve soon, also if its program is not in memory yet.
+    // The proxy should serve soon, even if the system has not read the program's file into memory yet.
     if let None | Some(Command::Serve(_)) = cli.command {
         read_ahead();
     }

@@ -1,4 +1,5 @@
-//! Reads the program's own file in advance, because the file also comes from a disk.
+//! Reads the program's own file in advance, because the program waits for the disk whenever it first uses a
+//! part that is not in memory.
 
 use std::fs::File;
 

@@ -28,8 +28,8 @@ pub(super) fn messages(level: &LogLevel) -> LevelHandle {
     handle
 }
 
-/// Returns the filter: FOXY_LOG if it is set, else the level. The name service logs less, because its errors
-/// are reported with the request that they affect.
+/// Returns the filter: FOXY_LOG if it is set, else the level. The library for name lookups (hickory) logs
+/// only errors, because failed lookups are reported with the request that they affect.
 fn filter(level: &LogLevel) -> EnvFilter {
     EnvFilter::try_from_env("FOXY_LOG").unwrap_or_else(|_| {
         EnvFilter::new(format!(

@@ -19,8 +19,9 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 
 /// Runs like [`run`], with the caller's parts.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
-    // Huge pages that exist already stay, so they are forbidden until the budget is known. An error of this
-    // call is ignored. The later call for the budget logs such an error.
+    // Huge pages are forbidden until the memory budget is known, because a later call cannot remove huge
+    // pages that the process already has. An error of this call is ignored. The later call for the budget
+    // logs such an error.
     let _ = foxy_disk::use_small_pages(true);
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;

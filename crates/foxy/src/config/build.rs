@@ -193,8 +193,8 @@ pub struct LogLevel(pub String);
 
 const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
 pub(super) const MEMORY_MIN: u64 = 48 << 20;
-/// Default memory budget in percent of a container's memory. The container is meant for Foxy, and the rest is
-/// for the kernel.
+/// Default memory budget in percent of a container's memory. The container is meant for Foxy, and the
+/// remaining 15 % is for the kernel.
 const CONTAINER_SHARE: f64 = 85.0;
 
 impl Config {

@@ -12,7 +12,7 @@ pub(crate) struct Changes {
     pub(crate) now: Vec<String>,
     /// Names of changed settings that only a start applies.
     pub(crate) later: Vec<String>,
-    /// True if keys, sites, access and sharing are decided as before.
+    /// True if no setting has changed that decides about keys, sites, access or the sharing of answers.
     pub(crate) alike: bool,
 }
 
@@ -25,8 +25,8 @@ impl Changes {
         changed
     }
 
-    /// Notes a change in the contents that a setting refers to, unless a change of the setting itself is
-    /// noted.
+    /// Notes that the contents of token files have changed, unless a change of the settings that name these
+    /// files (`admin rights`) is noted already.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -119,7 +119,7 @@ impl Config {
             "name servers": proxy.upstream.name_servers,
             "name in Via": proxy.headers.instance,
         );
-        // The addresses of the machine do not come from the file.
+        // The addresses of the machine do not come from the configuration file, so the list in use is kept.
         let addresses = &old.proxy.access.local_addresses;
         self.proxy.access.local_addresses.clone_from(addresses);
     }
@@ -145,7 +145,8 @@ impl Config {
 }
 
 impl Changes {
-    /// Compares the sites. Certificates for clients do not affect the decisions.
+    /// Compares the sites. Returns true if a change can affect decisions (see `alike`). The contents of
+    /// certificate files for clients are not compared.
     fn sites(&mut self, old: &[SiteConfig], new: &[SiteConfig]) -> bool {
         let find = |sites: &[SiteConfig], name: &str| {
             let found = sites.iter().find(|site| site.name == name);
@@ -180,8 +181,8 @@ mod tests {
 
     const SITE: &str = "[[site]]\nname = \"a\"\nlisten = \"127.0.0.1:8080\"\n";
 
-    /// Compares two texts. Returns the settings that a reload applies, the settings that only a start
-    /// applies, and whether running fetches continue.
+    /// Compares two configuration files. Returns the settings that a reload applies, the settings that only a
+    /// start applies, and whether running fetches continue.
     fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, bool) {
         let (old, new) = (build(old).unwrap(), build(new).unwrap());
         let (_, changes) = new.after(&old);

@@ -105,8 +105,8 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Reads a limit or a size. Without a limit, version 2 writes `max`, and version 1 writes a very large
-/// number, which has no effect on the minimum.
+/// Reads a limit or a size. Without a limit, version 2 writes `max`, which is not a number. Version 1 writes
+/// a very large number, which has no effect, because the caller searches for the smallest limit.
 fn number(file: &Path) -> Option<u64> {
     read(file).trim().parse().ok()
 }

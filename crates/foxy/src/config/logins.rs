@@ -41,7 +41,7 @@ pub(super) fn read(
         let text = "login.realm has a quote, a backslash or a letter that is not ASCII";
         values.problem(Problem::conflict("login.realm", text.to_owned()));
     }
-    // The default may name a forward proxy that does not exist.
+    // The default of `login.at` is `forward`. It is accepted even if there is no forward proxy.
     let known = |at: &&String| *at == "forward" || names.contains(at);
     if let Some(unknown) = logins.at.iter().find(|at| !known(at)) {
         let text = format!("login.at = \"{unknown}\": there is no such site");

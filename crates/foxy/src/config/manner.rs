@@ -14,7 +14,8 @@ use super::values::Values;
 /// Longest error page in bytes.
 const PAGE_MAX: u64 = 256 << 10;
 
-/// Reads these settings. `plain` is true if the site listens without TLS.
+/// Reads the settings of answers that a site makes without its origins. `plain` is true if the site listens
+/// without TLS.
 pub(super) fn read(
     values: &mut Values<'_>,
     (plain, listen_tls): (bool, &[SocketAddr]),

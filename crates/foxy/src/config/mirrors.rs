@@ -19,8 +19,8 @@ use super::versions;
 /// Name of the registry whose address is in the preset `oci`.
 const DOCKER_HUB: &str = "docker.io";
 
-/// Reads all mirrors; returns `None` if there are none. The kinds of the settings have already checked the
-/// texts.
+/// Reads all mirrors; returns `None` if there are none. The texts were checked when the values of the
+/// settings were read.
 pub(super) fn read(
     sections: &[Section],
     public: &[String],
@@ -222,7 +222,8 @@ fn site(
     });
     let class = |class: &Class| Class {
         kind: match (class.kind, fresh) {
-            // Release files of apt are revalidated at each use, because index files are compared with them.
+            // The setting `fresh` does not apply to release files of apt (`Index(0)`). They are revalidated
+            // at each use, because apt compares index files with them.
             (Kind::Index(1..), Some(fresh)) => Kind::Index(fresh),
             (kind, _) => kind,
         },
@@ -258,7 +259,7 @@ pub(super) fn names(mirrors: Option<&Mirrors>) -> Vec<String> {
     sites.iter().map(|site| site.mirror.name.clone()).collect()
 }
 
-/// Finds mistakes that the sections of mirrors do not show without the other sections.
+/// Finds contradictions between the sections of mirrors and other sections of the configuration.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     let names = names(config.proxy.mirrors.as_deref());
     if names.is_empty() {

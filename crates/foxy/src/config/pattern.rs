@@ -101,7 +101,8 @@ impl Of {
     }
 }
 
-/// Reads a package. The registry's own form is checked where the registry is known.
+/// Reads a package. The form that a registry requires is checked later, where the registry of the mirror is
+/// known.
 fn package(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(|c: char| !c.is_ascii_graphic()) {
         true => Err("it is no package, with `@` and a version or without".to_owned()),

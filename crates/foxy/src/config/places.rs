@@ -49,8 +49,8 @@ pub(super) fn places(
         .collect();
     let mut places = Vec::new();
     if !mirrors.is_empty() {
-        // The class of the URL decides, not the directives of the request: apt requests a new copy even of
-        // files that never change.
+        // Mirrors do not obey directives of requests, because apt requests a new copy even of files that
+        // never change. The class of the URL decides how long an answer is fresh.
         places.push(place(mirrors, false));
     }
     if !apart.is_empty() {

@@ -74,8 +74,8 @@ fn normal(entry: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the rewriting of a site; `None` if there is none. The kinds of the settings have already checked
-/// the entries.
+/// Returns the rewriting of a site; `None` if there is none. The entries were checked when the values of the
+/// settings were read.
 pub(super) fn read(values: &Values<'_>) -> Option<Arc<Rewriting>> {
     let texts = |name: &str| match values.given(name) {
         Some(Value::Texts(texts)) => texts.clone(),

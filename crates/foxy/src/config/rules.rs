@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// Settings outside of the sections that the rules depend on.
+/// Settings outside of the `[[rule]]` sections on which the rules depend.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
@@ -78,7 +78,7 @@ fn normal_paths(rule: &mut Rule) {
     }
 }
 
-/// Returns the place of the first setting of the section.
+/// Returns the place where the first setting of the section was given.
 fn place(section: &Section, i: usize) -> String {
     let first = section
         .values()
@@ -92,13 +92,13 @@ fn place(section: &Section, i: usize) -> String {
     first.map_or_else(|| format!("[[rule]] {}", i + 1), Clone::clone)
 }
 
-/// Returns the place of one setting.
+/// Returns the place where one setting was given. If the section does not have the setting, returns `place`.
 fn at(section: &Section, name: &str, place: &str) -> String {
     let given = section.get(name);
     given.map_or_else(|| place.to_owned(), |given| given.place.clone())
 }
 
-/// Returns whether `first` decides every request that `later` is for. Only plain cases are recognised.
+/// Returns whether `first` decides every request that `later` is for. Only simple cases are recognised.
 fn covers(first: &Rule, later: &Rule) -> bool {
     let within = |first: &[Pattern], later: &[Pattern]| {
         let fits = |p: &Pattern| first.iter().any(|f| f.fits(p.as_bytes()));

@@ -16,7 +16,8 @@ pub(crate) struct SharedListener<'c> {
 }
 
 impl SharedListener<'_> {
-    /// True if there is only one site here and it has all hosts, so that every request is for this site.
+    /// True if only one site listens here and it has all hosts and paths, so that every request is for this
+    /// site.
     pub(crate) fn is_one(&self) -> bool {
         matches!(&self.sites[..], [only] if only.names == SiteNames::default())
     }

@@ -145,7 +145,8 @@ fn names(values: &Values<'_>) -> SiteNames {
     }
 }
 
-/// Returns the host for requests of health checks. Requests of clients use this host too.
+/// Returns the host for requests of health checks. Without `preserve_host`, the requests of clients have this
+/// host too when they are forwarded.
 fn check_host(names: &SiteNames, preserve_host: bool, origin: &OriginUrl) -> String {
     let mut hosts = names.hosts.iter();
     let named = hosts.find(|host| preserve_host && !host.starts_with('*'));

@@ -6,7 +6,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
-/// Entries of `block` and `block_file` together.
+/// Largest number of entries in `block` and `block_file` together.
 const ENTRIES_MAX: usize = 10_000;
 
 /// Reads the rules about versions; returns `None` if there are none.
@@ -52,7 +52,8 @@ pub(super) fn read(preset: &Preset, values: &mut Values<'_>, place: &str) -> Opt
         hides_undated,
         block,
     };
-    // A file without entries is allowed. An operator may add entries later.
+    // A `block_file` without entries is allowed, because an operator may add entries later. If nothing is
+    // blocked and there is no minimum age, there are no rules.
     (rules.min_age.is_some() || !rules.block.is_empty()).then_some(rules)
 }
 

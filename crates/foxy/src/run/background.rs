@@ -14,7 +14,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Starts the thread `foxy-NAME`. `run` ends when its receiver is disconnected.
+    /// Starts the thread `foxy-NAME`. `run` must end when its receiver is disconnected.
     pub(super) fn start(
         name: &'static str,
         run: impl FnOnce(&Receiver<()>) + Send + 'static,

@@ -37,7 +37,7 @@ pub enum StartError {
         /// The way to correct the problem.
         advice: &'static str,
     },
-    /// Sites of one address have the same host and path.
+    /// Two sites that share an address have the same host and path.
     #[error("{0}")]
     Sites(String),
     /// A socket that the service manager passes is not a listening TCP socket.

@@ -27,11 +27,12 @@ use crate::config::StoreConfig;
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for a disk when a store is taken out or grows while Foxy runs.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
-/// Longest wait until a closed disk has no more readers, and the time between two checks.
+/// Longest wait until a closed disk has no more readers.
 const LET_GO: Duration = Duration::from_secs(3);
+/// Time between two checks for readers of a closed disk.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A command for a store's thread, which otherwise drives the store.
+/// A command for a store's thread. Without a command, the thread runs the turns of the store's writer.
 enum Command {
     /// Write all waiting contents, and end.
     Drain,
@@ -225,9 +226,9 @@ impl StoreKeeper {
             .disk(id)
             .map(|disk| Arc::downgrade(&disk));
         // Closing the store marks the store as out of date on its own disk. If that disk fails, the other
-        // stores note that the store is out of date. The list is needed if the other stores are absent at the
-        // next start. The list is written before the store is closed, so that the store begins empty even if
-        // Foxy is killed between the two steps.
+        // stores note that the store is out of date. If the other stores are absent at the next start, only
+        // the list in the state folder shows this. The list is written before the store is closed, so that
+        // the store begins empty even if Foxy is killed between the two steps.
         self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
@@ -252,7 +253,8 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // The store was taken out, but the mark that it is out of date may be missing on its disk.
+            // The store was taken out, but the mark that it is out of date may be missing on its disk. So the
+            // list of the stores is written without it.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };

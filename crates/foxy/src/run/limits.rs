@@ -1,4 +1,5 @@
-//! The limit on open files. It is raised as far as allowed. Sizes never depend on it.
+//! The limit on open files. It is raised as far as allowed, and the numbers of connections are limited to
+//! what it permits.
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -52,8 +53,8 @@ fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);
     let last = last.saturating_sub(1) as i32;
-    // The table keeps its size when the number is free again. If the call fails, the table grows when it has
-    // to.
+    // The call opens a file descriptor with the number `last`, and `drop` closes it. The table keeps its size
+    // after that. If the call fails, the table grows when it has to.
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 

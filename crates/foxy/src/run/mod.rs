@@ -1,4 +1,4 @@
-//! The way from a configuration to running threads, and the end of these threads.
+//! Starts the threads of Foxy from a configuration, and ends them.
 //!
 //! [`start`] opens stores, binds listeners, and starts one thread for each worker, for each store, for the
 //! admin listener and for the access log. Foxy serves no request before every store can answer. After a start

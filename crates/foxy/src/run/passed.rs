@@ -32,7 +32,7 @@ impl Passed {
         listeners.and_then(Self::new).map_err(StartError::Passed)
     }
 
-    /// Uses these sockets.
+    /// Makes a value from these listening sockets.
     ///
     /// # Errors
     /// The system does not know the address of a socket.

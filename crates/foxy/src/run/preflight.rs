@@ -100,7 +100,8 @@ fn is_empty_file(metadata: &Metadata) -> bool {
 fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
     let usable = metadata.is_file() || metadata.file_type().is_block_device();
     let denied = usable && access(path, Access::READ_OK | Access::WRITE_OK).is_err();
-    // Other kinds of files are reported when they are opened. Nothing is created before that.
+    // Paths that are neither files nor block devices are reported when they are opened. Nothing is created
+    // before that.
     denied.then(|| {
         DiskError::Permission {
             path: path.to_owned(),

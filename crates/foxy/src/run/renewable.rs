@@ -65,7 +65,7 @@ impl Fixed {
         proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
         proxy.access.own = bound.all().chain(self.admin).collect();
         proxy.access.token.clone_from(&keys.operate);
-        // Distinguishes this Foxy from other instances with the same name in a chain of proxies.
+        // The instance distinguishes this Foxy from other proxies with the same name in a chain of proxies.
         proxy.headers.instance = format!("{:08x}", hash64(self.seed, b"instance") as u32);
         proxy
     }
@@ -180,7 +180,7 @@ impl Renewable {
         let origins = config.origins_after(&now.config, &now.origins);
         let bound = Bound::bind_beside(&config, &origins, now.bound.clone())?;
         let mut settings = self.fixed.proxy_config(&config, &bound, &keys);
-        // A thread keeps this list up to date.
+        // The new settings share the list of local addresses, because a thread keeps that list up to date.
         let local = &now.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;
@@ -208,7 +208,7 @@ impl Renewable {
             // An error means that the worker has ended.
             let _ = applied.recv();
         }
-        // Every worker has handed over its lines.
+        // Every worker has handed over its lines, so the thread of the old log can end.
         if let Some(log) = old_log {
             log.finish();
         }

@@ -23,7 +23,7 @@ use super::background::Background;
 use crate::admin::resident_bytes;
 use crate::config::{GroupUse, MemoryGroup};
 
-/// Time between two readings. A load can fill about 50 MiB in that time.
+/// Time between two readings. A heavy load can allocate about 50 MiB in that time.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Largest budget without huge pages, in bytes.
@@ -54,9 +54,10 @@ impl Memory {
 }
 
 /// Adapts the allocator to a budget in bytes. With a small budget, freed memory is returned to the system at
-/// once, because memory that the allocator keeps for later counts too. Each long block then has its own
-/// pages, so that it can be returned as well. Huge pages are forbidden with a small budget. The allocator
-/// does not request huge pages, but some systems use them anyway, and 20 to 30 MiB more are resident then.
+/// once, because memory that the allocator keeps for later use counts against the budget too. Each long block
+/// then has its own pages, so that it can be returned as well. Huge pages are forbidden with a small budget.
+/// The allocator does not request huge pages, but some systems use them anyway, and 20 to 30 MiB more are
+/// resident then.
 fn adapt_allocator(memory: u64) {
     let at_once = memory <= GIVE_BACK;
     foxy_disk::give_back_after(match at_once {
@@ -186,7 +187,7 @@ mod tests {
     fn half_of_the_budget_is_room() {
         let roomy = |process, group| is_roomy(Reading { process, group }.over(1000), 1000);
         assert!(roomy(500, None) && !roomy(501, None));
-        // The process shares a group that is nearly full.
+        // The process shares its control group with other processes, and the group is nearly full.
         assert!(!roomy(300, Some((850, 1000))));
     }
 

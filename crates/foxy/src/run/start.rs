@@ -51,7 +51,8 @@ impl Parts {
     /// Returns the system's clock and name service, and a random seed.
     #[must_use]
     pub fn system() -> Self {
-        // The standard library takes the keys of its hash maps from the system's source of randomness.
+        // The standard library takes the keys of its hash maps from the system's source of randomness, so
+        // this hash is a random number.
         let seed = RandomState::new().build_hasher().finish();
         Self {
             clock: Arc::new(SystemClock::default()),

@@ -10,7 +10,8 @@ use crate::config::StoreConfig;
 
 /// Opens the file or device of a store.
 pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError> {
-    // If the operator named the path, a missing folder means that a disk is not mounted.
+    // Only the folder of the default store is created. If the operator named the path, a missing folder means
+    // that a disk is not mounted.
     if let Some(folder) = store
         .path
         .parent()

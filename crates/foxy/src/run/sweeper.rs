@@ -1,5 +1,6 @@
-//! The thread that sweeps after purges, drains stores, and otherwise scrubs. It reads at bounded rates and
-//! does not delay requests. It also checks for changed addresses of the machine and for changed certificates.
+//! The thread that sweeps after purges, drains stores, and otherwise scrubs. It reads at bounded rates, so
+//! that it does not delay requests. It also checks for changed addresses of the machine and for changed
+//! certificates.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -18,7 +19,8 @@ use crate::config::ScrubConfig;
 const RATE: u64 = 64 << 20;
 /// Time between two checks for purges.
 const LOOK: Duration = Duration::from_millis(200);
-/// Time between two checks for durable removals.
+/// Pause before the next step of a sweep or drain if that step waits for writers, which must first make
+/// removals durable or write moved records.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// Factor by which the pauses of the scrub are longer while requests read from disks.

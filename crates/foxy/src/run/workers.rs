@@ -16,8 +16,9 @@ use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, Log};
 use crate::config::{Config, SharedListener, SiteConfig};
 
-/// Number of tries for an address that a reload has just closed, and the pause between two tries.
+/// Number of tries to bind an address that a reload has just closed.
 const TRIES: u32 = 50;
+/// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Bound listeners per worker, and the addresses that they have.
@@ -122,7 +123,8 @@ impl Bound {
             }
         };
         let mut sockets = sockets.into_iter().map(Some).collect::<Vec<_>>();
-        // Kept listeners have no new sockets. The number of passed sockets may exceed the number of workers.
+        // Each worker gets at least one entry: a socket, or `None` for a listener that it already has. More
+        // sockets than workers may have been passed.
         sockets.resize_with(sockets.len().max(workers), || None);
         for (index, socket) in sockets.into_iter().enumerate() {
             self.per_worker[index % workers].push(RenewedListener {

@@ -73,7 +73,7 @@ impl Foxy {
             child,
             folder,
         };
-        // Later answers show whether an attack has purged or reloaded.
+        // If an attack purges the stored page or reloads the changed file, `is_untouched` notices it later.
         assert!(foxy.page().contains("miss"), "it is fetched once");
         std::fs::write(&file, format!("{text}[timeouts]\nidle = \"9s\"\n")).unwrap();
         foxy
@@ -99,7 +99,8 @@ impl Foxy {
         exchange(TcpStream::connect(&self.admin).unwrap(), &text)
     }
 
-    /// Runs one attack. Returns the answer that the attack got, or `None` if the attack was refused.
+    /// Runs one attack. Returns `None` if it was refused. Returns the name of the attack and the answer if
+    /// the attack succeeded, or if the answer contains a token or permits foreign pages.
     fn withstands(&self, (name, request): (&str, &str)) -> Option<String> {
         let answer = self.ask(request);
         let status = answer.get(9..12).unwrap_or("none");
@@ -213,7 +214,7 @@ fn the_socket_is_for_the_user_of_foxy_alone() {
         "GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
     );
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // The command finds the socket, and needs no token.
+    // `foxy stats` uses the socket, and needs no token.
     let program = Path::new(env!("CARGO_BIN_EXE_foxy"));
     let mut own = Command::new(program);
     let admin = format!("unix:{}", path.display());

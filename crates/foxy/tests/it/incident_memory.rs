@@ -12,7 +12,8 @@ use socket2::{Domain, Socket, Type};
 
 use crate::common::Watched;
 
-/// Sends a request of one of many clients for a page of `origin`.
+/// Sends a request for a page of `origin`. `client` is the last byte of the address that the request comes
+/// from.
 fn request(client: u8, to: SocketAddr, origin: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 1, client), 0)).into())?;
@@ -50,7 +51,8 @@ fn memory_that_is_short_is_seen() {
         "it is not short yet"
     );
     let (origin, mut held) = (silent_origin(), Vec::new());
-    // The time limit here is longer, for busy machines. An operator must see the shortage within 5 seconds.
+    // An operator must see the shortage within 5 seconds. The time limit of this test is longer, because the
+    // machine may be busy.
     let clock = SystemClock::default();
     while !is_seen(&foxy) {
         assert!(

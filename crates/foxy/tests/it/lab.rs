@@ -51,7 +51,8 @@ fn commands_of_the_laboratory_are_handed_over() {
     }
     assert_eq!(error.lines().count(), 1, "{error}");
 
-    // The program is on PATH first, and then also in the folder of `foxy`, which takes precedence.
+    // In the first round, `foxy-lab` is only on PATH. In the second round, it is only in the folder of
+    // `foxy`.
     for place in [path.as_path(), folder.path()] {
         install(place);
         for command in ["sim", "trace", "bench"] {
@@ -63,7 +64,7 @@ fn commands_of_the_laboratory_are_handed_over() {
                 assert_eq!(output.status.code(), Some(7));
             }
         }
-        // The second round finds the program in the folder of `foxy`.
+        // Nothing is on PATH in the second round.
         let _ = fs::remove_dir_all(&path);
     }
 

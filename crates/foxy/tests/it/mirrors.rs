@@ -37,7 +37,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
         assert!(after.contains("\"decision\":\"hit\""), "{after}");
         assert!(after.contains("\"site\":\"pypi\""), "{after}");
     }
-    // The same path on another host is a page of another server.
+    // The same path on another host belongs to another server, not to the mirror.
     let elsewhere = why(&foxy, "elsewhere.test", HTML);
     assert!(elsewhere.contains("\"site\":\"forward\""), "{elsewhere}");
     let url = format!("http%3A%2F%2F{here}%2Fpypi%2Fsimple%2Fa%2F");

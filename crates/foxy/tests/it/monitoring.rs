@@ -100,8 +100,9 @@ fn judge(query: &str, exported: &Exported) -> Result<usize, String> {
                     while chars.next().is_some_and(|(_, c)| c != '}') {}
                 }
                 if name == "by" || name == "label_values" {
-                    // In parentheses there are labels, or a metric and a label. The metric is checked by its
-                    // own name.
+                    // The parentheses after `by` contain only labels and are skipped. The parentheses after
+                    // `label_values` contain a metric and a label. This loop checks the metric later, because
+                    // it reads every name.
                     if name == "by" {
                         while chars.next().is_some_and(|(_, c)| c != ')') {}
                     }

@@ -17,7 +17,8 @@ fn extent(mode: Mode) -> Extent {
         } else {
             2
         },
-        // The traffic part of the laboratory takes longer, and covers no further cell.
+        // The traffic part of the laboratory takes longer, and tests no cell of the matrix that the other
+        // parts do not test. So it runs in one mode only.
         traffic: mode == Mode::Reverse,
         ..Extent::default()
     }

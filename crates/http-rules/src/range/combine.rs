@@ -8,8 +8,8 @@ use crate::digest::Digest;
 use crate::etag::{self, ETag};
 
 /// True if bytes of two responses may be combined: they have the same strong validator, and the same complete
-/// length if both state it. `digest` is the digest of the stored response. It determines whether the date of
-/// the response may serve as its validator.
+/// length if both state it. `digest` is the digest of the stored response. It determines whether
+/// Last-Modified of the stored response may serve as its validator.
 pub fn may_combine<A, B>(
     stored: &A,
     digest: &Digest,

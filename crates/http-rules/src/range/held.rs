@@ -18,8 +18,9 @@ where
     let [spec] = ranges.specs() else {
         return None;
     };
-    // If the complete length is unknown, it is unknown which bytes an open end or a suffix means. With the
-    // largest length, such ranges exceed every stored part.
+    // If the complete length is unknown, it is unknown which bytes an open end or a suffix means. The range
+    // is then resolved against the largest possible length, so that it exceeds every stored part and the
+    // request goes to the origin.
     let wanted = spec.resolve(held.complete.unwrap_or(u64::MAX))?;
     let inside = held.span.is_some_and(|span| span.contains(wanted));
     (inside && range_applies(request, stored, now)).then_some(wanted)
@@ -48,7 +49,7 @@ impl Digest {
         }
     }
 
-    /// The digest of a part of this response, for instance of a complete response that ended early.
+    /// The digest of a part of this response, for instance if the response ended early.
     #[must_use]
     pub const fn as_part(self) -> Self {
         Self {

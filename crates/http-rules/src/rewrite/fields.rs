@@ -67,8 +67,7 @@ enum Change {
     Add(String, Template),
     Remove(String),
     Rename(String, String),
-    /// Removes all fields except those of these names, those of the connection, and those that Foxy
-    /// uses itself.
+    /// Removes all fields except those in this list, in [`FRAMING`] and in [`OF_FOXY`].
     Only(&'static [&'static str]),
 }
 
@@ -88,8 +87,8 @@ impl FieldRules {
         Ok(Self { changes: changes? })
     }
 
-    /// Inserts a change before all other changes. It removes every field of a request except those
-    /// of these names, those of the connection, and those that Foxy uses itself.
+    /// Inserts a change before all other changes. It removes every field of a request except the fields in
+    /// `names`, those of the connection, and those that Foxy uses itself.
     #[must_use]
     pub fn after_only(mut self, names: &'static [&'static str]) -> Self {
         self.changes.insert(0, Change::Only(names));
@@ -113,8 +112,8 @@ impl FieldRules {
         })
     }
 
-    /// True if a field names the client by its certificate. Then requests count as requests with
-    /// credentials, like requests with `Authorization`.
+    /// True if a rule sets or adds a field whose value comes from the client's certificate. Then requests
+    /// count as requests with credentials, like requests with `Authorization`.
     #[must_use]
     pub fn names_user(&self) -> bool {
         self.changes.iter().any(|change| match change {

@@ -158,7 +158,7 @@ impl Template {
         self.parts.iter().all(text)
     }
 
-    /// True if the template names the client by its certificate.
+    /// True if the template contains a variable from the client's certificate.
     pub(super) fn names_user(&self) -> bool {
         let names = [Variable::ClientSubject, Variable::ClientNames];
         let named = |part: &Part| matches!(part, Part::Variable(v) if names.contains(v));
@@ -191,7 +191,7 @@ fn variable(name: &str, purpose: Use) -> Result<Variable, String> {
 mod tests {
     use super::*;
 
-    /// Writes the name of the variable in braces.
+    /// The value of each variable is its own name in angle brackets, with a line feed after it.
     struct Shown;
 
     impl Values for Shown {

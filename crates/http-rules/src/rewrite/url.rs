@@ -126,7 +126,8 @@ impl Redirects {
             let url = rule.apply(path, query, Some(values))?;
             Some((*status, url))
         });
-        // A URL that begins with `//name` or `/\name` would lead to another host.
+        // A URL that begins with `//name` or `/\name` would lead to another host, so the second character is
+        // removed.
         found.map(|(status, mut url)| {
             while matches!(url[..], [b'/', b'/' | b'\\', ..]) {
                 url.remove(1);
@@ -231,7 +232,7 @@ impl Rule {
                 Part::Variable(_) => return Err(HOST.to_owned()),
             }
         }
-        // The URL is only a host.
+        // The URL consists only of scheme and host.
         Ok(self)
     }
 

@@ -49,7 +49,7 @@ impl Sink for Compare<'_> {
 }
 
 /// True if a request field is known to be a list, so that white space around its commas has no meaning. The
-/// names in stored lists are in lower case.
+/// names in stored lists are in lower case, so `name` is compared byte for byte.
 pub(super) const fn is_list(name: &[u8]) -> bool {
     matches!(
         name,

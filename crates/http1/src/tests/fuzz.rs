@@ -106,7 +106,8 @@ fn damaged_messages_are_refused_or_keep_every_promise() {
             Err(_) => panic!("seed {seed}: {:?}", String::from_utf8_lossy(&text)),
         }
     }
-    // Both results must be frequent, or the test checks only one of them.
+    // Texts that are accepted and texts that are refused must both be frequent, or the test checks only one
+    // of the two cases.
     assert!(
         (rounds / 20..rounds * 19 / 20).contains(&passed),
         "{passed} of {rounds} passed"

@@ -87,7 +87,7 @@ fn files_past_memory_take_no_place_there() {
         assert_eq!(&*file, &vec![b'a'; 3000][..]);
         assert_eq!(rig.fs.statistics().memory_bytes, usual);
     }
-    // The record on disk states that the file stays out of memory, so this is still true after a
+    // The record on disk states that the file must not be kept in memory, so this is still true after a
     // restart.
     let again = rig.restart();
     for _ in 0..2 {

@@ -2,8 +2,8 @@
 //! at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
 //!
 //! The rule for every read: a name returns the contents that it had at the cut, or nothing. After a power cut
-//! it may also return contents that it had since the last checkpoint that had ended. It never returns other
-//! contents.
+//! it may also return contents that it had at the beginning of the last completed checkpoint or later. It
+//! never returns other contents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,8 +30,8 @@ struct History {
     /// True if no call has changed anything since the last checkpoint began.
     nothing_new: bool,
     points: u64,
-    /// Number of names with contents that were read after a checkpoint. The next field counts those that were
-    /// found.
+    /// Number of reads of names with contents after a checkpoint and a crash. `found` counts the reads that
+    /// found the file.
     looked: u64,
     found: u64,
 }
@@ -107,8 +107,8 @@ impl History {
         }
     }
 
-    /// Calls `Driver::turn` once. The fraction `share` of the disk operations of this turn become crash
-    /// points, each in several ways.
+    /// Calls `Driver::turn` once. Each disk operation of this turn becomes a crash point with probability
+    /// `share`. `cut` tests a crash point in several ways.
     fn turn(&mut self, share: f64) {
         self.rig.disk.set_step(true);
         self.rig.clock.advance(Duration::from_millis(100));

@@ -6,8 +6,8 @@ use foxy_hummingbird::{Error, Hint};
 use super::rig::{Rig, config};
 
 const DISK: u64 = 8 << 20;
-/// Number of files between two files that belong together: they fill more than a cluster of the
-/// store.
+/// Number of files that a test writes between two files that belong together. These files fill more than one
+/// cluster of the store.
 const FILLER: usize = 90;
 
 /// The position on disk that is read for each of these files, after a restart.
@@ -36,7 +36,8 @@ fn page(rig: &Rig) {
     rig.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
 }
 
-/// True if both positions are within one locality buffer and the block at which a read begins.
+/// True if both positions can be in one locality buffer (16 KiB). Each position is that of the block in which
+/// a read of the file begins.
 fn near(a: u64, b: u64) -> bool {
     a.abs_diff(b) < 16 << 10
 }
@@ -59,7 +60,8 @@ fn a_hint_puts_two_files_side_by_side() {
     rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
     let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
     assert_eq!(hint, Hint::Taken);
-    // The same hint is given again, and a third file beside the second: all are in one set.
+    // The same hint is given again. Another hint puts a third file beside the second file. All three files
+    // are in one set.
     rig.fs.collocate_files(b"page", b"logo").unwrap();
     rig.fs.write_file(b"third", vec![b't'; 2000]).unwrap();
     rig.fs.collocate_files(b"logo", b"third").unwrap();

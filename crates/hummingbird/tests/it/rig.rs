@@ -47,7 +47,8 @@ impl Rig {
         }
     }
 
-    /// Opens the same disk after a crash, at the same time, and loads its contents.
+    /// Opens the same disk after a crash, with a clock that shows the same wall time, and loads the contents
+    /// of the disk.
     pub(crate) fn crash(&self, keep: Keep<'_>) -> Self {
         let clock = Arc::new(ManualClock::new(self.clock.wall()));
         let mut again = Self::at(self.disk.crash(keep), self.config.clone(), 8, clock);

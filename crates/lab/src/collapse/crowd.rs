@@ -18,7 +18,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// After this wait, a lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2500);
 
-/// Expected number of requests to the origin.
+/// Expected numbers of requests to the origin and of bodies that it sends.
 struct Wanted {
     requests: u32,
     bodies: u32,

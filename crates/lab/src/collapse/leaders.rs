@@ -10,7 +10,7 @@ use super::object::Manner;
 use super::{Row, Scene, sent};
 use crate::kit::{Answer, Ask, Then, Wire};
 
-/// Followers of the leader.
+/// Number of followers of each leader.
 const FOLLOWERS: usize = 5;
 /// Time limit for the followers' answers.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -78,7 +78,8 @@ impl Bad {
         }
     }
 
-    /// True if followers may get the proxy's own error in place of an answer. They may never get the page.
+    /// True if followers may get the proxy's own error in place of an answer. Followers may never get the
+    /// page of the failing answer.
     const fn permits_own_error(self) -> bool {
         matches!(self, Self::Error500 | Self::Unavailable503)
     }
@@ -127,7 +128,7 @@ impl Bad {
         if wire.write(&bytes).await.is_err() {
             return Then::Close;
         }
-        // The bytes must arrive before the connection ends.
+        // Gives the bytes time to arrive at the proxy before the connection ends.
         sleep(Duration::from_millis(50)).await;
         if then == Then::Keep {
             wire.until_gone().await;
@@ -148,9 +149,9 @@ async fn interim_for_ever(wire: &mut Wire) -> Then {
 /// Results of the five followers of one failing leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Got {
-    /// Followers that got the whole object in time.
+    /// Number of followers that got the whole object in time.
     whole: usize,
-    /// Followers that got the proxy's own error in time, where this is permitted.
+    /// Number of followers that got the proxy's own error in time, if the kind of failure permits this.
     own_errors: usize,
     slowest: Duration,
 }

@@ -36,9 +36,9 @@ pub struct Collapse {
     json: bool,
 }
 
-/// The part that one proxy process measures. Failing leaders get a new process. If the proxy had an idle
-/// connection from an earlier request, it would retry because this connection may have been closed, and not
-/// because the leader failed.
+/// A part of the measurement. Each part gets a new proxy process, so that the proxy has no idle connection to
+/// the origin when the failing leaders begin. On an idle connection, the proxy would retry because the origin
+/// may have closed the connection, and not because the leader failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Crowds,

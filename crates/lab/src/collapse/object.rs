@@ -123,7 +123,7 @@ impl Object {
     }
 }
 
-/// First byte position of a request for the rest of a body.
+/// Returns the first byte position in the Range field of a request; `None` if the request has no such field.
 fn from(asked: &Asked) -> Option<usize> {
     let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
     range

@@ -198,7 +198,8 @@ impl Scene {
         Ok(cache.contains("hit"))
     }
 
-    /// Sends the operator's purges of one tag after another.
+    /// Sends the operator's purges one after another. Each purge names a different tag. Returns the times of
+    /// the purges.
     async fn operator(&self, length: Duration) -> Result<Times, String> {
         let (begun, mut times) = (Instant::now(), Vec::new());
         while begun.elapsed() < length {

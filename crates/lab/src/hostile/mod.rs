@@ -22,13 +22,13 @@ use others::Times;
 const BUDGET: u64 = 256 << 20;
 /// Permitted memory of the measured Foxy, in bytes: a tenth more than its budget.
 const BOUND: u64 = BUDGET + BUDGET / 10;
-/// Open files for good clients, the origin and the store.
+/// Number of open files for good clients, the origin and the store, in addition to those for attackers.
 const SPARE_FILES: u64 = 1000;
 /// Length of the page that good clients request, in bytes.
 const PAGE: usize = 4096;
 
 /// Measure the cost of misbehaving TLS clients for other clients. Exit code 1 if a good client fails, or
-/// memory exceeds the budget; times are printed and not judged
+/// memory exceeds the budget by more than a tenth; times are printed and not judged
 #[derive(Clone, Debug, clap::Args)]
 pub struct Hostile {
     /// Foxy program to measure; default: the `foxy` in the folder of this program
@@ -40,7 +40,7 @@ pub struct Hostile {
     /// Number of handshakes that are begun and not completed
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     halves: usize,
-    /// Number of connections of each other attack
+    /// Number of connections of each of the other attacks
     #[arg(long, value_name = "N", default_value_t = 50)]
     connections: usize,
 }
@@ -121,5 +121,5 @@ fn print(attack: Option<Attack>, times: &Times, attempts: u64, peak: u64) {
     );
 }
 
-/// Source address of the attackers. Good clients have another address.
+/// Source address of the attackers. Good clients have a different source address.
 const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 66));

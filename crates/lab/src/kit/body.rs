@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use foxy_base::{Rng, hash64};
 
-/// Length of the period in bytes. It is a prime, so no power of two is a multiple of it. So a block of a
-/// disk or buffer in the wrong place is detected.
+/// Length of the period in bytes. It is a prime. Blocks of disks and buffers are powers of two long, and no
+/// power of two is a multiple of this prime. So a block in the wrong place is detected.
 const PERIOD: usize = 65_521;
 
 /// The period twice, so that every slice of at most one period is contiguous, wherever it begins.

@@ -144,8 +144,8 @@ pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
 }
 
 /// Ports that [`free_port`] returns. They are below the ports that Linux gives to outgoing connections.
-/// Otherwise an outgoing connection could take the port of a server that is being restarted, even a
-/// connection to that server.
+/// Otherwise an outgoing connection could take the port of a server that is being restarted. Even a
+/// connection to that server could do this.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
 /// Returns a port that was free a moment ago and that no other call in this process returns.
@@ -154,7 +154,7 @@ const PORTS: std::ops::Range<u32> = 12_000..32_000;
 /// No port is free.
 pub fn free_port() -> Result<u16, String> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    // Each process begins its search at another port.
+    // Different processes begin the search at different ports.
     let begin = process::id().wrapping_mul(997);
     for _ in PORTS {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);

@@ -36,7 +36,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A GET request without further fields.
+    /// Returns a GET request with no fields except Host and Connection.
     #[must_use]
     pub const fn get(path: String) -> Self {
         Self {
@@ -101,7 +101,7 @@ pub struct Answer {
 pub enum Progress {
     /// Nothing was sent.
     Before,
-    /// The request is on its way.
+    /// The complete request was sent.
     Sent,
     /// The answer's head has arrived.
     Head,

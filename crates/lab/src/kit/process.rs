@@ -70,7 +70,7 @@ pub fn raise_files(files: u64) -> Result<(), String> {
     if enough(limit.current) {
         return Ok(());
     }
-    // Only a privileged process may exceed the maximum.
+    // Only a privileged process may raise the maximum.
     let maximum = match enough(limit.maximum) {
         true => limit.maximum,
         false => Some(files),
@@ -85,7 +85,7 @@ pub fn raise_files(files: u64) -> Result<(), String> {
 }
 
 /// Makes room for `files` entries in this process's table of open files. If the table grows while threads
-/// run, no thread can open a file for some ten milliseconds.
+/// run, no thread can open a file for about ten milliseconds.
 pub fn room_for_files(files: u64) {
     let last = i32::try_from(files.saturating_sub(1)).unwrap_or(i32::MAX);
     // The table keeps its size when this descriptor is closed.

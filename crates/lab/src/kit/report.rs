@@ -1,4 +1,4 @@
-//! JSON reports of load tools, read by programs that run them.
+//! JSON reports of load tools. The functions of this module run a tool and read its report.
 
 use std::process::Command;
 

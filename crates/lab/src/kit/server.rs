@@ -1,4 +1,4 @@
-//! An origin whose behaviour is defined by its measurement.
+//! An origin. Each measurement defines the origin's answers.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -55,7 +55,7 @@ impl fmt::Debug for TlsDoor {
 }
 
 impl TlsDoor {
-    /// Opens a TCP connection, from the given source address or from any.
+    /// Opens a TCP connection, from the given source address or from any address.
     ///
     /// # Errors
     /// Foxy does not accept the connection.

@@ -220,8 +220,8 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
         };
         let ended = stage.world.time();
         Counts::add(&stage.counts.changes);
-        // If a change was sent but not answered, the origin may have a new version or not. Later requests
-        // must then get at least the version from before the change.
+        // If a change was sent but not answered, it is unknown whether the origin has made a new version.
+        // Then later requests must get at least the version from before the change.
         let version = match answer.status {
             200 => answer.number("X-Version"),
             502 if !answer

@@ -1,10 +1,11 @@
 //! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge.
 //! All versions of the origin are known. Foxy is killed repeatedly.
 //!
-//! Each answer is checked against four rules. Its bytes belong to one version. This version is not older than
-//! a change that was acknowledged before the request began. It is not older than a version that another
-//! request had received completely before this request began. If an answer must be validated at each use, its
-//! version is not older than the origin's version at the beginning of the request.
+//! Each answer is checked against four rules. The bytes of the answer belong to one version. This version is
+//! not older than the version of a change that was acknowledged before the request began. The version is also
+//! not older than a version that another request had received completely before this request began. If the
+//! answer must be validated at each use, the version is not older than the origin's version at the beginning
+//! of the request.
 
 mod actors;
 mod origin;

@@ -126,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// Reads the body that a request's head announces.
+    /// Reads the body that a request's head announces. Returns true if the body is complete.
     pub(super) fn request_body(&mut self, head: &str) -> io::Result<bool> {
         if field(head, "Transfer-Encoding").is_some() {
             return Ok(self.chunks()?.1);

@@ -45,7 +45,7 @@ pub(super) struct Resource {
     pub(super) host: String,
     pub(super) path: String,
     pub(super) life: Life,
-    /// The most bytes that a request for a range may get.
+    /// Greatest number of bytes that the origin sends for a request with a range.
     pub(super) most: u64,
     /// Greatest length of any version.
     bytes: u64,

@@ -6,8 +6,8 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{SMALL, Scene, right};
 
-/// Rounds of each kind, in turn. Only the round with the least time counts, because other processes
-/// disturbed this round least.
+/// Number of rounds of each kind of request; the two kinds alternate. Only the round with the least time
+/// counts, because other processes disturbed this round least.
 const ROUNDS: u64 = 10;
 
 pub(super) async fn run(scene: &Scene, requests: u64) -> Result<Vec<Row>, String> {

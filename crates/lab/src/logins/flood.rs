@@ -22,7 +22,7 @@ const KNOWN: usize = 4;
 const TURN: Duration = Duration::from_millis(4);
 /// Attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
-/// Pause before the next attempt.
+/// Pause of this user before the next attempt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
@@ -43,7 +43,8 @@ struct Seen {
     quiet: (u64, Duration),
     /// The same figures of known users during the flood.
     busy: (u64, Duration),
-    /// Number of attempts of all late users, and the longest time until such a user was logged in.
+    /// Number of attempts of all users who log in for the first time during the flood, and the longest time
+    /// until such a user was logged in.
     late: (u32, Duration),
     used: Cpu,
     lasted: f64,

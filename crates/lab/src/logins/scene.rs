@@ -39,7 +39,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts Foxy. `limits`: further sections of its configuration.
+    /// Starts Foxy. `limits` contains sections that are appended to its configuration.
     pub(super) async fn start(program: &Path, limits: &str) -> Result<Self, String> {
         let folder = kit::folder()?;
         let problem = |error: std::io::Error| error.to_string();
@@ -53,7 +53,8 @@ impl Scene {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "user{user}:{SHORT}");
         }
-        // Only this test uses these users, so each of them is new to Foxy.
+        // Only the flood uses the users `late0`, `late1` and so on, so Foxy has never seen their logins
+        // before.
         for user in 0..USERS {
             let _ = writeln!(text, "late{user}:{SHORT}");
         }

@@ -10,7 +10,7 @@ use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Path of the layer at the storage, with the signature of its URL.
 const SIGNED: &str = "/storage/layer?sig=1";
-/// Every body is a repetition of this name.
+/// The bytes of every body follow from this name.
 const NAME: &str = "layer";
 const TOKEN: &str = "Bearer t";
 

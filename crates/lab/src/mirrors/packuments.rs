@@ -1,7 +1,7 @@
-//! Many clients request long documents at once, each client another document.
+//! Many clients request long documents at once. Each client requests a different document.
 //!
-//! Foxy's memory is filled with other objects first. So all further growth of resident memory belongs to
-//! the documents.
+//! Foxy's memory is filled with other objects first. So all later growth of resident memory belongs to the
+//! documents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MEMORY: f64 = 64.0;
 const OTHERS: usize = 320;
 /// Time until fetched objects are on disk.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Goal for the time.
+/// Goal for the 99th percentile of the times of the requests.
 const LIMIT: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {

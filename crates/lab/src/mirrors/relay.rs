@@ -18,7 +18,8 @@ pub(super) const DELAY: Duration = Duration::from_millis(25);
 pub(super) const RATE: u64 = 20_000_000;
 /// Bytes that the line carries as one piece.
 const PIECE: usize = 1460 * 4;
-/// Pieces of one connection that may be on the line at once. This is more than the line holds.
+/// Greatest number of pieces of one connection that are on the line at the same time. At its full rate the
+/// line holds fewer pieces, so this limit does not reduce the rate.
 const QUEUE: usize = 16;
 
 /// One direction of the line: the time at which all data that this direction has received so far will be

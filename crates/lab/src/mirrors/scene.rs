@@ -26,7 +26,7 @@ impl Server {
         Self::with(move |listener| serve(listener, play))
     }
 
-    /// Starts a server with its own function for connections.
+    /// Starts a server in which the function `serves` handles all connections.
     pub(super) fn with<F: Future<Output = ()>>(
         serves: impl FnOnce(TcpListener) -> F + Send + 'static,
     ) -> Result<Self, String> {
@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// Returns a launch of the same program. If `pinned` is true, the program runs only on the first core.
+/// Returns a launch of the program of `launch`. If `pinned` is true, the program runs only on the first core.
 pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
     if !pinned {
         return launch;

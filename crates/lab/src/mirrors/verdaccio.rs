@@ -9,8 +9,8 @@ use crate::kit::{Child, Launch, free_port, peers};
 
 /// The release that is measured.
 const PACKAGE: &str = "verdaccio@6";
-/// A manifest for the installation. One dependency is named by a tag, and some registries do not support
-/// tags of packages.
+/// A manifest for the installation. verdaccio names one dependency by a tag, and some registries do not
+/// support tags of packages. So `overrides` replaces the tag by a version.
 const MANIFEST: &str =
     "{\"name\":\"peer\",\"private\":true,\"overrides\":{\"node-fetch\":\"2.7.0\"}}";
 

@@ -1,4 +1,4 @@
-//! Clients that send requests at a steady rate. Each request is for another page. The clients count the
+//! Clients that send requests at a steady rate. Each request is for a different page. The clients count the
 //! answers.
 
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) struct Counts {
     good: AtomicU64,
     /// Answers with status 500 or above.
     errors: AtomicU64,
-    /// Requests without a complete answer, and answers with other statuses.
+    /// Requests without a complete answer, and answers with a status below 500 other than 200.
     broken: AtomicU64,
     /// The longest time to an answer, in microseconds.
     longest: AtomicU64,

@@ -225,7 +225,8 @@ impl Scene {
         Ok(answer.head.status())
     }
 
-    /// Waits until the states of these origins match. Returns false after one minute.
+    /// Waits until `fits` accepts the state of each origin in `which`. Returns false if this does not happen
+    /// within one minute.
     async fn until(
         &self,
         what: &str,

@@ -1,4 +1,5 @@
-//! An origin that can be stopped, made to fail or slowed down. It can return on the same port.
+//! An origin that can be stopped, made to fail or slowed down. A stopped origin can be started again on the
+//! same port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

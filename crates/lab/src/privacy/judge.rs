@@ -1,5 +1,5 @@
 //! Finds the request for which each part of an answer was made, and checks whether the table permits this
-//! sharing.
+//! request to get that part.
 
 use std::collections::BTreeSet;
 

@@ -47,7 +47,7 @@ pub(super) fn tag(user: &str) -> String {
     format!("\"{user}\"")
 }
 
-/// The body for a request: the same line again and again.
+/// Returns the body for a request. It repeats one line that contains the mark and the path.
 pub(super) fn body(mark: &Mark, path: &str) -> Vec<u8> {
     let text = format!("{mark} {path}");
     let line = format!("{text:<width$}\n", width = LINE - 1);

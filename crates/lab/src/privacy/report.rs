@@ -68,7 +68,7 @@ pub fn text(title: &str, findings: &Findings) -> String {
     text
 }
 
-/// Formats the same results as JSON.
+/// Formats the results of [`text`] as JSON.
 #[must_use]
 pub fn json(title: &str, findings: &Findings) -> Value {
     let matrix = &findings.matrix;

@@ -119,7 +119,7 @@ impl Site {
         has("Last-Modified") && since == Some(self.modified(user).as_str())
     }
 
-    /// Field lines of the page for a user. With `is_304`, only the fields that a 304 repeats.
+    /// Field lines of the page for a user. If `is_304` is true, they are only the fields that a 304 repeats.
     fn fields(&self, page: &Page, mark: &Mark, path: &str, is_304: bool) -> String {
         let mut text = format!("Date: {}\r\n", date(self.now()));
         for (name, value) in &page.set.fields {

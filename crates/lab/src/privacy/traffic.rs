@@ -1,5 +1,4 @@
-//! Ordinary traffic on pages that are made per user. The same traffic was measured in a review of the
-//! product.
+//! Ordinary traffic on pages that are made per user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -86,7 +86,8 @@ fn body(path: &str) -> impl Iterator<Item = u8> {
     path.bytes().cycle().take(LENGTH)
 }
 
-/// Each download has another client address, because the limits of one client are not measured here.
+/// Each download has a different client address, so that Foxy's limits for a single client do not affect the
+/// downloads.
 fn client(number: u64) -> Ipv4Addr {
     let [.., high, low] = number.to_be_bytes();
     Ipv4Addr::new(127, 9, high, low)

@@ -33,7 +33,8 @@ pub(super) async fn run(
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let scene = Scene::start(program, folder, &text(0), (tls, admin))?;
-    // Foxy accepts connections before its workers run. After it has answered a reload, the workers run.
+    // Foxy accepts connections before its workers run. This first reload ensures that the workers run,
+    // because Foxy answers a reload only then.
     scene.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);

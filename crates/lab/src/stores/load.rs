@@ -18,7 +18,7 @@ pub(super) struct Got {
     pub(super) hits: AtomicU64,
     /// Number of answers that came from the origin.
     pub(super) misses: AtomicU64,
-    /// Number of broken connections, answers with other statuses, and answers with wrong bytes.
+    /// Number of broken connections, answers with a status other than 200, and answers with wrong bytes.
     pub(super) bad: AtomicU64,
 }
 

@@ -51,9 +51,9 @@ pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, Strin
 struct Bytes {
     payload: f64,
     record: f64,
-    /// Bytes of the record and its share of headers, tables and padding in the cluster.
+    /// Bytes of the record, plus the record's share of headers, tables and padding in the cluster.
     cluster: f64,
-    /// Bytes of the record and its share of the cluster, of summaries and of free space.
+    /// Bytes in `cluster`, plus the record's share of summaries and of free space.
     device: f64,
 }
 

@@ -91,7 +91,7 @@ fn every_bad_log_is_told_with_its_place() {
             let told = "1 bad lines\n  line 101: no date in brackets";
             assert!(out.contains(told), "{out}");
         }
-        // The other command that reads logs refuses broken logs.
+        // The command `sim run`, which also reads logs, ends with the same exit code.
         let (got, _, error) = call("run --workload {} --ram 1MiB --disk 1MiB", &path);
         assert_eq!(got, code, "{name}: {error}");
     }

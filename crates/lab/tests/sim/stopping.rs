@@ -1,4 +1,4 @@
-//! Ctrl-C: finished results are printed and kept, and the same command continues later.
+//! Ctrl-C: finished results are printed and kept, and a second run of the command continues after them.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -102,8 +102,8 @@ fn measuring_disks_prints_what_was_finished_and_takes_its_file_systems_away() {
     let mut first = String::new();
     told.read_line(&mut first).unwrap();
     if first.contains("takes root and the tools") {
-        // Written directly, not through the test's captured output, so that the log shows which part was
-        // not tested.
+        // The note is written directly to standard error and not through the test's captured output. So the
+        // log shows which part was not tested.
         let note = format!("SKIPPED: Ctrl-C while disks are measured: {first}");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         child.wait().unwrap();

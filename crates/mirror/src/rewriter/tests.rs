@@ -333,7 +333,8 @@ fn artefacts_are_found_with_their_own_digests() {
     };
     let (one, two) = ("11".repeat(32), "22".repeat(32));
     let digests = [Digest::Sha256([0x11; 32]), Digest::Sha256([0x22; 32])];
-    // The digest may come first. A file without a digest, or at another host, has no digest here.
+    // The digest may come before the URL. A file without a digest, or at a host that is not listed, is not
+    // found.
     let json = format!(
         r#"{{"files":[{{"hashes":{{"md5":"0","sha256":"{one}"}},"url":"https://files.test/a.whl"}},
         {{"url":"https://files.test/b.whl","x":{{"sha256":"{two}"}}}},

@@ -8,7 +8,7 @@ use super::{Screening, TOO_MANY, Unreadable, Verdict, time};
 pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
     let mut edits = Edits::default();
     for line in text.lines() {
-        // cargo cannot read such a line either, so it stays.
+        // A line that cannot be read stays, because cargo cannot read it either.
         if let Some(yanking) = yanked(screening, &text, line) {
             edits.replace(yanking.0, yanking.1);
         }

@@ -1,4 +1,4 @@
-//! Packuments: hidden versions are cut out, and tags of hidden versions get other versions.
+//! Packuments of npm. Hidden versions are cut out, and tags that point to hidden versions get other versions.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -249,7 +249,7 @@ fn runs_scripts(all: &[Member<'_>]) -> Result<bool, Unreadable> {
     let Some(scripts) = only(all, "scripts")? else {
         return Ok(false);
     };
-    // Some old versions have a value here that is not an object.
+    // In some old versions, the value of `scripts` is not an object.
     let scripts = members(scripts.get()).unwrap_or_default();
     let runs = |name: &str| matches!(name, "preinstall" | "install" | "postinstall");
     Ok(scripts.iter().any(|(name, _)| runs(name)))

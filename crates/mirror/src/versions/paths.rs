@@ -31,7 +31,7 @@ pub enum Refused {
     Unknown,
     /// The path is of a document of a tag, which may contain a hidden version.
     Tag(String),
-    /// The path is written so that it looks like another path.
+    /// The path is written in a form that an upstream could read as another path.
     Disguised,
 }
 
@@ -332,7 +332,8 @@ fn pypi(path: &[String]) -> Vec<(String, Which)> {
         false => (package, Which::Version(version)),
     });
     let is_index = before.last().is_some_and(|part| part == "simple");
-    // Some registries have their files in the same folder as the documents.
+    // The last segment may name a document even if it looks like a file, because some registries have their
+    // files in the same folder as the documents.
     let document = is_index.then(|| (last.clone(), Which::Document));
     files.chain(document).collect()
 }

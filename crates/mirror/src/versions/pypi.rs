@@ -49,7 +49,8 @@ pub(super) fn screen(
 ) -> Result<(Body, Option<&'static str>), Unreadable> {
     let top = members(&text)?;
     let Some(list) = only(&top, "files")? else {
-        // The document is the list of all projects, or another kind of answer.
+        // The document is the list of all projects, or another kind of answer. It names no files, so it stays
+        // unchanged.
         drop(top);
         return Ok((Body::whole(text), None));
     };
@@ -111,7 +112,7 @@ fn edits(
             }
         }
     }
-    // This is the list of versions to which the files belong (PEP 700).
+    // Blocked versions are also cut out of the list of versions (PEP 700).
     if let Some(versions) = only(top, "versions")? {
         let all = elements(versions.get())?;
         let rules = screening.rules.of(name);

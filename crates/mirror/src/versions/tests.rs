@@ -54,7 +54,7 @@ fn young_versions_of_npm_are_gone_and_tags_move() {
     let rules = cooling(Listing::Npm);
     let screened = screen(&rules, PACKUMENT, Some(1)).unwrap();
     assert_eq!(screened.hidden, 2);
-    // This is the earlier of the two times.
+    // This is the earlier of the times at which the two hidden versions are old enough.
     let until = time("2026-11-27T11:00:00Z");
     assert_eq!(screened.matures, until);
     let text = text_of(screened.body);
@@ -117,7 +117,8 @@ fn a_tag_finds_the_nearest_version_that_is_left() {
         )
     };
     for (tag, versions, expected) in [
-        // There is a newer version, but it has another major version than the tag's version.
+        // 2.0.0 is shown, but it is newer than the hidden version of the tag. So the tag gets an older
+        // version.
         (
             "1.1.0",
             &[("1.0.0", false), ("1.1.0", true), ("2.0.0", false)][..],
@@ -330,7 +331,8 @@ fn an_index_of_html_alone_has_no_dates() {
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" href",
             1,
         )
-        // The first of two attributes counts. In this text both have the same value.
+        // This link already had the attribute `data-yanked`. Screening adds a second one before it, and
+        // clients use the first one.
         .replace(
             "<a data-yanked=\"\"",
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" data-yanked=\"\"",

@@ -3,9 +3,10 @@
 //! A window of 1 % under LRU accepts every new object. Behind it is a segmented LRU. A hit moves an object
 //! from probation to the protected part (80 %); the oldest object of a full protected part returns to
 //! probation. The oldest object of a window that is too long enters probation while there is room. When the
-//! cache is over its capacity, that object is compared with the oldest object of probation (or of the
-//! protected part, if probation is empty). The newcomer stays if it was requested more often. Uses are
-//! counted up to 15. After ten uses for each object of the sketch's intended number, all counts are halved.
+//! cache is over its capacity, the oldest object of a window that is too long is compared with the oldest
+//! object of probation (or of the protected part, if probation is empty). The object of the window stays if
+//! it was requested more often; otherwise it is evicted. Uses are counted up to 15. After ten times as many
+//! uses as the intended number of objects of the sketch, all counts are halved.
 
 use std::collections::HashMap;
 

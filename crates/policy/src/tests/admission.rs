@@ -87,7 +87,8 @@ fn a_ghost_is_bounded_and_forgets_the_oldest() {
     }
     let known: Vec<u64> = (0..5).filter(|key| ghost.contains(key)).collect();
     assert_eq!(known, [2, 3, 4]);
-    // After its second insertion, 2 is the newest key. Its stale entry in the queue does not remove it.
+    // After its second insertion, key 2 is the newest key. The stale entry of its first insertion does not
+    // remove it.
     ghost.insert(2, 3);
     ghost.insert(9, 3);
     let known: Vec<u64> = (0..10).filter(|key| ghost.contains(key)).collect();

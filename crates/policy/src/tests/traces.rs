@@ -69,7 +69,8 @@ fn equal(
 fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 8] {
     let queue = |kind| Queue::new(kind, capacity);
     let (small, threshold) = ((capacity / 10).max(2) - 1, capacity / 50 + 1);
-    // There are enough counters that no two keys share all four; the reference version counts exactly.
+    // There are enough counters that no two keys share all four of their counters. The reference version
+    // counts exactly.
     let objects = 1 << 22;
     let tiny = WTinyLfuConfig {
         objects,

@@ -14,7 +14,8 @@ use crate::Access;
 pub(crate) enum Forbidden {
     /// The address is one of Foxy's own listeners.
     Own,
-    /// The address is link-local, unspecified, multicast, broadcast, or an IPv4 address in disguise.
+    /// The address is link-local, unspecified, multicast, broadcast, the address of a cloud's metadata
+    /// service, or an IPv6 address that contains an IPv4 address.
     Special,
     /// The address is private or loopback, and Foxy serves clients beyond loopback.
     Private,
@@ -37,12 +38,13 @@ impl Forbidden {
     }
 }
 
-/// Classes of addresses, by their distance from the public Internet.
+/// The classes of addresses that the guard distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Public,
     Private,
-    /// An address of this machine. A service that listens there would treat the proxy as a local client.
+    /// An address of this machine. A service that listens on such an address would treat the proxy as a local
+    /// client.
     Machine,
     Special,
 }
@@ -70,7 +72,8 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
             .iter()
             .any(|net| net.contains(&ip))
     };
-    // `all` excludes addresses that no web server uses. Such an address needs a network in the list.
+    // A list entry for all networks (prefix length 0) does not permit special addresses, because no web
+    // server uses them. A special address is permitted only by a narrower network in the list.
     let named = |ip: IpAddr| {
         let mut nets = access.allow_destinations.iter();
         nets.any(|net| {
@@ -105,8 +108,8 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// Own listeners are never a destination, whatever the allow list contains. A request to them would reach the
-/// admin interface, or would loop.
+/// Returns true if `to` is one of Foxy's own listeners. They are never a destination, whatever the allow list
+/// contains: a request to them would reach the admin interface, or would loop.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
     let ip = rule!(
         "guard: the mapped form of an own address is one too",

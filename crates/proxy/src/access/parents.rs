@@ -22,7 +22,7 @@ pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
 /// Time for which a parent that could not be reached is tried last.
 const DOWN: Duration = Duration::from_secs(10);
 
-/// The choice of the parent of a group that is asked first.
+/// The way in which a group chooses the parent that is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentBalance {
     /// Each parent in turn.
@@ -67,7 +67,7 @@ pub struct ParentGroup {
     pub name: String,
     /// The parents of the group.
     pub servers: Vec<ParentServer>,
-    /// The choice of the parent that is asked first.
+    /// The way in which the group chooses the parent that is asked first.
     pub balance: ParentBalance,
     /// True if all requests go through this group, unless a rule sends them through another group. If false,
     /// only requests that a rule sends through this group go through it.
@@ -181,7 +181,8 @@ impl Parents {
         [up, down].concat()
     }
 
-    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs of that parent move.
+    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs that belong to this
+    /// parent change their parent.
     fn best(&self, hash: u64) -> usize {
         let weigh = |parent: &Parent| hash64(hash ^ u64::from(parent.port), parent.host.as_bytes());
         let members = self.members.iter().enumerate();
@@ -190,7 +191,7 @@ impl Parents {
     }
 }
 
-/// The way of a request through a parent.
+/// A parent that a request is sent through, and the way in which the parent is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) parent: Arc<Parent>,

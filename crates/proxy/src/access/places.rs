@@ -1,4 +1,4 @@
-//! Places for client connections, counted per client, so that one client cannot take them all.
+//! Places for client connections. They are counted per client, so that one client cannot take all places.
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -48,7 +48,7 @@ impl Place {
         self.change(|_| {})
     }
 
-    /// Sets whether the connection still waits to be served. Otherwise the connection counts as served.
+    /// Counts the connection as waiting to be served if `waits` is true, and as served otherwise.
     pub(crate) fn set_waits(&self, waits: bool) {
         match (self.waits.replace(waits), waits) {
             (false, true) => self.change(|counts| {
@@ -90,7 +90,7 @@ impl Places {
         })
     }
 
-    /// Sets another limit. Clients that have more connections than that keep them.
+    /// Changes the largest number of connections per client. A client that has more connections keeps them.
     pub(crate) fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }

@@ -12,20 +12,20 @@ use std::time::Duration;
 use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
-/// Size of the burst, as seconds of the rate.
+/// Capacity of a bucket, in seconds of its rate: a client may send the purges of this time at once.
 const BURST: u64 = 10;
 /// Limit of all clients together, in multiples of the limit of one client.
 const ALL: u64 = 4;
 /// Largest number of clients that are remembered. Clients with a full bucket are dropped to make room. If
 /// there are none, further clients are refused.
 const CLIENTS: usize = 4096;
-/// Number of fractions that make up one purge. Buckets count in these fractions.
+/// Units per purge. Buckets count in these units.
 const PART: u64 = 1_000_000_000;
 
-/// A token bucket. It fills at a constant rate, and each request takes one purge out of it.
+/// A token bucket. It fills at a constant rate, and each `PURGE` request takes one purge out of it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Level of the bucket, in fractions of a purge.
+    /// Level of the bucket. One purge is [`PART`] units.
     level: u64,
     at: MonoTime,
 }
@@ -77,12 +77,12 @@ impl PurgeRate {
         }
     }
 
-    /// Sets another rate. A bucket is cut to the new burst if it contains more than that.
+    /// Sets another rate. A bucket that contains more than the new burst is reduced to the new burst.
     pub(crate) fn set(&self, rate: u32) {
         self.rate.store(purges(rate), Ordering::Relaxed);
     }
 
-    /// Takes one purge out of the bucket of this client.
+    /// Takes one purge out of the bucket of this client, and one out of the bucket of all clients.
     ///
     /// # Errors
     /// Returns the time to wait before the next try.
@@ -144,7 +144,7 @@ mod tests {
         MonoTime(0) + Duration::from_secs(seconds)
     }
 
-    /// Returns the number of purges of this client that are accepted at that time.
+    /// Returns the number of purges of this client that are accepted at the time `at`.
     fn through(rate: &PurgeRate, client: &str, at: MonoTime) -> usize {
         (0..10_000)
             .take_while(|_| rate.take(ip(client), at).is_ok())

@@ -68,9 +68,9 @@ const PRIVATE: [(IpAddr, u8); 9] = [
     (v6(0xfe80, 0), 10),
 ];
 
-/// Squid's list of ports: web ports, the ports of old protocols that were used over HTTP proxies, and
-/// registered ports. It leaves out ports of system services, above all of mail. The most frequent ports come
-/// first, because the list is searched for every request.
+/// Squid's list of ports. It contains web ports, the ports of old protocols that were used over HTTP proxies,
+/// and all ports above 1024. It leaves out the ports of system services, above all of mail. The most frequent
+/// ports come first, because the list is searched for every request.
 const SAFE_PORTS: [RangeInclusive<u16>; 10] = [
     80..=80,
     443..=443,

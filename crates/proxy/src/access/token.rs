@@ -14,7 +14,7 @@ pub const TOKEN_FIELD: &str = "X-Foxy-Token";
 pub struct Token(Arc<[u8]>);
 
 impl Token {
-    /// Smallest number of characters of a credential, so that it cannot be guessed.
+    /// Smallest number of characters of a credential. A shorter credential could be guessed.
     pub const LENGTH_MIN: usize = 16;
 
     /// Makes a credential with this text. Returns `None` if the text is too short or has characters that a
@@ -34,7 +34,8 @@ impl Token {
         given.into_iter().flatten().any(|given| self.is(given))
     }
 
-    /// Compares every byte, wherever the first difference is.
+    /// Compares every byte, so that the time of the comparison does not depend on where the first difference
+    /// is.
     fn is(&self, given: &[u8]) -> bool {
         if rule!(
             "admin: all of the credential is compared",

@@ -1,4 +1,5 @@
-//! A request that outlives the connection's buffer. It owns its bytes, and sharing it on its worker is cheap.
+//! A request that outlives the connection's buffer. It owns its bytes. The tasks of a worker share it as
+//! `Rc<Ask>`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -89,8 +90,9 @@ impl Ask {
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
         let digest = request_digest(&Recipient::new(role, who.client), &head, proxy.rules(rule));
-        // A bypass is judged by the fields that the client sent, because a bypassing request cannot harm the
-        // cache.
+        // The conditions of a bypass are compared with the fields that the client sent, even if rules change
+        // these fields on the way to the origin. This is safe: a client that causes a bypass by its fields
+        // cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         let past = who.client.pass.as_ref().is_some_and(|pass| pass.is_past());
         let bypass = bypass.or_else(|| past.then_some(BypassWhy::Access));
@@ -115,7 +117,8 @@ impl Ask {
         };
         let own = role.mirrored().and_then(|part| part.target());
         let rewritten = own.map_or_else(|| rewrite(&target), |own| Some(own.to_vec()));
-        // If the request bypasses the cache, fields of the answer refer to the origin's URLs.
+        // If a request that bypasses the cache is rewritten, fields of the answer refer to the origin's URLs.
+        // Such an answer must not be stored under the key.
         let by_key = by_key && (cached || rewritten.is_none());
         Self {
             target,
@@ -189,8 +192,8 @@ impl Ask {
         })
     }
 
-    /// Returns true if the registry no longer accepts the client's credential, at all or for this URL.
-    /// Everything that was fetched with the credential must then be forgotten.
+    /// Returns true if this status means that the registry no longer accepts the client's credential, either
+    /// for all URLs or for this URL. Everything that was fetched with the credential must then be forgotten.
     pub(crate) fn is_refused(&self, status: u16) -> bool {
         let own = self.role.mirrored().is_some_and(|part| part.is_own());
         own && matches!(status, 401 | 403 | 404 | 410)
@@ -234,8 +237,8 @@ impl Received<'_> {
     }
 }
 
-/// Returns the reason why a request bypasses the cache because of its parts. Returns `None` if there is no
-/// such reason.
+/// Returns the reason why a request bypasses the cache because of its method, its body or a WebSocket
+/// upgrade. Returns `None` if there is no such reason.
 pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
         Method::Get | Method::Head => {}

@@ -1,5 +1,5 @@
-//! Disk reads of one worker. The worker has its own queue for the disk of every store. It submits reads once
-//! per turn of the loop, and wakes no other thread.
+//! Disk reads of one worker. The worker has its own read queue for every store. The worker submits reads once
+//! per turn of its event loop, and wakes no other thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -27,7 +27,7 @@ const IDLE_PART: usize = 8;
 /// Longest expected wait behind other reads. A read that would wait for longer is not started.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
-/// Identity of a read. Reads with equal values can be shared.
+/// Position, length and key hash of a read. Requests for reads with equal values share one read.
 type Same = (u64, u32, u128);
 
 /// The result that a reader receives.
@@ -71,7 +71,7 @@ struct Read {
     same: Same,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
-    /// True if no reader waits any longer.
+    /// True if the read took too long. Then no reader waits for it any longer.
     given_up: bool,
 }
 
@@ -106,8 +106,8 @@ impl DiskReader {
     }
 
     /// Returns true if the backlog of the disk exceeds [`BACKLOG_MAX`]. Then the caller should fetch from the
-    /// origin if it can: that is faster, and the disk gets no more work. A read that can join an equal read is
-    /// never declined.
+    /// origin if it can: this is faster, and the disk gets no more work. A read that can join an equal read
+    /// is never declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {
@@ -117,9 +117,10 @@ impl DiskReader {
         inner.backlog.exceeds(BACKLOG_MAX) && !inner.by_plan.contains_key(&same(plan))
     }
 
-    /// Reads what `plan` describes and passes the bytes to `finish`. Equal plans under way share one read and
-    /// its answer. The returned flag is true if this call joined the read of another call. After `patience`
-    /// the answer is a miss. Dropping the future does not stop the read.
+    /// Reads what `plan` describes and passes the bytes to `finish`. Calls with equal plans that overlap in
+    /// time share one read and its answer. The returned flag is true if this call joined the read of another
+    /// call. If the read takes longer than `patience`, the answer is [`ReadMiss::Device`]. Dropping the
+    /// future does not stop the read.
     pub(crate) async fn read(
         &self,
         plan: ReadPlan,
@@ -133,15 +134,16 @@ impl DiskReader {
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
         let answer = tokio::time::timeout(patience, wait(&slot)).await;
         let answer = answer.unwrap_or_else(|_| {
-            // A stuck disk must not delay requests, so the read is given up. The read keeps its buffer.
+            // A stuck disk must not delay requests, so this call gives the read up. The read keeps its
+            // buffer, because the disk may still write to the buffer.
             queue.give_up(&self.engine, &plan);
             Err(ReadMiss::Device)
         });
         (answer, shared)
     }
 
-    /// Returns this worker's queue for a store. The first read opens the queue. Returns `None` if it cannot
-    /// be opened.
+    /// Returns this worker's queue for a store. The first read opens the queue. Returns `None` if the queue
+    /// cannot be opened.
     fn queue(&self, store: StoreId) -> Option<Rc<StoreQueue>> {
         if let Some(queue) = self.queues.borrow().get(&store) {
             return queue.clone();
@@ -206,7 +208,7 @@ async fn wait(slot: &RefCell<Slot>) -> Answer {
 }
 
 impl StoreQueue {
-    /// Stages a read, or joins an equal read. Returns true if it joined.
+    /// Stages a read, or joins an equal read. Returns true if an equal read was joined.
     fn start(
         &self,
         reader: &DiskReader,
@@ -245,7 +247,7 @@ impl StoreQueue {
     }
 
     /// Gives up a read because one reader has waited for too long. All other readers of this read get a miss
-    /// at once. The store is not used for a while, so later readers do not wait for it.
+    /// at once. The engine does not use the store for a while, so later readers do not wait for it.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();
@@ -311,8 +313,8 @@ fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
     }
 }
 
-/// Submits the staged reads to the kernel, once per turn. Tasks that are ready run first and may stage more
-/// reads.
+/// Submits the staged reads to the kernel, once per turn of the worker's event loop. Before that, the tasks
+/// that are ready run, and they may stage more reads.
 async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     loop {
         queue.staged.notified().await;
@@ -326,13 +328,13 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
             tokio::time::sleep(Duration::from_millis(5)).await;
             queue.staged.notify_one();
         }
-        // Reads from the device's cache are complete already.
+        // Reads that the device answers from its cache are complete already.
         queue.reap(&engine);
     }
 }
 
-/// Collects reads that are complete until the store is taken out and no read is under way. Then the file of
-/// the store can be closed.
+/// Collects complete reads until the store is taken out and no read is under way. Then the file of the store
+/// can be closed.
 async fn reap_until_left(
     queue: &StoreQueue,
     engine: &Arc<Engine>,

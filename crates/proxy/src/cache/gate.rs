@@ -1,9 +1,9 @@
 //! The gate: every answer needs a [`Grant`].
 //!
 //! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
-//! grant. [`Grant::own`] is for the answer that was fetched for the request itself. It needs a proof that
-//! only the leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this very
-//! request. The fields are private, and every sender of stored or shared bytes takes a [`Shown`] or a
+//! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof that only the
+//! leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this request. The
+//! fields of a grant are private. Every function that sends stored or shared bytes takes a [`Shown`] or a
 //! [`Hit`], both of which contain a grant.
 
 use foxy_base::{Fields, WallTime, rule};
@@ -55,7 +55,8 @@ impl Grant {
         Self::of(&decision).ok_or(decision)
     }
 
-    /// As [`shared`](Self::shared), for a stored answer that is sent because the origin failed.
+    /// Makes a grant as [`shared`](Self::shared) does, for a stored answer that is sent because the origin
+    /// failed.
     pub(crate) fn on_failure(
         request: &RequestDigest,
         stored: &Digest,
@@ -66,10 +67,10 @@ impl Grant {
         Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
     }
 
-    /// As [`shared`](Self::shared), for a request that waited for the head of a running fetch, at a site with
-    /// `collapse = "arrived"`. The request arrived at `arrived`, and freshness is judged at that time. The
-    /// answer must have an explicit lifetime and no directive that requires validation. The caller ensures
-    /// that the request has neither credentials nor directives.
+    /// Makes a grant as [`shared`](Self::shared) does, for a request that waited for the head of a running
+    /// fetch, at a site with `collapse = "arrived"`. The request arrived at `arrived`, and freshness is
+    /// judged at that time. The answer must have an explicit lifetime and no directive that requires
+    /// validation. The caller ensures that the request has neither credentials nor directives.
     pub(crate) fn arrived(
         request: &RequestDigest,
         stored: &Digest,
@@ -96,7 +97,8 @@ impl Grant {
         ) {
             return None;
         }
-        // The origin's response time adds to the age in the answer, but not to the age that is judged.
+        // The time that the origin took to respond is part of the age that the answer states, but not of the
+        // age that is judged.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = Digest {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
@@ -171,7 +173,7 @@ pub(crate) struct Fetched {
     pub(crate) reason: Fwd,
     /// Status of the origin's answer, if it differs from the status that is sent.
     pub(crate) status: Option<u16>,
-    /// True if another request asked the origin.
+    /// True if the origin was asked for another client's request, and this request shares the answer.
     pub(crate) collapsed: bool,
 }
 
@@ -186,7 +188,7 @@ impl Shown {
         }
     }
 
-    /// Describes a stored answer, or an answer that is still arriving, for which the origin was asked.
+    /// Describes an answer that is stored or is still arriving, after the origin was asked.
     pub(crate) fn fetched(grant: Grant, outcome: Outcome, rule: RuleId, fetched: Fetched) -> Self {
         Self {
             grant,

@@ -38,7 +38,8 @@ pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     Some(authority_at + authority)
 }
 
-/// Appends the nonce and the selecting values to the primary key, which makes it the key of a variant.
+/// Appends the nonce and the selecting values to the primary key in `out`, which turns `out` into the key of
+/// a variant.
 pub(crate) fn push_variant(nonce: u64, values: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
     for shift in (0..16).rev() {

@@ -1,4 +1,5 @@
-//! The facts about a stored object as people see them, by the caching rules.
+//! Facts about a stored object in a form for people. The caching rules compute its age and the time until it
+//! is stale.
 
 use foxy_base::WallTime;
 use foxy_http_rules::freshness;

@@ -19,11 +19,13 @@ use crate::http::route::escapes;
 /// Longest wait for a purge to become durable. After that, the client is told that the purge is not durable.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// Limit for purges by clients. If at least this number of purges is compared with objects at present,
-/// clients may add no such purge. The limit is a small part of the number of purges that can be active.
+/// Limit for purges by clients. A purge is active while stored objects have to be compared with it. If at
+/// least this number of purges is active, a client cannot add another active purge. The limit is a small part
+/// of the number of purges that can be active, so that operators always have room.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Purges since the start of the process have numbers below this value. Earlier purges have larger numbers.
+/// Purges since the start of the process have public numbers below this value. Earlier purges have larger
+/// numbers.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
@@ -59,8 +61,8 @@ impl Proxy {
         self.purge_key(hash, &bytes, true).await
     }
 
-    /// Returns true if purges of single URLs by clients leave enough room for operators. All clients share
-    /// one limit of purges that are compared with objects.
+    /// Returns true if a client may add an active purge. All clients share this limit ([`CLIENTS_ACTIVE`]),
+    /// which leaves room for operators.
     pub(crate) fn room_for_clients(&self) -> bool {
         self.engine.purges().active_purges() < CLIENTS_ACTIVE
     }
@@ -129,9 +131,10 @@ impl Proxy {
         prefix(text, escapes(&self.config.user_rules, partition))
     }
 
-    /// Purges all objects that `purge` covers. The purge is valid for every later request, and objects that
-    /// are being fetched now are not stored as fresh. The text must be normalised ([`normalised`]). Once
-    /// started, the purge is valid even if the future is dropped. Operators may use reserved places.
+    /// Purges all objects that `purge` covers. The purge is valid for every later request. Covered objects
+    /// that are being fetched now are not stored as fresh. The text must be normalised ([`normalised`]). Once
+    /// started, the purge is valid even if the future is dropped. `places` states whether the purge may take
+    /// a place that is reserved for operators.
     ///
     /// # Errors
     /// Returns the reason why the purge is not accepted. Nothing was changed then.
@@ -157,7 +160,7 @@ impl Proxy {
 }
 
 /// Removes a key whose variants memory does not know. Returns the number of objects that were removed, and
-/// the purge that counts the other objects.
+/// the number of the purge that counts the variants.
 async fn remove_unknown(
     proxy: &Proxy,
     hash: KeyHash,
@@ -176,7 +179,8 @@ async fn remove_unknown(
     (u64::from(existed), counting)
 }
 
-/// Starts a purge for all objects that are left under a URL. This purge counts the objects that it finds.
+/// Starts a purge for all objects that are still stored under a URL. The progress of this purge states their
+/// number.
 fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
     let parts = KeyParts::of(key);
     let purge = Purge {
@@ -193,8 +197,9 @@ fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
         .map(|(number, _)| shown_number(proxy, number))
 }
 
-/// Returns the public number of a purge. Numbers since the start begin at 1. Store numbers are never reused,
-/// so the store numbers of each start begin at 4,294,967,296 times the number of the start.
+/// Returns the public number of a purge. Public numbers of purges since the start of the process begin at 1.
+/// The store's own numbers are never reused: the numbers of each start begin at 4,294,967,296 times the
+/// number of the start.
 fn shown_number(proxy: &Proxy, number: u64) -> u64 {
     match number.checked_sub(proxy.purges_before) {
         Some(since @ 1..SMALL) => since,
@@ -210,8 +215,8 @@ fn shown_status(proxy: &Proxy, status: PurgeStatus) -> PurgeStatus {
     }
 }
 
-/// Does work that reads a disk, on another thread. The work is completed even if the caller does not wait for
-/// it.
+/// Runs `work`, which reads a disk, on another thread. The work is completed even if the caller does not wait
+/// for it.
 async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // A simulated history has one thread, so that it can be repeated.
     #[cfg(test)]
@@ -226,8 +231,9 @@ async fn durable(ticket: SyncTicket) -> bool {
     matches!(ended, Ok(Durable::Yes))
 }
 
-/// Returns whether a purge may cover the object of a fill. Tags are known as soon as the head of the fill is
-/// known. Expressions are not evaluated here, so they may cover every fill.
+/// Returns true if a purge may cover the object of a fill. Before the head of the fill is known, its tags are
+/// unknown, so any purge by tag may cover it. Expressions are not evaluated here, so they may cover every
+/// fill.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];

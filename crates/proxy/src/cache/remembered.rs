@@ -1,12 +1,13 @@
 //! Properties of keys that were learnt from fetches. A bounded table remembers them for a short time. The
-//! table may forget a key and may, rarely, confuse two keys. Both errors affect only whether a request shares
-//! a fetch. They never change the answer to a request.
+//! table may forget a key and may, rarely, confuse two keys. Such an error can only make Foxy less efficient:
+//! for example, requests do not share a fetch, or a compressed form is not made. It never leads to a wrong
+//! answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{KeyHash, WallTime};
 
-/// Number of entries, 128 KiB in all.
+/// Number of entries, with 8 bytes each.
 const SLOTS: usize = 1 << 14;
 /// Number of bits of an entry for a time in seconds. The other bits are part of the hash.
 const TIME_BITS: u32 = 32;

@@ -9,8 +9,8 @@ use foxy_store::Object;
 use crate::Proxy;
 use crate::http::rewriting::Recipient;
 
-/// Returns the request in the form that the caching rules use. If the client has a certificate, and the site
-/// names the client to the origin by its certificate, the request counts as a request with credentials.
+/// Returns the request in the form that the caching rules use. A site may tell the origin the name in the
+/// client's certificate. Then a request with a certificate counts as a request with credentials.
 #[inline]
 pub(crate) fn request_digest(
     to: &Recipient<'_>,
@@ -23,9 +23,10 @@ pub(crate) fn request_digest(
         digest.authorization |= known && rewriting.requests.names_user();
     }
     if let Some(part) = to.role.mirrored() {
-        // The upstream receives no Cookie. It may receive a client's own credential. Answers to this
-        // credential are then stored under a name of the credential, except layers of images, for which each
-        // client needs a proof. The upstream is never asked for a part of a document.
+        // The upstream receives no Cookie. It may receive the client's own credential. Answers to this
+        // credential are stored under keys of this credential, so they need no further protection here.
+        // Layers of images are stored once for all clients, but each client needs a proof for its credential.
+        // The upstream is never asked for a part of a document.
         (digest.authorization, digest.cookie) = (false, false);
         if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
             (digest.range, digest.if_range, digest.precondition) = (false, false, false);
@@ -43,7 +44,8 @@ pub(crate) fn request_digest(
         };
     }
     if to.client.login_is_spent() {
-        // The permission of each request is judged before the cache is asked.
+        // The login was for Foxy, and Foxy judges each request before the lookup. So a stored answer may be
+        // sent to other users.
         digest.authorization = false;
     }
     digest
@@ -69,8 +71,8 @@ pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
 }
 
 impl Proxy {
-    /// Returns the digest of an object that was found for a request. `rule` is the rule that decides about
-    /// the request. Returns `None` if the object must not be used.
+    /// Returns the digest of an object that was found for a request. `rule` is the operator's rule that
+    /// decides about the request. Returns `None` if the object must not be used.
     #[inline]
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
@@ -81,7 +83,7 @@ impl Proxy {
         Some(digest)
     }
 
-    /// Returns true if the present rules would not have stored the object.
+    /// Returns true if an answer like this object would not be stored under the present rules.
     #[cold]
     fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
         // An older Foxy compared undecoded parameter names. So the origin may have received other parameters

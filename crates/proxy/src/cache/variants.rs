@@ -32,7 +32,8 @@ struct Family {
 
 impl Variants {
     /// Notes that an object with Vary is being stored under `hash`. The object is the primary entry (`hash`
-    /// is `base`) or a variant. If a primary entry has a new nonce, no request can find the older variants.
+    /// is `base`) or a variant. `fresh` is true if the response has a new nonce. Then no request can find the
+    /// older variants.
     pub(crate) fn note(&self, base: KeyHash, nonce: u64, hash: KeyHash, fresh: bool) {
         let mut families = self.families.lock();
         if fresh {
@@ -46,8 +47,8 @@ impl Variants {
         }
         let room = families.noted < NOTED_MAX;
         let Some(family) = families.by_base.get_mut(&base) else {
-            // The table does not know the primary entry, which may be older than the last start. So the other
-            // variants of the entry are not known either.
+            // The table does not know the primary entry, which may have been stored before the last start. So
+            // the table does not know the other variants either.
             return;
         };
         if hash == base || family.nonce != nonce || family.others.contains(&hash) {

@@ -122,8 +122,8 @@ impl Proxy {
         why
     }
 
-    /// Names each access rule up to the rule that decides about a request. The list is empty if there are no
-    /// rules.
+    /// Returns one line for each access rule, up to and including the rule that decides about a request. The
+    /// list is empty if the settings contain no access control.
     #[must_use]
     pub fn explain_access(&self, question: &AccessQuestion) -> Vec<String> {
         let gate = self.config.gatekeeper.as_ref();

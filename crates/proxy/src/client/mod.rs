@@ -3,7 +3,7 @@
 //! `worker` is one thread, `listen` has the listening sockets of a worker and their settings, `conn` is one
 //! connection. Requests that take longer than a hit are answered in `exchange`.
 //!
-//! This is the highest room: it may use every other room, and no other room uses it.
+//! This is the highest room (top-level module): it may use every other room, and no other room uses it.
 
 mod conn;
 pub(crate) mod listen;

@@ -18,7 +18,7 @@ use crate::http::rewriting::Recipient;
 use crate::origin::UpstreamError;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers with a stale object or an error page, because the origin could not be asked.
+    /// Answers with a stale object or an error page, because the origin gave no usable answer.
     pub(super) async fn failed(&mut self, want: &Want, error: UpstreamError) -> Finish {
         if !matches!(error, UpstreamError::Forbidden(_))
             && let Some(finish) = self.stale(want, Failure::Unreachable).await
@@ -29,8 +29,8 @@ impl<T: Transport> Exchange<'_, T> {
         self.error_page(error).await
     }
 
-    /// Answers when the fetch that this request waited for got an error from the origin. The error page may
-    /// be meant only for the leader, so only the status and `Retry-After` are passed on.
+    /// Answers when the fetch that this request waited for got an error from the origin. The origin's error
+    /// page may be meant only for the leader, so only the status and `Retry-After` are passed on.
     pub(super) async fn failing(&mut self, want: &Want, head: &FillHead) -> Finish {
         if let Some(finish) = self.stale_instead(want, head).await {
             return finish;

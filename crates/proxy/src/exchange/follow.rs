@@ -33,27 +33,29 @@ struct Running {
 
 /// Reason why no byte of an answer was sent.
 enum Unsent {
-    /// Bytes are missing, or the answer lacks the requested range. The request fetches alone.
+    /// Bytes are missing, or the answer lacks the requested range. The request then starts a fetch of its
+    /// own.
     Missing,
     /// The first bytes left the memory while the request waited. The request starts again.
     Late,
 }
 
-/// Number of times that a request may be late. After that, the request fetches alone.
+/// Number of times that a request may start again because of [`Unsent::Late`]. After that, it starts a fetch
+/// of its own.
 const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
-    /// The origin is asked. Meanwhile the running answer waits.
+    /// The request's own fetch asks the origin. Until it has answered, the running answer is kept here.
     Asks(Running),
-    /// The request continues with another follower, or with a newer head.
+    /// The request continues to wait, with another follower or for a newer head.
     Goes,
     Done(Finish),
 }
 
 /// Result of waiting for the right to validate an answer.
 enum Turn {
-    /// The request's turn has come.
+    /// The request has the permit and may ask the origin now.
     Ask(Permit),
     /// The answer was updated while the request waited.
     News,
@@ -68,8 +70,8 @@ enum Turn {
 impl<T: Transport> Exchange<'_, T> {
     /// Answers a request through a fill.
     pub(crate) async fn through_fill(&mut self, mut want: Want) -> Finish {
-        // A fetch may have ended since this request's lookup. Then the object that it stored or validated
-        // answers this request too.
+        // A fetch may have ended since this request's lookup. Then the object that this fetch stored or
+        // validated may answer this request too.
         let mut follower = match enter_unless_stored(&self.local, &self.ask, &want) {
             Some(follower) => follower,
             None => match self.again(&want).await {
@@ -78,7 +80,7 @@ impl<T: Transport> Exchange<'_, T> {
             },
         };
         let mut running: Option<Running> = None;
-        // The crowd of a failed leader tries once more.
+        // If a leader fails, each request of its crowd enters a fill once more.
         let (mut failed, mut late) = (false, 0);
         loop {
             match self.await_head(&want, &mut follower).await {
@@ -139,8 +141,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Starts again. Answers with an object that another fetch has stored meanwhile, if there is one;
-    /// otherwise returns a place in a fill.
+    /// Starts again. Answers with an object that another fetch has stored meanwhile. If there is no such
+    /// object, returns a place in a fill.
     async fn again(&mut self, want: &Want) -> Result<Finish, Follower<FillHead>> {
         let finish = Box::pin(self.answer_of_others(want)).await;
         finish.ok_or_else(|| self.enter(want))
@@ -160,7 +162,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Asks the origin to validate `head` for this request, unless the validation has become needless during
-    /// the wait for a permit. Sets `follower` to the fill that the request continues with.
+    /// the wait for a permit. Sets `follower` to the fill in which the request then waits.
     async fn validate(
         &mut self,
         want: &Want,
@@ -319,7 +321,7 @@ impl<T: Transport> Exchange<'_, T> {
         })
     }
 
-    /// Sends an object of any size; `None` if a part of it is missing.
+    /// Sends an object of any size. Returns `None` if a part of the object is missing.
     pub(super) async fn object(&mut self, object: &Arc<Object>, shown: Shown) -> Option<Finish> {
         let stored = stored_digest(object)?;
         let shape = shape_of(&self.local, &self.ask, object, &stored);
@@ -327,8 +329,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Returns a stored object that answers the request now, because another fetch may have stored it while this
-/// request waited. Uses the normal lookup.
+/// Looks the request up again, and returns a stored object that answers it. Another fetch may have stored
+/// this object while the request waited.
 async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
     let rules = local.proxy.rules(ask.rule);
     let mut key = ask.base.to_vec();
@@ -347,8 +349,8 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     Some((grant, object))
 }
 
-/// If the head validates a running answer, updates that answer. Returns a follower of the fill that the
-/// answer comes from.
+/// If `head` is the result of the validation of `running`, updates the running answer. Returns a follower of
+/// the fill from which the answer is sent.
 fn place(
     local: &Local,
     ask: &Ask,
@@ -377,7 +379,7 @@ fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
             shorter,
             false
         ) {
-            // The copy that is being stored would live longer than it may.
+            // The copy that is being stored would stay fresh for longer than the origin permits now.
             running.follower.forbid_storing();
         }
         running.follower.update_head(Arc::clone(updated));
@@ -386,7 +388,7 @@ fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     }
 }
 
-/// Returns the presentation of an answer that the origin has validated.
+/// Returns the data that describe a validated answer to the client.
 fn validated(ask: &Ask, want: &Want, follower: &Follower<FillHead>, grant: Grant) -> Shown {
     let fetched = Fetched {
         reason: want.reason,
@@ -404,7 +406,8 @@ fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape
     }
 }
 
-/// True if the fields of a 304 end the answer's lifetime earlier than the answer's own fields do.
+/// True if the answer's lifetime ends earlier by the fields of a 304 (`new`) than by the answer's own fields
+/// (`old`).
 fn shortens(old: Option<&Digest>, new: Option<&Digest>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {

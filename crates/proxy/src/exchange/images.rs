@@ -35,8 +35,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Searches the store for the proof, and asks the registry if there is no proof. Returns the refusal if
-    /// the client may not have the layer.
+    /// Searches the store for the proof, and asks the registry if there is no valid proof. Returns the
+    /// refusal if the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let mut stored = None;
@@ -78,7 +78,7 @@ impl<T: Transport> Exchange<'_, T> {
                     refused(error.status(), error.reason()),
                 ),
                 Verdict::Gone => return Some(refused(499, "client-gone")),
-                // An answer to other requests proves nothing for this request.
+                // An answer that was fetched for other requests proves nothing for this request.
                 _ => {
                     follower = Some(self.alone(&want));
                     continue;
@@ -92,8 +92,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Joins the fetch of the proof, or starts this fetch. The answer has no body, so it is stored even if nobody
-/// waits for its end.
+/// Joins the fetch of the proof, or starts this fetch. The fetch runs in the background, so the proof is
+/// stored even if the client leaves before the end. This is cheap, because the answer has no body.
 fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
     let fills = &local.proxy.fills;
     match fills.join(ask.base_hash, &ask.base, ask.base_hash) {
@@ -133,7 +133,7 @@ async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
     (Some(object), fresh)
 }
 
-/// True if an expired proof counts while the registry fails.
+/// True if an expired proof is still valid because the registry fails.
 fn still_holds(local: &Local, ask: &Ask, stored: Option<&Arc<Object>>, failure: Failure) -> bool {
     let digest = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
     digest.is_some_and(|digest| {

@@ -46,9 +46,9 @@ pub(crate) struct Want {
     pub(crate) arrived: WallTime,
 }
 
-/// The next step of a request after it received a head.
+/// The next step of a request after its wait for a head.
 pub(super) enum Verdict {
-    /// Send an answer, with this permission.
+    /// Send an answer. The grant is the permission.
     Send(Grant, Arc<FillHead>, Source),
     /// The request may share the answer once the origin has validated it for this request.
     Validate(Arc<FillHead>),
@@ -78,11 +78,11 @@ pub(super) enum Source {
     Object(Arc<Object>),
     /// An object that is still being stored. The bytes that the request wants are sent from it.
     Sparse(Arc<Object>),
-    /// The running answer that this fill validated.
+    /// The running answer that the request's own fetch has validated.
     Running(Arc<FillHead>),
 }
 
-/// Starts a background revalidation, unless a fetch is running.
+/// Starts a background revalidation of `object`, unless a fetch of the same key is running.
 pub(crate) fn revalidate(
     local: &Rc<Local>,
     ask: Rc<Ask>,
@@ -106,7 +106,8 @@ pub(crate) fn revalidate(
     }
 }
 
-/// Starts a background fetch of an object that a HEAD has found to exist, unless a fetch is running.
+/// Starts a background fetch of an object that a HEAD has found to exist, unless a fetch of the same key is
+/// running.
 pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
     let fills = &local.proxy.fills;
     if let Joined::Starts(writer, _) = fills.join(ask.base_hash, &ask.base, ask.base_hash) {
@@ -295,7 +296,7 @@ pub(super) fn enter_unless_stored(
     })
 }
 
-/// Asks the origin to validate a running or stored answer for this request.
+/// Starts a fetch in which the origin validates the answer `head` for this request.
 pub(super) fn ask_whether(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -331,8 +332,8 @@ pub(super) fn ask_too(
     second
 }
 
-/// Returns a place in a running fill or in a new fill; `None` if a fill has ended meanwhile and left an
-/// object that `is_new` accepts.
+/// Returns a place in a running fill or in a new fill. Returns `None` if a fill has ended since this
+/// request's lookup and has left an object that `is_new` accepts.
 fn place(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -344,7 +345,7 @@ fn place(
     let range = ranged(local, ask, want, hash);
     let digest = &ask.digest;
     let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
-    // These requests must not get an answer that was fetched for another request, or at an earlier time.
+    // The requests below must not get an answer that was fetched for another request or before they arrived.
     let alone = rule!(
         "join: a request with credentials asks alone",
         digest.authorization,
@@ -419,7 +420,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns the key that the answer will have if its Vary list is the known one.
+/// Returns the key that the answer will have if its Vary list is the same as the list in the store.
 fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
@@ -443,7 +444,7 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
         part: want.part.clone(),
         range,
         primary: want.primary.clone(),
-        // With a range, the client's If-Range is sent too.
+        // If the client's own range is sent, the client's If-Range is sent too.
         own_conditions: own || sends_own_conditions(ask, want),
         ..Job::plain(Rc::clone(ask))
     }

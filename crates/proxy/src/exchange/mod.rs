@@ -1,10 +1,11 @@
-//! Handling of one request that takes longer than a hit, from its own copy to the end of its answer.
+//! Handling of one request that takes longer than a hit, from the copy of the request to the end of the
+//! answer.
 //!
 //! An exchange owns the copy of the request, and borrows the connection that gets the answer. It looks the
 //! object up, joins or starts a fetch, judges the answer for its own request, and sends the answer. When the
 //! exchange has ended, the connection continues with the next request.
 //!
-//! This room may use every other room except `client`.
+//! This room (top-level module) may use every other room except `client`.
 
 mod body;
 mod failing;

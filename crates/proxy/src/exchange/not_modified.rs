@@ -1,5 +1,5 @@
 //! Client conditions that were not sent to the origin, because a revalidation uses the stored validators
-//! instead. If the origin answers with a new version, the client may already have that version.
+//! instead. If the origin answers with a new version that the client already has, the client gets a 304.
 
 use foxy_base::Fields;
 use foxy_http_rules::CacheStatus;
@@ -17,7 +17,7 @@ use crate::http::reply::{Mode, OwnFields, own_fields};
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
 
-/// True if the client's condition names the version that replaces the stored one.
+/// True if the client's condition names the new version, which replaces the stored version.
 pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> bool {
     let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
     let Some(digest) = head.digest.as_ref().filter(|_| asked) else {

@@ -25,7 +25,7 @@ use crate::sites::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// Reason why an object was not stored or removed.
+/// Reason why an object was neither stored nor removed.
 enum Failed {
     /// The client left, or stalled.
     Client,
@@ -73,8 +73,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Stores the body. The new object is invisible until its last byte has arrived; the old object
-    /// stays until then.
+    /// Stores the body. The new object is invisible until its last byte has arrived. Until then, requests get
+    /// the old object.
     async fn store(&mut self, kind: ObjectKind) -> Result<(u16, &'static str), Failed> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let (io, _, buf) = self.link.upload();
@@ -139,7 +139,7 @@ impl<T: Transport> Exchange<'_, T> {
         storing.finish(&ask, pace).await
     }
 
-    /// Sends the answer after a change.
+    /// Sends the answer after an object was stored or removed.
     async fn wrote(&mut self, status: u16, reason: &'static str) -> Finish {
         let (local, ask, keep) = (&self.local, &self.ask, self.keep);
         let (head, ends) = (ask.head(), self.link.ends());
@@ -266,7 +266,7 @@ const TOO_LARGE: Refusal = refusal(413, "object-too-large");
 const NOT_KEPT: Refusal = refusal(503, "object-not-kept");
 const DIGEST_WRONG: Refusal = refusal(422, "digest-wrong");
 
-/// Returns the refusal of a request whose fields require more than to store or remove a complete object.
+/// Returns the refusal of a request whose fields require more than storing or removing a complete object.
 fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     const CONDITIONS: [&str; 4] = [
         "If-Match",
@@ -314,8 +314,8 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     fields.finish()
 }
 
-/// Returns a refusal if a stored object must not be sent, whichever part of it was requested: a condition
-/// fails, or the store has dropped some of its fragments.
+/// Returns a refusal if a stored object must not be sent, whichever part of it was requested. This is so if a
+/// condition of the request fails, or if the store has dropped some fragments of the object.
 pub(crate) fn unfit(
     local: &Local,
     object: &Arc<Object>,

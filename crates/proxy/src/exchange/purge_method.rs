@@ -1,5 +1,5 @@
-//! The meaning of a `PURGE` request. It purges its URL, or the objects that its fields name. Users of other
-//! caches know the names of these fields.
+//! The meaning of a `PURGE` request. It purges its URL, or the objects that its fields name. Other caches use
+//! these field names too.
 //!
 //! | field | purges |
 //! |---|---|
@@ -13,9 +13,10 @@
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes objects stale instead of removing them |
 //!
 //! A purge covers the listener's own partition. A mirror has many partitions: one for each form of a
-//! document, each name of Foxy and each credential. Therefore the purges of a mirror cover all partitions,
-//! except purges by tag, and `all` purges the hosts of the mirror's servers. Without the admin credential a
-//! request purges only its own URL, hard or soft.
+//! document, each name of Foxy and each credential. Therefore a purge of a mirror covers all partitions.
+//! There are two exceptions: a purge by tag covers only the partition of the request, and `all` purges only
+//! the hosts of the mirror's servers. Without the admin credential a request purges only its own URL, hard or
+//! soft.
 
 use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
@@ -26,7 +27,7 @@ use crate::cache::ask::Ask;
 /// Largest number of tags of one request.
 const TAGS_MAX: usize = 256;
 
-/// Returns the purges that a request orders; `None` for a hard purge of the URL itself.
+/// Returns the purges that a request orders. Returns `None` for a hard purge of the URL itself.
 ///
 /// # Errors
 /// The reason to refuse the request.
@@ -99,7 +100,8 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     Ok(Some(vec![purge(kind, text, soft)]))
 }
 
-/// Returns the tags in all of these fields. The flag of a tag is true if its purge is soft.
+/// Returns the tags in all fields of the request that name tags. The flag of a tag is true if its purge is
+/// soft.
 fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     let mut tags = Vec::new();
     for_each_tag(head, |tag| tags.push((tag.to_vec(), soft)));
@@ -115,7 +117,8 @@ fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     tags
 }
 
-/// Returns an expression that matches the host literally, and the path by the expression `path`.
+/// Returns an expression that matches the text `host` literally. `path` is an expression for the rest of the
+/// URL.
 fn expression(host: &[u8], path: &[u8]) -> Vec<u8> {
     let mut text = b"^".to_vec();
     for byte in host {

@@ -99,7 +99,7 @@ pub(super) const fn not_accepted(error: &PurgeError) -> Refusal {
             status: 400,
             reason: "bad-purge",
         },
-        // The error is a limit. An object that was purged before stays purged.
+        // The store limits the number of active purges. Purges that it accepted before stay valid.
         _ => TOO_MANY,
     }
 }
@@ -185,7 +185,7 @@ mod tests {
             &[("X-Forwarded-Proto", "https")],
             "purge-forwarded",
         ),
-        // Behind a trusted proxy the named client counts. Web pages are refused there too.
+        // Behind a trusted proxy, the client that the proxy names counts. Web pages are refused there too.
         ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
         (

@@ -22,7 +22,7 @@ const NOT_DURABLE: Refusal = Refusal {
 
 impl<T: Transport> Exchange<'_, T> {
     /// Removes durably the objects stored under the URL, all variants included. If the request's fields name
-    /// other objects, removes those instead.
+    /// other objects, purges these objects instead.
     pub(crate) async fn purge(&mut self) -> Finish {
         self.keep &= self.ask.head().framing().is_empty();
         let refusal = match purged(&self.local, &self.ask).await {
@@ -61,7 +61,7 @@ async fn purged(local: &Local, ask: &Ask) -> Result<String, Refusal> {
     }
 }
 
-/// Returns the purger and the purges; `None` means a hard purge of the URL itself.
+/// Returns the purger and the purges. `None` means a hard purge of the URL itself.
 fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
     let proxy = &local.proxy;
     let head = ask.head();

@@ -65,8 +65,8 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
     }
-    // The origin was asked for another range than this client's. Without a valid Content-Range the position
-    // of the bytes is unknown.
+    // The origin was asked for a range that differs from the range of this client. Without a valid
+    // Content-Range the position of the bytes is unknown.
     let Some(part) = head
         .part
         .filter(|_| head.length.is_none() || head.length == said)
@@ -109,8 +109,8 @@ pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
     }
 }
 
-/// Returns the bytes to send of the answer to the client's own request: the origin's answer, limited to the
-/// length in Content-Range.
+/// Returns the cut of an answer that was fetched for exactly this client's range. The client gets the
+/// origin's answer, limited to the length in Content-Range.
 fn own(head: &FillHead, said: Option<u64>) -> Cut {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
     match head.part.filter(|_| longer) {

@@ -30,11 +30,11 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Fetches the rest and sends it unchanged, because the length of the answer was announced. Returns the
-    /// number of bytes sent, which is the number of missing bytes.
+    /// Fetches the missing bytes and sends them without any framing, because the head of the answer announced
+    /// their length. Returns the number of bytes sent, which is the number of missing bytes.
     ///
     /// # Errors
-    /// The rest was not available, or only a part of it: the answer must be cut off.
+    /// The missing bytes, or some of them, were not available. The caller must cut the answer off.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

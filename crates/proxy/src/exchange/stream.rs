@@ -40,8 +40,8 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
     }
 }
 
-/// Returns the bytes of the representation that an answer of announced length contains; `None` if they are
-/// not known.
+/// Returns the range of the complete object that an answer of announced length contains. Returns `None` if
+/// the range is not known.
 fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
     let said = match (head.status, cut) {
         (206, Cut::Slice { range, .. }) => return Some(range),

@@ -25,8 +25,8 @@ type Reading = (
     tokio::task::JoinHandle<Option<Arc<Object>>>,
 );
 
-/// Largest number of fills that are tried for one byte. The first fill may have failed for a reason that
-/// concerns only another request.
+/// Largest number of fills that are tried for the bytes at one offset. The first fill may have failed for a
+/// reason that concerns only another request.
 const TRIES: u8 = 3;
 
 /// The sources of the bytes of one large body.
@@ -39,7 +39,7 @@ pub(crate) struct Supply {
     behind: bool,
     /// Offset of the next byte that the fill delivers to this request.
     position: u64,
-    /// True if missing bytes may be requested.
+    /// True if missing bytes may be requested from the origin.
     divisible: bool,
     /// The fragment that is being sent.
     held: Option<Rc<HeldFragment>>,
@@ -104,7 +104,8 @@ impl Supply {
         &self.head
     }
 
-    /// True if bytes that were not sent yet can be read or requested again.
+    /// True if the bytes that were not sent yet can be read from the store or requested from the origin
+    /// again.
     pub(crate) fn can_pause(&self) -> bool {
         self.follower.is_none() && self.divisible
     }
@@ -121,7 +122,7 @@ impl Supply {
         self.divisible || !arrives
     }
 
-    /// Releases the memory of the next bytes, and stops holding up the fill, because a long wait begins.
+    /// Releases the memory of the next bytes, and stops holding up the fill. Called before a long wait.
     pub(crate) fn stand_aside(&mut self) {
         self.pause();
         if let Some(follower) = &self.follower {
@@ -187,8 +188,9 @@ impl Supply {
         })
     }
 
-    /// Requests the bytes from `at` on, which are not stored, before the head promises them: the origin may
-    /// have another version by now. The bytes are taken later, when they are needed.
+    /// Requests the bytes from `at` on, which are not stored. Called before the head of the answer promises
+    /// these bytes, because the origin may have a different version by now. The bytes are taken later, when
+    /// they are needed.
     ///
     /// # Errors
     /// The origin has another version, or does not answer.
@@ -209,7 +211,7 @@ impl Supply {
     /// Returns the bytes from `at` on, at most up to `until`. Cancel safe.
     ///
     /// # Errors
-    /// The bytes are not available, or belong to another version by now.
+    /// The bytes are not available, or the origin has a different version by now.
     pub(crate) async fn next(
         &mut self,
         local: &Rc<Local>,
@@ -245,7 +247,7 @@ impl Supply {
         }
     }
 
-    /// Returns the next piece from the fill; `None` if the fill has no more bytes for this request.
+    /// Returns the next piece from the fill. Returns `None` if the fill has no more bytes for this request.
     async fn followed(
         &mut self,
         local: &Local,
@@ -264,7 +266,7 @@ impl Supply {
             // A fill of a part ends before the complete body does.
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
-            // Only waiting for a head ends with `Elsewhere`.
+            // `Elsewhere` occurs only during the wait for a head, which is over here.
             Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
             Err(Released::Failed(error)) => {
                 self.follower = None;
@@ -354,7 +356,8 @@ impl Supply {
         let proxy = &local.proxy;
         let absent = |n| !proxy.engine.has_fragment(&self.head, n);
         if !self.divisible {
-            // The fragment may have arrived between the two checks.
+            // The fragment may have arrived since the caller looked for it. Then no fill fetches it any more,
+            // and the result is `Missing`.
             let wanted = self.wanted(at, until);
             self.follower = Some(proxy.fills.bringing(&wanted).ok_or(Missing)?);
             (self.behind, self.position, self.collapsed) = (false, at, true);

@@ -15,7 +15,7 @@ const ROUND: Duration = Duration::from_secs(3);
 /// Number of rounds of further fetches. The rounds start one, two and four fetches.
 const ROUNDS: u32 = 3;
 
-/// Number of further fetches that may have been started after a wait of `waited`.
+/// Largest number of further fetches that may have been started after a wait of `waited`.
 fn seconds_allowed(waited: Duration) -> u32 {
     let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     (1 << rounds.min(ROUNDS)) - 1
@@ -30,7 +30,7 @@ impl<H> Follower<H> {
         (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
     }
 
-    /// Takes one of the further fetches that are allowed by now. Returns false if all of them are taken.
+    /// Uses one of the further fetches that are allowed at `now`. Returns false if all of them are used.
     pub(crate) fn take_turn(&self, now: Instant) -> bool {
         let waited = now.saturating_duration_since(self.fill.started);
         let mut state = self.fill.state.lock();
@@ -41,8 +41,8 @@ impl<H> Follower<H> {
 }
 
 impl<H> FillMap<H> {
-    /// Starts a further fetch for the key of `follower`, whose head is overdue. Requests join the fetch that
-    /// receives its head first.
+    /// Starts a further fetch for the key of `follower`, because the head of the first fetch is overdue.
+    /// Requests join the fetch that receives its head first.
     pub(crate) fn second(&self, follower: &Follower<H>) -> (FillWriter<H>, Follower<H>) {
         let first = &follower.fill;
         let fill = Fill {
@@ -54,9 +54,9 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    /// Called when `fill` has received the first head of several fetches for one key. Requests that wait for
-    /// the other fetches look up again. If requests other than the leader may have the answer (`joinable`),
-    /// the waiting requests and later requests join this fill.
+    /// Called when `fill` is the first of several fetches for one key that has received its head. Requests
+    /// that wait for the other fetches look up again. If requests other than the leader may have the answer
+    /// (`joinable`), the waiting requests and later requests join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

@@ -55,7 +55,8 @@ impl<H> Follower<H> {
         follower
     }
 
-    /// Returns the place of another request; `waits` is true if it joined before the head arrived.
+    /// Returns the place of a request that did not start the fill. `waits` is true if the request joined
+    /// before the head arrived.
     pub(super) fn joining(fill: Arc<Fill<H>>, id: usize, waits: bool) -> Self {
         Self {
             fill,
@@ -100,8 +101,8 @@ impl<H> Follower<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<HeadEvent<H>, Released>> {
         let mut state = self.fill.state.lock();
-        // Interim answers are for the leader: it is not known yet whether other requests may share the
-        // answer.
+        // Only the leader gets interim answers, because it is not known yet whether other requests may share
+        // the answer.
         let leads = rule!("fill: interim answers are for the leader", self.leads, true);
         if leads && let Some(interim) = state.interim.get(self.interim_seen) {
             self.interim_seen += 1;
@@ -151,7 +152,7 @@ impl<H> Follower<H> {
                 };
                 reader.waker = Some(cx.waker().clone());
                 if reader.at < end || ended || reader.lagged {
-                    // An event came between the two locks.
+                    // Bytes, the end or a release arrived after `try_next` had released its lock.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending
@@ -191,8 +192,8 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Goes on from `at`, after the follower has read the missed bytes from the store. Returns false if the
-    /// fill neither has that byte in memory nor will fetch it.
+    /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
+    /// if the fill neither has that byte in memory nor will fetch it.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -242,7 +243,8 @@ impl<H> Follower<H> {
             .is_some_and(|head| takes(&head))
     }
 
-    /// Replaces the head by a newer form after a validation. Later followers are judged by the newer form.
+    /// Replaces the head by a newer form after a validation. The newer form decides whether later requests
+    /// may have the answer.
     pub(crate) fn update_head(&self, head: Arc<H>) {
         self.fill.state.lock().head = Some(head);
     }

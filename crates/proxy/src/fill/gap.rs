@@ -25,7 +25,7 @@ pub(crate) struct Cover {
     pub(crate) divisible: bool,
 }
 
-/// Bytes of a large object that are not stored.
+/// A request for bytes of a large object that are not stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GapWanted<'a> {
     /// The full key. `hash` is its hash.
@@ -37,7 +37,7 @@ pub(crate) struct GapWanted<'a> {
     /// Offset of the first byte needed. `until` is the offset after the last byte.
     pub(crate) at: u64,
     pub(crate) until: u64,
-    /// Bytes of a fragment.
+    /// Size of a fragment in bytes.
     pub(crate) unit: u64,
 }
 
@@ -85,7 +85,8 @@ impl<H> Fill<H> {
         }
         let first = wanted.at - wanted.at % wanted.unit;
         if cover.divisible && first > state.window.end().saturating_add(FAR) {
-            // The running fill will stop there. The request fetches the bytes after that point.
+            // From now on, the running fill ends at `first`. Another fill fetches the bytes from `first` on
+            // for the request.
             state.cover = Some(Cover {
                 end: first,
                 cut: true,

@@ -20,8 +20,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
-    /// A secret that is mixed into the choice of a shard, so that keys chosen by an attacker do not all wait
-    /// for one lock. The tables in the shards have secrets of their own.
+    /// A secret that is mixed into the choice of a shard, so that an attacker cannot choose many keys that
+    /// belong to one shard and wait for its lock. The tables in the shards have secrets of their own.
     secret: u64,
     /// The number of the next fetch.
     pub(super) numbers: AtomicU64,
@@ -63,8 +63,8 @@ impl<H> FillMap<H> {
     }
 
     /// Follows the running fill of `key`, or starts a new one. `base` is the hash of the primary key. Later
-    /// requests join the new fill if the running fill has failed or can no longer be joined. Otherwise only
-    /// the caller follows the new fill.
+    /// requests join the new fill if no fill runs, or if the running fill has failed or can no longer be
+    /// joined. Otherwise only the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -108,7 +108,7 @@ impl<H> FillMap<H> {
             running.is_some_and(|fill| fill.key == key && fill.is_past()),
             false
         );
-        // After a failure the whole crowd tries once more, with one fetch.
+        // If the running fill has failed, all requests of its crowd share the new fill.
         let open = sequel || running.is_none_or(|fill| fill.has_failed());
         let fill = Fill {
             sequel,
@@ -154,8 +154,8 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Called when the rules have changed. The answers of these fills, and of fills that old requests still
-    /// start, are not stored. New requests use another map.
+    /// Called when the rules have changed. The answers of the fills in this map are not stored. This includes
+    /// fills that requests under the old rules start later. Requests under the new rules use another map.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         for shard in &self.shards {
@@ -176,7 +176,8 @@ impl<H> FillMap<H> {
         self.shard(slot).lock().open.get(&slot).cloned()
     }
 
-    /// Makes later requests join `fill` instead of the fill that they joined before, unless `fill` is closed.
+    /// Makes later requests of the slot join `fill` instead of the fill that earlier requests joined. Does
+    /// nothing if `fill` is closed.
     pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
         if rule!(

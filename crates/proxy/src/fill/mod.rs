@@ -1,15 +1,17 @@
 //! Fills: fetches that belong to no client.
 //!
 //! A fill has one writer (the task that reads the origin's answer) and any number of followers (requests, on
-//! any worker). They share state under a short lock. Followers are woken by bytes, never by a timer. Unless
-//! all bytes are kept, the slowest follower in the window limits the speed of the writer. A follower that
-//! lags for too long is released: it reads the missed bytes from the store and returns to the fill, or goes
-//! on alone. A late follower reads the beginning from the store as well.
+//! any worker). They share state under a short lock. Followers are woken when bytes arrive, never by a timer.
+//! The window contains the bytes of the body that are still in memory. Unless the window keeps all bytes, the
+//! writer cannot be faster than the slowest follower in the window. A follower that lags for too long is
+//! released: it reads the missed bytes from the store and returns to the fill, or gets the rest of its answer
+//! without the fill. A follower that joins late also reads the beginning of the body from the store.
 //!
-//! Offsets are those of the complete body. A fill of a part begins at the offset of the part.
+//! All offsets count from the beginning of the complete body. So a fill that fetches a part begins at the
+//! offset of the part.
 //!
-//! `fetch` reads the origin's answer, and writes it into the fill. The room may use origin, mirrors, cache,
-//! http, state, sites and access.
+//! `fetch` reads the origin's answer, and writes it into the fill. This room (top-level module) may use
+//! origin, mirrors, cache, http, state, sites and access.
 
 mod crowd;
 pub(crate) mod fetch;
@@ -77,8 +79,8 @@ pub(crate) struct Fill<H> {
     storable: Mutex<bool>,
     /// True if later requests do not join the fill, because it is outdated or its key was purged.
     closed: AtomicBool,
-    /// True if the place of its head in the order of versions is decided. The head is published immediately
-    /// afterwards.
+    /// True if the place of the fill's head in the order of versions is decided. The head is published
+    /// immediately afterwards.
     judged: AtomicBool,
     /// The number drawn when the origin was asked; 0 before that.
     number: AtomicU64,
@@ -108,9 +110,10 @@ struct State<H> {
     readers: Vec<Option<Reader>>,
     /// Number of further fetches that waiting requests have started because the head is overdue.
     seconds: u32,
-    /// True if another fetch has received a head first.
+    /// True if another fetch for the same key received its head before this fill. Waiting followers then
+    /// leave this fill.
     elsewhere: bool,
-    /// True if later requests have to share the next fetch.
+    /// True if later requests cannot join this fill. They share the next fetch.
     turns_away: bool,
     /// The waker of the writer while it waits for room or for a follower to leave.
     writer: Option<Waker>,
@@ -170,8 +173,8 @@ impl<H> Fill<H> {
     }
 
     /// Forbids storing the result from now on, because its object was purged or changed. If the result is
-    /// being stored at this moment, waits until it is stored. So a removal after this call also removes the
-    /// result.
+    /// being stored at this moment, waits until it is stored. So if the caller removes the object after this
+    /// call, the stored result is removed too.
     pub(crate) fn forbid_storing(&self) {
         *self.storable.lock() = false;
     }
@@ -189,7 +192,7 @@ impl<H> Fill<H> {
         &self.key
     }
 
-    /// Number of requests that have a place in the fill, released ones included.
+    /// Number of requests that have a place in the fill, including requests that were released.
     pub(crate) fn followers(&self) -> usize {
         self.state.lock().readers.iter().flatten().count()
     }
@@ -213,8 +216,9 @@ impl<H> Fill<H> {
         self.sequel || self.followers() > 1
     }
 
-    /// Lets no further request join, because there is no memory to store the answer for only one request.
-    /// Later requests share the next fetch, which has memory of its own.
+    /// Lets no further request join. Called if only one request follows the fill, and the memory of fills is
+    /// used up, so that the answer is not stored. Later requests share the next fetch, which may use the
+    /// memory that is reserved for shared fills.
     pub(crate) fn turn_away(&self) {
         self.state.lock().turns_away = true;
     }
@@ -309,8 +313,9 @@ impl<H> State<H> {
         // follower needs its first bytes.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
-        // A follower that reads back from the store still needs bytes that are not stored yet. A follower
-        // within the window stays there: stored bytes may be overwritten or superseded at any time.
+        // A follower behind the window reads from the store. For this follower, the window keeps the bytes
+        // that are not stored yet. For a follower within the window, the window also keeps stored bytes,
+        // because the store may overwrite or supersede them at any time.
         let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());

@@ -32,8 +32,8 @@ pub(crate) struct Version {
     /// The Date field.
     pub(crate) date: Option<WallTime>,
     /// True if the answer is a 304, so that this version was stored before the request was sent. In a
-    /// published answer it means that this version was stored before the requests of all running fetches were
-    /// sent.
+    /// published answer, the flag means that this version was stored before the requests of all running
+    /// fetches were sent.
     pub(crate) known_before: bool,
     /// True if the answer is a part, which is stored next to other parts of the same version.
     pub(crate) part: bool,
@@ -77,7 +77,8 @@ impl Published {
         let same = validators.is_some_and(|(own, known)| own == known);
         let dates = version.date.zip(self.version.date);
         match (version.known_before, self.version.known_before) {
-            // The fields of both answers may differ: the fields of the later request count.
+            // Two answers of one version may have different fields. The fields of the answer to the later
+            // request count.
             _ if same && asked < self.asked && !version.part => rule!(
                 "order: of two answers of one version the one asked for later counts",
                 Order::Late,
@@ -134,14 +135,15 @@ pub(crate) struct Claim<S, O> {
     pub(crate) version: Version,
     /// A function that returns true if the fill's request has the values that selected a published answer.
     pub(crate) same: S,
-    /// A function that returns true if this answer replaces a running answer with this head.
+    /// A function that gets the head of a running answer, and returns true if this answer replaces the
+    /// running answer.
     pub(crate) replaces: O,
 }
 
 impl<H> Family<H> {
-    /// Remembers an answer. Of the answers with one selection, only the answer that arrived last is kept. A
-    /// request that was sent after the arrival of this answer was also sent after the arrival of the other
-    /// answers.
+    /// Remembers an answer. Of the answers with one selection, only the answer that arrived last is kept.
+    /// This is sufficient: a request that was sent after its arrival was also sent after the arrival of the
+    /// earlier answers.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
         if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
@@ -187,7 +189,8 @@ impl<H> FillMap<H> {
     }
 
     /// Called when the head of `fill` has arrived. Unless the answer is the newest, storing it is forbidden.
-    /// An answer that is not late and whose claim is `storable` ends the storing of other running answers.
+    /// If the answer is not late and its claim is `storable`, running answers that it replaces are not stored
+    /// either.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
@@ -267,8 +270,8 @@ impl<H> FillMap<H> {
             Some(_) => {}
             None if other.hash != newer.hash => {}
             None => {
-                // Later requests must not wait for `other`. It is compared when its head arrives, unless the
-                // head has arrived already.
+                // Later requests must not wait for `other`. If the head of `other` has not arrived yet,
+                // `other` is compared with `newer` when the head arrives.
                 self.close(other);
                 if rule!(
                     "order: an answer that is judged and not yet there is not stored either",

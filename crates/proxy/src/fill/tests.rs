@@ -118,7 +118,7 @@ fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
     );
 }
 
-/// The window still has the first bytes.
+/// The fill turns requests away, although its window still has the first bytes.
 #[test]
 fn a_fill_that_turns_others_away_gives_its_place_to_a_shared_one() {
     let map = FillMap::<u16>::new();

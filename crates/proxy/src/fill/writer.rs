@@ -66,7 +66,7 @@ impl<H> FillWriter<H> {
             .is_some_and(|cover| cover.cut && end >= cover.end)
     }
 
-    /// Passes an interim response on.
+    /// Passes an interim response on to the leader.
     pub(crate) fn interim(&self, text: Bytes) {
         let mut state = self.fill.state.lock();
         if state.interim.len() < INTERIM_MAX {
@@ -161,7 +161,8 @@ impl<H> FillWriter<H> {
         if !someone_waits {
             return;
         }
-        // The window is full. So these followers prevent its oldest half from being dropped.
+        // The window is full. So the followers before `line` prevent the oldest half of the window from being
+        // dropped.
         let line = base + (end - base) / 2;
         let mut wakers = Vec::new();
         for reader in state.readers.iter_mut().flatten() {

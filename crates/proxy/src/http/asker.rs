@@ -65,7 +65,7 @@ impl Asker {
         }
     }
 
-    /// Makes a direct client that is allowed.
+    /// Makes a client that connects directly and may use the listener.
     pub(crate) fn imagined(client: IpAddr) -> Self {
         Self {
             peer: SocketAddr::new(client, 0),
@@ -119,14 +119,15 @@ impl Asker {
         self.pass.as_ref().is_some_and(|pass| pass.spent)
     }
 
-    /// Returns true if access rules could permit answers from this address to some clients only.
+    /// Returns true if access rules could permit only some clients to get answers from this address.
     pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
         let pass = self.pass.as_ref();
         pass.is_some_and(|pass| pass.keeps_apart(address))
     }
 
-    /// Returns the id of the request, in the form that `worker` uses. An id in the request counts only if a
-    /// trusted proxy has sent it.
+    /// Returns the id of the request. An id in the request counts only if a trusted proxy has sent it.
+    /// Otherwise the id is made from `seed`, the number of the worker, and the numbers of connection and
+    /// request.
     pub(crate) fn request_id<'a, F: Fields + ?Sized>(
         &self,
         head: Option<&'a F>,
@@ -152,7 +153,8 @@ impl Asker {
     }
 }
 
-/// Returns true if this client may use a listener. An unknown client may use only a listener without a list.
+/// Returns true if this client may use a listener. An unknown client may use only a listener without a list
+/// of clients.
 fn allowed(
     access: &Access,
     role: &Role,
@@ -268,8 +270,8 @@ const FORWARDING: [&str; 6] = [
 /// Fields that browsers add to requests of a page. The page cannot remove them.
 const BROWSER: [&str; 2] = ["Origin", "Referer"];
 
-/// Returns the sign in the fields that a request comes from elsewhere. The address of the peer does not
-/// matter.
+/// Returns the sign, found in the fields of a request, that the request did not originate on the peer's
+/// machine. The address of the peer does not matter.
 pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     let mut found = Foreign::No;
     for (name, _) in FieldsIter::new(head) {

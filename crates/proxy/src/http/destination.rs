@@ -15,10 +15,10 @@ pub(crate) struct Destination {
     pub(crate) port: u16,
     /// True if the server is a site's own origin. The guard does not apply to it.
     pub(crate) exempt: bool,
-    /// TLS settings for the connection to the server. `None` means a plain connection. A connection with
-    /// other settings is never used.
+    /// TLS settings for the connection to the server. `None` means a plain connection. A pooled connection
+    /// that was made with different TLS settings is never used.
     pub(crate) tls: Option<OriginTls>,
-    /// Times that Foxy waits for the server.
+    /// Longest times for which Foxy waits for the server.
     pub(crate) timeouts: OriginTimeouts,
     /// The addresses that the request may reach.
     pub(crate) reach: Reachable,
@@ -26,7 +26,7 @@ pub(crate) struct Destination {
     pub(crate) parent: Option<Through>,
 }
 
-/// Returns port 80 of a host, without TLS, limits or parents, for tests.
+/// Returns the destination at port 80 of a host, without TLS, limits or parents, for tests.
 #[cfg(test)]
 pub(crate) fn to(host: &str) -> Destination {
     Destination {

@@ -66,8 +66,8 @@ pub(crate) struct OwnFields<'a> {
     pub(crate) to: Option<Recipient<'a>>,
 }
 
-/// Appends Foxy's own fields and the blank line. Before the call, `out` has the rest of the head. The rules
-/// of the site then change the fields of the complete head.
+/// Appends Foxy's own fields and the blank line. Before the call, `out` contains the status line and the
+/// other fields. Afterwards, the rules of the site change the fields of the complete head.
 pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),
@@ -168,7 +168,7 @@ pub(crate) struct Extra<'a> {
     pub(crate) rule: Option<&'a str>,
 }
 
-/// As [`send_page`], with additional contents.
+/// Does the same as [`send_page`], with additional contents.
 pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,

@@ -1,5 +1,4 @@
-//! Rewriting by a site. Facts about a request are the values of the site's rules, and this module applies the
-//! rules.
+//! Applies the rewriting rules of a site. The variables in these rules stand for facts about a request.
 
 use foxy_base::Fields;
 use foxy_http_rules::rewrite::{FieldRules, Rewriting, Values, Variable};
@@ -13,14 +12,15 @@ use crate::sites::table::has_dots;
 use crate::state::local::Local;
 use crate::{Event, Proxy, Role};
 
-/// The refusal for a path with a segment `.` or `..`. Such a path has no unique meaning, because readers
-/// interpret it differently.
+/// The refusal for a path with a segment `.` or `..`. Such a path has no unique meaning, because programs
+/// interpret these segments differently.
 const DOTS: Refusal = Refusal {
     status: 400,
     reason: "dots-in-path",
 };
 
-/// The refusal for a path of which a part became a segment `.` or `..` of the path at the origin.
+/// The refusal for a request whose path at the origin, after the rewriting of the client's path, has a
+/// segment `.` or `..`.
 const CLIMBS: Refusal = Refusal {
     status: 400,
     reason: "rewritten-path-has-dots",
@@ -64,7 +64,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) client: &'a Asker,
     /// The head of the request. `None` for a request that could not be read.
     pub(crate) head: Option<RequestHead<'a>>,
-    /// Foxy's fields about its answer.
+    /// The contents of the `Cache-Status` field of the answer, if it is known.
     pub(crate) cache: Option<CacheStatus<'a>>,
 }
 

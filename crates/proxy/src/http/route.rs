@@ -84,8 +84,9 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// Returns the URL under the client's host. For a part of an image, it has a different path. The role of such
-/// a part is marked as a role that keeps the host, so that other sites need no check for such a path.
+/// Returns the URL under the client's host. For a part of an image, returns the URL that keys contain
+/// instead. The role of such a part has `preserve_host` set. So this function is called only for roles that
+/// keep the client's host.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));

@@ -1,6 +1,6 @@
-//! The request in the form that the origin receives. It selects variants (Vary, key parts). The client's own
-//! fields are not sufficient for this. Fields that Connection names, or that Foxy drops or replaces, never
-//! reach the origin, and Foxy adds other fields.
+//! The request in the form that the origin receives. The fields of this form select variants (Vary, key
+//! parts). The client's own fields are not sufficient for this, because Foxy removes or replaces some of them
+//! and adds other fields. Fields that Connection names never reach the origin either.
 //!
 //! The relevant fields are nearly always the same in the client's request and in the origin's request. In
 //! this case the client's request is used directly, and no other request is built.
@@ -30,7 +30,7 @@ const FILL: Changes<'static> = Changes {
 pub(crate) struct Sent<'a, F> {
     fields: F,
     version: Version,
-    /// True if the Connection field may name fields.
+    /// True if the Connection field may name other fields of the request.
     lists_names: bool,
     way: Way<'a>,
 }

@@ -42,7 +42,8 @@ impl Forwarding {
         Self::new(config, matches!(role, Role::Site(_)) && !trusted)
     }
 
-    /// Returns the treatment for a peer that a site does not trust (`stranger`), or for any other peer.
+    /// Returns the treatment of the fields of a peer. `stranger` is true if the peer sends requests to a site
+    /// that does not trust the peer.
     fn new(config: &HeaderConfig, stranger: bool) -> Self {
         let doubted = rule!(
             "via: a site does not get what a stranger says about its client",
@@ -288,8 +289,8 @@ fn forwarded<F: Fields>(
 
 fn push_address(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
-        // Every request gets such an address, and the formatting machinery would take 1,300 instructions for
-        // it.
+        // An address is written into every request. The formatting machinery of the standard library would
+        // take 1,300 instructions for each address.
         IpAddr::V4(ip) => {
             let mut number = itoa::Buffer::new();
             for (n, octet) in ip.octets().into_iter().enumerate() {

@@ -22,7 +22,7 @@ impl MirrorPart {
         self.0.mirror.as_ref().map_or("", |part| part.name())
     }
 
-    /// Returns the partition. It depends on the form and the name that the request asks for.
+    /// Returns the partition. It depends on the document form and on the host name that the request asks for.
     #[must_use]
     pub fn partition(&self) -> &str {
         &self.0.name
@@ -64,8 +64,8 @@ impl Proxy {
     }
 
     /// Returns the URL that keys contain for objects which mirrors store under `url`. The host of `url` does
-    /// not matter. This is for a purge in all partitions. Returns `None` if no mirror has the path, or if it
-    /// belongs to a mirror other than `mirror`.
+    /// not matter. A purge in all partitions uses the result. Returns `None` if no mirror has the path, or if
+    /// the path belongs to a mirror other than `mirror`.
     #[must_use]
     pub fn mirrored_text(&self, url: &Url<'_>, mirror: Option<&str>) -> Option<Vec<u8>> {
         let part = self.part(url, Method::Purge, b"", String::new())?;

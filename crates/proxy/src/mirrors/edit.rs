@@ -13,7 +13,8 @@ use super::{Comparison, Mirrored};
 use crate::cache::ask::Ask;
 use crate::{Event, Proxy};
 
-/// Number of encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
+/// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
+/// thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 
 const CODING: BadBody = BadBody("document-coding");
@@ -75,7 +76,8 @@ impl Edit {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, ask.target());
-                // A document that arrived after the head was read may contain another digest.
+                // A document that arrived after the head was read may contain a different digest for the
+                // artefact.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),
@@ -138,8 +140,8 @@ impl Edit {
 
     /// Ends the body.
     ///
-    /// # Errors
-    /// The body is incomplete or has another digest. The part that is held back is then not sent.
+    /// # Errors The body is incomplete, or does not have the expected digest. The piece that is held back is
+    /// then not sent.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,

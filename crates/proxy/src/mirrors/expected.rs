@@ -19,8 +19,8 @@ const GENERATION: usize = (128 << 10) / 8 * 7;
 /// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
-/// Number of stored artefacts that are hashed at the same time, over all workers. If many clients ask for one
-/// artefact, the requests wait for the first comparison.
+/// Largest number of stored artefacts that are hashed at the same time, over all workers. If many clients ask
+/// for one artefact, the requests wait for the first comparison.
 const COMPARISONS_AT_ONCE: usize = 2;
 
 /// Digests by mirror and path.
@@ -52,8 +52,8 @@ struct Generations {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     digest: Digest,
-    /// True if the bytes that were stored or fetched last had another digest. Caches between Foxy and the
-    /// upstream may have the wrong bytes.
+    /// True if the bytes that were stored or fetched last did not have this digest. Caches between Foxy and
+    /// the upstream may have the wrong bytes.
     doubted: bool,
     /// Version of the stored object whose bytes were found to have the digest. 0 if there is no such version.
     right: u64,
@@ -64,13 +64,14 @@ struct Entry {
 pub(crate) enum Standing {
     /// The artefact has the digest, or documents contain no digest for it.
     Right,
-    /// The artefact has another digest.
+    /// The artefact does not have the digest.
     Wrong,
     /// The artefact was stored before a document contained its digest.
     Unknown(Digest),
 }
 
-/// Returns the key for a path of a mirror. The path has no query, and the key uses the form of cache keys.
+/// Returns the key for a path of a mirror. The path has no query. Its escapes are written in the normal form,
+/// as in cache keys.
 fn key(scope: &str, path: &[u8]) -> KeyHash {
     let mut text = scope.as_bytes().to_vec();
     text.push(b' ');
@@ -196,7 +197,8 @@ impl Expected {
         }
     }
 
-    /// Notes whether the bytes of an artefact that were stored or fetched last had another digest.
+    /// Notes whether the bytes of an artefact that were stored or fetched last had a digest other than the
+    /// expected digest.
     pub(crate) fn doubt(&self, part: &Mirrored, path: &[u8], doubted: bool) {
         self.set_doubt(&key_of(part, path), doubted);
     }
@@ -208,7 +210,8 @@ impl Expected {
         }
     }
 
-    /// Returns true if the bytes of an artefact that were stored or fetched last had another digest.
+    /// Returns true if the bytes of an artefact that were stored or fetched last had a digest other than the
+    /// expected digest.
     pub(crate) fn is_doubted(&self, part: &Mirrored, path: &[u8]) -> bool {
         self.has_doubt(&key_of(part, path))
     }

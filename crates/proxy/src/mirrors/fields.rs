@@ -22,8 +22,9 @@ const FROM_CLIENTS: &[&str] = &[
 ];
 
 /// Returns the path at the server and the fields of requests to it. Apart from a credential, no field of the
-/// client that names a user or selects another form is passed on. The credential is the client's if `own` is
-/// true, and otherwise the mirror's. It is sent only to the upstream's own scheme, host and port.
+/// client is passed on that names a user or selects a different form of the answer. The credential is the
+/// client's if `own` is true, and otherwise the mirror's. It is sent only to the upstream's own scheme, host
+/// and port.
 pub(super) fn rewriting(
     mirror: &Mirror,
     place: Place,
@@ -79,7 +80,7 @@ pub(super) fn rewriting(
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),
-        // The upstream's own directives may be stricter.
+        // The rule adds a directive and keeps the upstream's own directives, because they may be stricter.
         (true, Kind::Pass) => "add Cache-Control: private".to_owned(),
         (true, _) => "set Cache-Control: private".to_owned(),
     };

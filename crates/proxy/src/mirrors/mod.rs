@@ -1,8 +1,8 @@
 //! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
 //!
-//! A request for a mirror has the role of a site. This site is made for the server and the class of the URL.
-//! For documents that are rewritten, it also depends on the name by which the client knows Foxy. So each such
-//! role has its own keys, and everything else works as for a site.
+//! A request for a mirror has the role of a site. Foxy makes one site for each server of the mirror and each
+//! class of URLs. For documents that are rewritten, there is one site for each name by which clients know
+//! Foxy. So each such role has its own keys, and everything else works as for a site.
 //!
 //! This room (top-level module) may use cache, http, state, sites and access. Requests to the servers of
 //! mirrors are in origin.
@@ -77,7 +77,7 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Returns the number of the mirror that owns a path (without query), if this is another mirror than
+    /// Returns the number of the mirror that owns a path (without query), if this is a mirror other than
     /// `number`. The owner is the only mirror that provides the package at this path.
     fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
         let asked = &self.sites.get(number)?.mirror;
@@ -92,7 +92,7 @@ impl Mirrors {
 pub struct Mirrored {
     mirror: Arc<Mirror>,
     place: Place,
-    /// The number of the form that the client accepts.
+    /// The number of the document form that the client accepts.
     form: Option<usize>,
     /// True if the operator has named the server.
     named: bool,
@@ -156,8 +156,8 @@ impl Mirrored {
         self.class().named
     }
 
-    /// Returns true if documents contain the digests of answers. Images have their digests in their own
-    /// names.
+    /// Returns true if documents contain the digests of answers. The digest of an image is in its URL or in
+    /// the head of the answer, and not in a document.
     pub(crate) fn is_named_by_documents(&self) -> bool {
         self.is_compared() && self.image.is_none()
     }
@@ -186,7 +186,7 @@ impl Mirrored {
         self.image.as_ref().map(|image| &*image.key_path)
     }
 
-    /// Returns path and query for the upstream, if they are not made by the rules.
+    /// Returns path and query for the upstream, if rewriting rules do not determine them.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         Some(self.image()?.target().as_bytes())
     }
@@ -244,8 +244,8 @@ impl Mirrored {
         self.document.as_ref()
     }
 
-    /// Returns a rewriter that reads a stored document again. `stored` is its path and media type. The
-    /// document was rewritten for this part.
+    /// Returns a rewriter that reads a stored document again. The document was rewritten for this part before
+    /// it was stored. `stored` is the path and the media type of the document.
     pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
@@ -263,7 +263,7 @@ impl Mirrored {
 
     /// Returns the head of an upstream's answer in the form that the cache receives. `fresh` is the longest
     /// life of the answer in seconds, if it differs from the value of the class. `expected` is the digest
-    /// that the body must have. It is sent instead of the upstream's own digest.
+    /// that the body must have. The head contains this digest instead of the upstream's own digest.
     pub(crate) fn answer<'a>(
         &self,
         (status, fresh): (u16, Option<u32>),
@@ -397,7 +397,7 @@ impl MirrorSite {
             port,
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(rules),
-            // The URLs of this role have a different path (see `route`).
+            // With this flag, `route` uses the path in keys, which differs from the client's path.
             preserve_host: true,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {

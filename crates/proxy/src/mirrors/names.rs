@@ -41,7 +41,8 @@ pub(crate) fn own_name(
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(default)),
             _ => (&known.authority[..], default),
         };
-        // Another server may terminate TLS in front of Foxy. The port of that server is not known here.
+        // If another server terminates TLS in front of Foxy, the port of that server is not known here. So a
+        // URL without a port has the default port of the public name.
         let asked = url.authority.port.unwrap_or(default);
         name.trim_matches(['[', ']']) == host.trim_matches(['[', ']']) && known_port == asked
     };

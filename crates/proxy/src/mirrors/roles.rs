@@ -33,7 +33,8 @@ const fn refused(status: u16, reason: &'static str) -> NoMirror {
     NoMirror::Refused(Refusal { status, reason })
 }
 
-/// Mirror, place, form and base, and true if the client's own credential is sent.
+/// The number of the mirror, the place, the number of the form, and the base of URLs in the document. The
+/// last value is true if the client's own credential is sent.
 type Part = (usize, Place, Option<usize>, Option<String>, bool);
 
 /// The roles for parts of mirrors.
@@ -178,7 +179,7 @@ impl Roles {
         let own = wants
             .login
             .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
-        // A purge names a stored object, but gives no client access to it.
+        // A purge needs no proof, because it removes a stored object and gives no client access to it.
         let proven = wants.method == Method::Purge;
         let of = (number, place, own.is_some());
         let rules = self.rules_of(of, &site.mirror).ok_or(unusable)?;

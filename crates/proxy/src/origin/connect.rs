@@ -27,7 +27,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Largest number of addresses that are tried.
 const ATTEMPTS: usize = 8;
 
-/// Opens a new connection to `to`. If it uses TLS, the peer is already checked.
+/// Opens a new connection to `to`. If it uses TLS, the handshake has ended and the peer's certificate is
+/// already checked.
 pub(crate) async fn connect(
     proxy: &Proxy,
     counters: &Counters,
@@ -144,7 +145,8 @@ pub(crate) async fn resolve(
     })
 }
 
-/// Returns the connection behind a parent. It uses a tunnel if the destination needs one.
+/// Returns the connection for requests through a parent. `stream` is the connection to the parent. If the
+/// destination needs a tunnel, opens it first.
 async fn past(
     proxy: &Proxy,
     counters: &Counters,
@@ -267,8 +269,8 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
-            // This is set before the connection is made, so that the window which is promised to the peer is
-            // valid from the start.
+            // The size of the receive buffer is set before the connection is made, so that the window which
+            // is announced to the peer is right from the start.
             let _ = socket.set_recv_buffer_size(bytes);
         }
         Ok((socket.connect(to).await?, to))
@@ -276,7 +278,7 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
 }
 
 /// Returns the first connection that succeeds. The next address is tried when an attempt fails, or when an
-/// attempt is not complete after the stagger. The other attempts are dropped.
+/// attempt is not complete after [`STAGGER`]. When one attempt has succeeded, the other attempts are dropped.
 async fn race(
     addresses: &[SocketAddr],
     ahead: Option<usize>,
@@ -368,7 +370,7 @@ mod tests {
             let (stream, _) = race(&to, ahead).await.unwrap();
             socket2::SockRef::from(&stream).recv_buffer_size().unwrap()
         };
-        // The kernel doubles a value that is set.
+        // The kernel doubles the size that a program sets.
         assert_eq!(room(Some(16 << 10)).await, 32 << 10);
         assert!(room(None).await > 64 << 10, "the system's choice");
     }

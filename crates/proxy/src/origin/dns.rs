@@ -39,7 +39,7 @@ impl DnsCache {
         }
     }
 
-    /// Sets another limit. If the cache has more names than that, names are removed when the next name is
+    /// Sets a new limit. If the cache has more names than the limit, names are removed when the next name is
     /// added.
     pub(crate) fn set_max(&self, max: usize) {
         self.max.store(max.max(1), Ordering::Relaxed);
@@ -75,7 +75,8 @@ impl DnsCache {
         while names.len() >= max
             && let Some(victim) = names.keys().next().cloned()
         {
-            // No answer has expired, so any name is removed. A cache that is full of unexpired names is rare.
+            // No answer has expired, so an arbitrary name is removed. A cache that is full of unexpired names
+            // is rare.
             names.remove(&victim);
         }
         names.insert(name.into(), (now + ttl, answer.clone()));

@@ -27,7 +27,7 @@ pub(crate) enum UpstreamError {
     Tls(Failure),
     /// No answer began in time.
     FirstByteTimeout,
-    /// An answer stopped in the middle for too long.
+    /// No byte arrived for too long in the middle of an answer.
     Stalled,
     /// The connection ended before the head of an answer.
     Closed,
@@ -93,7 +93,8 @@ impl UpstreamError {
         }
     }
 
-    /// Returns true if the exchange failed before a head, for a reason that another attempt may avoid.
+    /// Returns true if the exchange failed before the head of an answer arrived, for a reason that a second
+    /// attempt may avoid.
     pub(crate) const fn is_transport(self) -> bool {
         !matches!(
             self,
@@ -123,8 +124,9 @@ impl UpstreamError {
         }
     }
 
-    /// Returns true if the origin may have carried out the request. If a pooled connection broke, the origin
-    /// may have received the request before the last attempt to connect.
+    /// Returns true if the origin may have carried out the request. `replayed` is true if the request was
+    /// first sent on a pooled connection that broke. Then the origin may have received the request, even if
+    /// the later attempt to connect failed.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,

@@ -68,8 +68,8 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
-    /// Returns a connection to `to`. The connection comes from the pool, unless `fresh` is set. Otherwise, or
-    /// if the pool has none, a new connection is opened.
+    /// Returns a connection to `to`. If `fresh` is false, the connection comes from the pool. If `fresh` is
+    /// true, or if the pool has no connection to `to`, a new connection is opened.
     pub(crate) async fn get(
         local: &Local,
         to: &Destination,
@@ -179,7 +179,7 @@ impl Leased {
         local.pool.put(to, pooled, local.sweep.now());
     }
 
-    /// Adds the bytes since the last call to the counters.
+    /// Adds the bytes that were received and sent since the last call of this function to the counters.
     pub(crate) fn count(&mut self, local: &Local) {
         let now = (self.up.io.received(), self.up.io.sent());
         let counters = local.counters();
@@ -188,7 +188,7 @@ impl Leased {
         self.counted = now;
     }
 
-    /// Sends the head of a request with a body to this origin.
+    /// Sends the head of a request with a body to the origin `to`.
     pub(crate) async fn open_one(
         local: &Local,
         to: &Destination,
@@ -207,7 +207,7 @@ impl Leased {
         }
     }
 
-    /// As [`ask`](Self::ask), at this origin.
+    /// Does the same as [`ask`](Self::ask), but always asks the origin `to`.
     pub(crate) async fn ask_one(
         local: &Local,
         to: &Destination,
@@ -255,7 +255,7 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Restarts the time limit, because the request was still being sent.
+    /// Restarts the time limit for the answer. Called while the body of the request is still being sent.
     pub(crate) fn wait_on(&mut self) {
         let deadline = self.io.deadline(self.patience.first_byte);
         if let Some(wait) = &mut self.wait {
@@ -321,8 +321,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the head in the buffer in the form that the cache receives. The head of a mirror's upstream is
-    /// changed.
+    /// Returns the head in the buffer in the form that the cache receives. If the head is from a mirror's
+    /// upstream, it is changed for the cache.
     pub(super) fn seen(
         &mut self,
         local: &Local,
@@ -379,7 +379,7 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
-    /// Replaces an answer that was read to its end by another answer.
+    /// Puts another answer in place of an answer that was already read to its end.
     pub(crate) fn put(
         &mut self,
         local: &Local,

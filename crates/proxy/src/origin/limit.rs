@@ -59,7 +59,7 @@ impl OriginLimit {
         }
     }
 
-    /// Sets other limits. Running fetches and waiting requests finish under the old limits, in parallel with
+    /// Sets new limits. Running fetches and waiting requests finish under the old limits, in parallel with
     /// new requests.
     pub(crate) fn set(&self, at_once: usize, queue: usize) {
         self.queue.store(queue, Ordering::Relaxed);

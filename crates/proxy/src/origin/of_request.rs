@@ -36,8 +36,8 @@ impl Ask {
             let target = self.target_at_origin();
             let absolute;
             let target = match self.parents() {
-                // A parent receives the absolute form, like any proxy. Through a tunnel, the request goes to
-                // the origin itself.
+                // A parent receives the absolute form, like any proxy. Through a tunnel, the origin itself
+                // receives the request, in origin form.
                 Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
                     let mut text = b"http://".to_vec();
                     url.authority.write_normalised(url.scheme, &mut text);

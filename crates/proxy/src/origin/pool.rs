@@ -77,8 +77,8 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Sets other limits. The next sweep closes connections beyond the limits of age and of one destination.
-    /// A connection beyond the limit of all connections is closed when it is put back.
+    /// Sets new limits. The next sweep closes connections beyond the limits of age and of one destination. A
+    /// connection beyond the limit of all connections is closed when it is put back.
     pub(crate) fn set_limits(&self, config: &UpstreamConfig) {
         self.limits.set(Limits::of(config));
     }
@@ -129,8 +129,8 @@ impl<C> Pool<C> {
         });
     }
 
-    /// Closes connections that are idle for too long or too old. `rest` gets the connections that have been
-    /// idle for a while, because they need no memory for a next request.
+    /// Closes connections that are idle for too long or too old. Calls `rest` for the connections that have
+    /// been idle for [`RESTING`], so that they free the memory that only the next request needs.
     pub(crate) fn sweep(&self, now: Ticks, rest: impl Fn(&mut C)) {
         let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();

@@ -61,7 +61,8 @@ impl Registry<'_> {
     /// Asks the registry whether the repository has the layer.
     async fn proof(&self) -> Answered {
         let (leased, parts) = self.run("HEAD", None).await?;
-        // If the answer has one of these statuses, the URL may be signed only for GET. So GET is tried.
+        // A status 403, 405 or 501 may mean that the URL of the layer is signed only for GET. So GET is
+        // tried.
         if !matches!(parts.status(), 403 | 405 | 501) {
             return self.bare(
                 leased,
@@ -80,7 +81,7 @@ impl Registry<'_> {
     }
 
     /// Returns the manifest of a tag. If a manifest is known already, a HEAD request first asks for the
-    /// digest of the tag, because registries count the manifests that they send.
+    /// digest of the tag, because registries count the manifests that they send to a client against a limit.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))
@@ -155,7 +156,8 @@ impl Registry<'_> {
             let of = method_of(method);
             let body = self.read(leased, parts, of, &ask.to, REST_BYTES);
             let _ = Box::pin(body).await;
-            // If no token is sent, the registry answers again with a challenge.
+            // If no token can be fetched, the request is sent without a token, and the registry answers with
+            // a challenge again.
             known = Box::pin(self.authorization(wanted, &key)).await?;
         }
     }
@@ -225,7 +227,7 @@ impl Registry<'_> {
         Ok(Some(value))
     }
 
-    /// Follows redirects. Each step passes the guard of destinations. Only listed servers may be at private
+    /// Follows redirects. The guard of destinations checks each step. Only listed servers may be at private
     /// addresses, and only the registry itself gets its credential again.
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;

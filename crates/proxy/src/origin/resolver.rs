@@ -72,7 +72,7 @@ impl Resolver for FixedNames {
 }
 
 /// The resolver that asks name servers and reads `/etc/hosts`. The name servers come from `/etc/resolv.conf`,
-/// or are given.
+/// or from the caller of [`new`](Self::new).
 #[derive(Clone, Debug, Default)]
 pub struct SystemResolver {
     servers: Vec<SocketAddr>,

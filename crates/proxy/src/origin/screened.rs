@@ -25,13 +25,15 @@ use crate::state::local::Local;
 
 /// Longest document in bytes, after decoding.
 const BYTES_MAX: usize = 64 << 20;
-/// Largest length in bytes of a document that is not long. Long documents need a place.
+/// Largest length in bytes of a document that is not long. A long document waits for one of [`LONG_AT_ONCE`]
+/// places.
 const LONG_BYTES: usize = 4 << 20;
-/// Number of long documents that are in memory at the same time, over all workers.
+/// Largest number of long documents that are in memory at the same time, over all workers.
 pub(crate) const LONG_AT_ONCE: usize = 2;
-/// Longest document, in bytes, that is judged on the same thread.
+/// Longest document, in bytes, that is judged on the thread of the worker.
 const SHORT_BYTES: usize = 256 << 10;
-/// Number of encoded bytes that are decoded at once. The decoded text can be a thousand times as long.
+/// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
+/// thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 /// Number of bytes that are passed on at once.
 const PIECE: usize = 32 << 10;

@@ -1,7 +1,8 @@
 //! Destinations that could not be reached recently.
 //!
-//! A request that may get a stale answer does not wait for such a destination again. If an attempt takes ten
-//! seconds, the installation of a project would take hours without its registry.
+//! A request that may get a stale answer does not wait for such a destination again. Otherwise each request
+//! would wait for an attempt of, for example, ten seconds. The installation of a project would then take
+//! hours while its registry cannot be reached.
 
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use super::UpstreamError;
 use crate::http::destination::Destination;
 
 /// Factor for the time for which a failure is remembered. It multiplies the duration of the attempt, so that
-/// clients wait only during a small part of the time. A refused connection takes no time, so it is tried each
-/// time.
+/// clients wait only during a small part of the time. A refused connection takes almost no time, so this
+/// failure is forgotten at once, and each request tries to connect.
 const TIMES: u32 = 3;
 /// Longest time for which a failure is remembered. After this time, Foxy tries the destination again and can
 /// notice that it is reachable.

@@ -19,7 +19,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Runs a history for each seed. Each history has one thread, and each core runs another history.
+    /// Runs a history for each seed. Each history runs on one thread, and each core runs one history at a
+    /// time.
     pub(super) fn run(seeds: Range<u64>) -> Self {
         let next = AtomicU64::new(seeds.start);
         let part = || {

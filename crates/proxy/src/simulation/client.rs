@@ -147,8 +147,8 @@ impl Client {
             connection => *connection = None,
         }
         let made = got.head.field("x-made").and_then(Made::parse);
-        // An answer may arrive after its process has ended. The end of the process may have undone the change
-        // that the answer reports.
+        // An answer may arrive after its process has ended. Such an answer does not count, because the end of
+        // the process may have undone the change that the answer reports.
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
@@ -166,11 +166,12 @@ impl Client {
         }
     }
 
-    /// Returns true if there is a connection to this listener.
+    /// Opens a connection to this listener, unless the present connection can be used again. Returns false if
+    /// no process accepts the connection.
     fn connect(&mut self, listener: usize) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
         // Foxy may close an idle connection at any moment. The requests must be answered, so a connection is
-        // used again only after a short pause.
+        // used again only if its pause was shorter than `RESTS`.
         let good = |one: &Connection| {
             one.life == life && one.listener == listener && now - one.used < RESTS
         };
@@ -235,14 +236,15 @@ impl Client {
         };
         let slow = if self.world.profile.wide { 0.25 } else { 0.05 };
         if self.rng.chance(slow) {
-            // This is a slow reader, and its answer fills the connection.
+            // The client reads slowly, so that its answer fills the connection.
             sleep(Duration::from_millis(self.rng.below(4000))).await;
         }
         let mut body = Vec::new();
         let bodiless = asked.method == "HEAD" || matches!(head.status, 204 | 304);
         let mut whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
         if !bodiless && ends_with_connection(&head) {
-            // The kernel ends the connections of a killed process in order.
+            // The kernel ends the connections of a killed process in order. So a body that ends with such a
+            // connection may be cut.
             whole &= !oracle::has_ended(&self.world, asked);
         }
         Some(Got { head, body, whole })

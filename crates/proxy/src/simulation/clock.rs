@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The time 2026-11-20 12:00:00 UTC, in milliseconds since 1970.
 const NOON: i64 = 1_795_176_000_000;
-/// Time that passes between two reads of the clock while work blocks its thread, in nanoseconds.
+/// Time by which each read advances the clock while work blocks its thread, in nanoseconds.
 const STEP: u64 = 200_000;
 
 thread_local! {
@@ -21,7 +21,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct SimulatedClock {
     began: Instant,
-    /// Last time that was read, in nanoseconds. Threads outside the runtime use it.
+    /// The time of the last read of the clock, in nanoseconds. Threads outside the runtime get this time.
     last: AtomicU64,
     /// True while work blocks its thread.
     blocks: AtomicBool,
@@ -42,8 +42,8 @@ impl SimulatedClock {
         }
     }
 
-    /// Carries out work for which the product uses a separate thread. The clock may end this work. So time
-    /// passes with each read of the clock.
+    /// Carries out work for which the product uses a separate thread. The work may run until the clock shows
+    /// a certain time. So time passes with each read of the clock.
     pub(super) async fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
@@ -75,7 +75,7 @@ impl Clock for SimulatedClock {
     }
 
     fn mono(&self) -> MonoTime {
-        // The value zero means "never" in some places.
+        // The time begins at 1, because the value zero means "never" in some places.
         MonoTime(1 + self.elapsed().as_nanos() as u64)
     }
 }

@@ -23,9 +23,10 @@ pub(super) enum Personal {
 pub(super) enum Stale {
     /// Stale use is never permitted.
     Never,
-    /// Stale use is permitted while the origin fails.
+    /// For this time in milliseconds, stale use is permitted while the origin fails.
     OnFailure(u64),
-    /// Stale use is permitted while the origin fails, and while the origin is asked in the background.
+    /// For this time in milliseconds, stale use is permitted while the origin fails, and while the origin is
+    /// asked in the background.
     Meanwhile(u64),
 }
 
@@ -34,7 +35,7 @@ pub(super) enum Stale {
 pub(super) struct Page {
     pub(super) name: &'static str,
     pub(super) control: &'static str,
-    /// Further fields. `{user}` stands for the user who sends the request.
+    /// Further fields of the answers with this page. `{user}` stands for the user who sends the request.
     pub(super) fields: &'static str,
     pub(super) personal: Personal,
     /// Lifetime in milliseconds. `None` means that each use needs the origin.
@@ -44,7 +45,7 @@ pub(super) struct Page {
     pub(super) alone: bool,
     /// True if other users may have the answer to a request with Authorization.
     pub(super) open: bool,
-    /// True if the page is selected by `X-Variant`.
+    /// True if `X-Variant` selects a variant of the page.
     pub(super) varies: bool,
     /// True if the page does not name `X-Variant` in Vary.
     pub(super) silent: bool,

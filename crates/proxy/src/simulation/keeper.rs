@@ -1,4 +1,4 @@
-//! The keeper of the stores. While everything runs, stores are taken out, drained, put back and made longer,
+//! The keeper of the stores. While the process runs, stores are taken out, drained, put back and made longer,
 //! and a disk fails.
 
 use std::rc::Rc;
@@ -70,7 +70,7 @@ impl Keeper<'_> {
                 return self.world.trace.note(&note);
             }
         }
-        // The segments of the store are loaded after this time.
+        // At the end of this pause, the segments of the store are loaded.
         sleep(Duration::from_millis(400)).await;
         if self.stores.engine.stats().disk_objects > before {
             self.note("stores back with contents");
@@ -110,7 +110,7 @@ impl Keeper<'_> {
             }
         }
         if rng.chance(0.3) {
-            // A failure may have taken the store out since then.
+            // Serving again fails if a failure of the disk has taken the store out since the drain began.
             if fleet.resume_store(id).is_ok() {
                 self.note("stores serving again");
             }

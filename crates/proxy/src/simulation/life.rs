@@ -69,7 +69,8 @@ impl Life {
         self.now.borrow().clone()
     }
 
-    /// Gives all workers other settings in the same way as the product, and waits until each worker has them.
+    /// Gives all workers new settings, in the same way as the product does, and waits until each worker has
+    /// them.
     pub(super) async fn reload(&self, settings: Settings, memory: u64) {
         let (proxy, old) = self.now();
         self.stores.engine.set_memory(memory);
@@ -98,7 +99,7 @@ impl Life {
         *self.now.borrow_mut() = (proxy, settings);
     }
 
-    /// Adds the events that the process itself has counted.
+    /// Adds the events that the process itself has counted to the counts of the history.
     pub(super) fn count(&self, world: &World) {
         let totals = self.now().0.totals();
         let counts = [

@@ -43,8 +43,8 @@ impl Head {
     }
 }
 
-/// Reads a head. The bytes after it stay in `buf`. Returns `None` if the peer ends the connection before, or
-/// sends an invalid head.
+/// Reads a head. The bytes after it stay in `buf`. Returns `None` if the peer ends the connection before the
+/// end of the head, or sends an invalid head.
 pub(super) async fn read_head(wire: &Wire, buf: &mut Vec<u8>) -> Option<Head> {
     loop {
         if let Some(end) = buf.windows(4).position(|four| four == b"\r\n\r\n") {

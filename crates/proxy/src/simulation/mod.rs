@@ -113,7 +113,7 @@ fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
 /// Number of histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
-/// Events that must happen in these histories, each with the smallest number of times.
+/// Events that must happen in these histories, each with the number of times that it must happen at least.
 const EVENTS: &[(&str, u64)] = &[
     ("own", HISTORIES),
     ("shared", HISTORIES),

@@ -100,7 +100,8 @@ impl Network {
         if refused {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        // After the end of a history, there is no origin any more.
+        // Passing the other end to the origin fails after the end of a history, because there is no origin
+        // any more.
         let _ = self.origin.send(other);
         Ok((own, to))
     }

@@ -79,8 +79,8 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     torn && page.is_long() && alone
 }
 
-/// Returns true if an answer may be cut because its client reads too slowly and other followers continued. The
-/// length of the body is unknown, so its rest cannot be requested.
+/// Returns true if an answer may be cut because its client reads too slowly and other followers continued.
+/// This happens only to bodies of unknown length, because their rest cannot be requested.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);
     let little = world.profile.wide || eras.iter().any(|era| era.tight);
@@ -110,7 +110,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
                 world.counts.add("without a login");
                 Ok(())
             }
-            // Foxy's own 304 has only fields about caching.
+            // Foxy's own 304 has no `X-Made`, because it has only fields about caching.
             304 if asked.known.as_deref() == head.field("etag") => Ok(()),
             504 if asked.obeyed() == Control::OnlyIfCached => Ok(()),
             416 if asked.range.is_some() => Ok(()),
@@ -184,8 +184,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
             | (Personal::Cookie, User::Cookie(_))
             | (Personal::Login, User::Login(_))
     );
-    // Some pages are never for all users: pages that are shared only by a guess, that need validation, or
-    // that vary.
+    // Some pages are never for all users: pages whose lifetime is guessed, that need validation, or that vary
+    // by cookie.
     let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");

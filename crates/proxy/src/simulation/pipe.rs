@@ -40,7 +40,8 @@ pub(super) struct Pipe {
     pieces: VecDeque<(Instant, Bytes)>,
     pub(super) bytes: usize,
     passed: u64,
-    /// Arrival of the last piece. Pieces keep their order.
+    /// Time of arrival of the last piece. A new piece does not arrive earlier, so that pieces keep their
+    /// order.
     latest: Instant,
     pub(super) ended: bool,
     pub(super) reset: bool,

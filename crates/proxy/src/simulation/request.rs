@@ -41,7 +41,7 @@ pub(super) struct Asked {
     /// The spot as the client names it. Settings may remove the query.
     pub(super) spot: Spot,
     pub(super) method: &'static str,
-    /// The user, as far as the origin sees the user.
+    /// The user that the request names to the origin.
     pub(super) user: User,
     /// The user who logs in at Foxy.
     pub(super) login: Option<&'static str>,
@@ -61,8 +61,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Draws a request for this spot. Its other properties are random. `known` is the spot and the tag of an
-    /// answer that the client has.
+    /// Draws a request for this spot. The other properties of the request are random. `known` is the spot and
+    /// the tag of an answer that the client has.
     pub(super) fn draw(
         world: &World,
         rng: &mut Rng,

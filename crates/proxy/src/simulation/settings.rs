@@ -58,7 +58,7 @@ impl Settings {
         self.deciding_as(other) == self
     }
 
-    /// Returns the spot that a request for this spot really asks for.
+    /// Returns the spot that Foxy requests under these settings if a client requests `spot`.
     pub(super) fn effective(self, spot: Spot) -> Spot {
         match self.drops_query || spot.part == Part::Users {
             true => spot.plain(),
@@ -93,7 +93,7 @@ impl Settings {
             config.fill.lag = Duration::from_millis(400);
             config.fill.finish_remaining = 64 << 10;
             config.fill.memory = 1 << 20;
-            // Longer bodies only pass through the window.
+            // Longer bodies are not stored. They only pass through the window of the fill.
             config.rules.store_bytes_max = 450_000;
         }
         if self.tight {
@@ -215,7 +215,7 @@ pub(super) struct Eras(RefCell<Vec<Era>>);
 #[derive(Clone, Copy, Debug)]
 struct Era {
     settings: Settings,
-    /// Time at which every worker had the settings.
+    /// Time since which every worker has had the settings; `None` until then.
     applied: Option<u64>,
 }
 

@@ -17,7 +17,7 @@ use super::clock::SimulatedClock;
 use super::profile::Profile;
 use super::world::World;
 
-/// Longest time in which a store is taken out or made longer.
+/// Longest time that the closing of a store may take, when the store is taken out or made longer.
 const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Number of segments of an empty disk. The disk has many segments but little data.
 const SEGMENTS: u64 = 24;
@@ -251,7 +251,7 @@ impl Stores {
         self.clock.blocking(|| writer.close(CLOSE_MAX)).await
     }
 
-    /// Puts a store in while everything runs.
+    /// Puts a store in while the process runs.
     pub(super) async fn put_in(&self, n: usize) -> Result<(), OpenError> {
         let disk = Arc::new(self.kept.borrow()[n].disk.clone());
         let mut writer = self.engine.open_store(disk, self.options())?;

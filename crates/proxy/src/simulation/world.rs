@@ -173,7 +173,7 @@ impl World {
         self.versions.borrow()[spot.number()]
     }
 
-    /// Gives the page another content from now on.
+    /// Gives the page new content from now on.
     pub(super) fn publish(&self, spot: Spot) {
         let mut versions = self.versions.borrow_mut();
         let version = &mut versions[spot.number()];
@@ -246,8 +246,8 @@ impl World {
         let own = barriers.entry(barrier.spot).or_default();
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
-            // Of the versions that clients have received, only the newest counts. A barrier for another cause
-            // is kept for some time. Requests that begin later are covered by the newer barrier.
+            // Of the barriers with the cause `Newer`, only the newest is kept. An old barrier for a different
+            // cause is kept as long as requests may run that began before the newer barrier.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial

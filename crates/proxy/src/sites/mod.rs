@@ -2,8 +2,8 @@
 //! origins.
 //!
 //! `table` finds the site of a request, `manner` has redirects, maintenance and error pages, `objects` the
-//! rules of build caches, `compress` the compression of stored answers. This room may use `access`. The site
-//! itself is `Site` in `state::config`.
+//! rules of build caches, `compress` the compression of stored answers. This room (top-level module) may use
+//! `access`. The site itself is `Site` in `state::config`.
 
 pub(crate) mod compress;
 pub(crate) mod manner;

@@ -117,7 +117,7 @@ pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
 }
 
 /// Returns the kind of the object that a path names; `None` if it names no object. A name can be written in
-/// only one way: there are no escapes, no query and no segments that some readers remove.
+/// only one way: there are no escapes, no query and no segments that some programs remove.
 fn kind(path: &[u8]) -> Option<ObjectKind> {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+=@,".contains(byte);
     let segments = path.strip_prefix(b"/")?;
@@ -181,7 +181,8 @@ mod tests {
             (&format!("/deep/er/cas/{sha}"), content),
             (&format!("/ac/{sha}"), Some(ObjectKind::Action)),
             (&format!("/deep/ac/{sha}"), Some(ObjectKind::Action)),
-            // The last two segments decide, as Bazel writes them.
+            // Only the last two segments decide about the kind, because Bazel writes `ac` or `cas` directly
+            // before the digest.
             (&format!("/ac/x/{sha}"), Some(ObjectKind::Plain)),
             (&format!("/cas/{}", sha.to_uppercase()), None),
             (&format!("/cas/{}", &sha[2..]), None),

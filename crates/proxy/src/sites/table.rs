@@ -40,7 +40,7 @@ pub enum NoSite {
     Host,
     /// No site of the host has the path.
     Path,
-    /// The path has a segment `.` or `..`. Readers disagree about the site that such a path means.
+    /// The path has a segment `.` or `..`. Programs disagree about the site that such a path means.
     Dots,
 }
 
@@ -187,8 +187,8 @@ impl Paths {
     }
 }
 
-/// True if some reader of the path may take a segment for `.` or `..`. For some readers, `\` and `;` also end
-/// a segment.
+/// True if some program that reads the path may take a segment for `.` or `..`. For some programs, `\` and
+/// `;` also end a segment.
 pub(crate) fn has_dots(path: &[u8]) -> bool {
     // Number of dots since the beginning of the segment; `None` if the segment has a byte that is not a dot,
     // or more than three dots.

@@ -21,7 +21,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// All settings of the proxy, as plain data. The binary reads files and flags.
+/// All settings of the proxy, as plain data. The binary fills it from files and flags.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Bounds on what one client can use.
@@ -75,9 +75,9 @@ foxy_base::settings! {
 
 impl Limits {
     /// Returns the size in bytes of the receive buffer of a client connection, which the kernel doubles.
-    /// `None` leaves the system's size, if there is memory for data that clients send ahead. With the
-    /// smallest memory, a head of more than 4 KiB costs another round trip, but thousands of unfinished
-    /// heads fit into the budget.
+    /// Returns `None` if there is enough memory for data that clients send ahead. The buffer then keeps the
+    /// system's size. With the smallest memory, a head of more than 4 KiB needs one more round trip, but
+    /// thousands of unfinished heads fit into the budget.
     pub(crate) const fn receive_bytes(&self) -> Option<usize> {
         match self.memory {
             0..=0xff_ffff => Some(4 << 10),
@@ -217,7 +217,8 @@ pub enum Role {
     Forward,
     /// A reverse proxy for one origin, in a partition of its own.
     Site(Site),
-    /// A listener of several sites, before the request has chosen a site, or if no site is for the request.
+    /// The role of a listener with several sites, as long as host and path of a request have not selected a
+    /// site. Also the role of a request for which there is no site.
     Undecided,
 }
 
@@ -336,7 +337,7 @@ pub struct Site {
     /// The origins of the site, with statistics about the origins and about the site's requests. All
     /// origins are asked under the name `host`. `None`: there is one origin, without statistics.
     pub origins: Option<Origins>,
-    /// Times for which the site waits for its origins.
+    /// Longest times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
     /// Settings for answers that the site makes without its origins.
     pub manner: Manner,
@@ -352,8 +353,9 @@ pub struct Site {
     pub allow_clients: Option<Vec<IpNet>>,
     /// Names of client certificates that may use the site; `None`: all.
     pub allow_client_names: Option<Vec<Pattern>>,
-    /// The server certificates that a connection must have been made with, because clients show their own
-    /// certificates on such connections.
+    /// TLS settings of the site, if its clients must show certificates. Requests are accepted only on
+    /// connections whose handshake used these settings, because only there the client's certificate was
+    /// checked.
     pub verified_by: Option<ServerTls>,
     /// The part of a mirror, if this site belongs to a mirror.
     pub mirror: Option<Arc<Mirrored>>,

@@ -24,7 +24,7 @@ use crate::{Counters, Event, LogSink, Timeouts};
 /// See [`Patience::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Number of connections that are closed together when memory or places are spent.
+/// Number of connections that are closed together when memory or the places for connections are used up.
 const SHED: usize = 16;
 
 /// The configured timeouts, counted in sweeps.
@@ -130,7 +130,7 @@ impl Local {
         Self::with(proxy, Rc::new(lasting))
     }
 
-    /// Returns the same worker with other settings.
+    /// Returns the same worker with new settings.
     pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
         self.log.borrow_mut().renew();
         self.pool.set_limits(&proxy.config.upstream);
@@ -204,8 +204,8 @@ impl Local {
         self.rng.borrow_mut().next_u64() | 1
     }
 
-    /// Closes connections of this worker that are not needed, because memory or places are spent. Returns the
-    /// number of closed connections.
+    /// Closes connections of this worker that are not needed. Called when memory or the places for
+    /// connections are used up. Returns the number of closed connections.
     pub(crate) fn shed(&self) -> usize {
         self.shed_for(SHED)
     }

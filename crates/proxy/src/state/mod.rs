@@ -5,8 +5,9 @@
 //! requests, `entrance` the connections that wait for memory, `turns` the connections that wait for other
 //! clients. `outcome`, `counters`, `recent`, `finish` and `log` record results.
 //!
-//! This room may use `sites` and `access`. It also holds the tables of higher rooms (fills, pools, mirrors,
-//! disk reads), because they live as long as the worker or the process. It makes no decisions with them.
+//! This room (top-level module) may use `sites` and `access`. It also holds the tables of higher rooms
+//! (fills, pools, mirrors, disk reads), because they live as long as the worker or the process. It makes no
+//! decisions with them.
 
 pub(crate) mod config;
 pub(crate) mod counters;

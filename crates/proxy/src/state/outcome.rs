@@ -8,19 +8,21 @@ pub enum Outcome {
     MemoryHit,
     /// Served from disk.
     DiskHit,
-    /// Stored and stale; the origin confirmed that the stored answer is still valid.
+    /// The stored answer was stale. The origin confirmed that it is still valid.
     Revalidated,
-    /// Stored and stale; the request's max-stale allows it.
+    /// The stored answer was stale, and was served because the request's max-stale allows it.
     HitMaxStale,
-    /// Stored and stale; the origin is asked in the background (stale-while-revalidate).
+    /// The stored answer was stale, and was served while the origin is asked in the background
+    /// (stale-while-revalidate).
     HitWhileRevalidate,
-    /// Stored and stale; the origin failed or could not be reached.
+    /// The stored answer was stale, and was served because the origin failed or could not be reached.
     HitOnError,
     /// Served by a fetch that another request had started.
     Collapsed,
-    /// Not stored; fetched.
+    /// No answer was stored, so the answer was fetched.
     Miss,
-    /// Stored but not usable for this request (stale and changed, or the request forbade it); fetched.
+    /// The stored answer was not usable for this request: it was stale and had changed, or the request
+    /// forbade its use. So the answer was fetched.
     Refreshed,
     /// Passed through without the cache (because of method, request fields or body).
     Bypass,
@@ -36,7 +38,7 @@ pub enum Outcome {
     Denied,
     /// Refused: a malformed or oversized request, or a feature that does not exist.
     BadRequest,
-    /// The origin could not be reached or answered nonsense.
+    /// The origin could not be reached, or its answer was not valid.
     OriginError,
     /// The origin did not answer in time.
     OriginTimeout,

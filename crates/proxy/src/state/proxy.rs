@@ -138,8 +138,9 @@ impl Proxy {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes entered for fills now. They exceed [`FillConfig::memory`](crate::FillConfig::memory)
-    /// only because every fill gets at least the smallest window, or after that limit was lowered.
+    /// Returns the bytes that the ledger contains for fills now. They exceed
+    /// [`FillConfig::memory`](crate::FillConfig::memory) only because every fill gets at least the smallest
+    /// window, or after that limit was lowered.
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
         self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
@@ -151,8 +152,9 @@ impl Proxy {
         self.ledger.used(of)
     }
 
-    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really use `bytes` now. `roomy` is
-    /// true if the whole process uses so little that nothing is closed or refused because of memory.
+    /// Sets the number of bytes that requests really use now. It may differ from the sum of
+    /// [`memory_used`](Self::memory_used). `roomy` is true if the whole process uses so little that nothing
+    /// is closed or refused because of memory.
     pub fn observe_memory(&self, bytes: usize, roomy: bool) {
         self.ledger.observe(bytes, roomy);
         if self.ledger.pressure() == Pressure::Spent {
@@ -168,7 +170,8 @@ impl Proxy {
         at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
     }
 
-    /// Returns the bytes that requests use beyond the bytes entered for their uses, as last observed.
+    /// Returns the bytes that requests really use, as last observed, in addition to the sum of
+    /// [`memory_used`](Self::memory_used).
     #[must_use]
     pub fn memory_unentered(&self) -> usize {
         self.ledger.excess()

@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Applies the limits of another configuration.
+    /// Applies the limits of a new configuration.
     pub(crate) fn renew_limits(&self, config: &Config) {
         self.ledger
             .set_limits(config.limits.memory, config.fill.memory);
@@ -141,7 +141,7 @@ impl Shared {
         config.mirror_sites().iter().map(own).collect()
     }
 
-    /// Creates a map for fetches under other rules.
+    /// Creates a map for fetches under new rules.
     pub(crate) fn new_fills(&self) -> Arc<FillMap<FillHead>> {
         let new = Arc::new(FillMap::new());
         let mut all = self.fills.lock();

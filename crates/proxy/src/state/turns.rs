@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 /// wait for about 1 ms.
 const POLLS_MAX: u8 = 16;
 /// Number of connections that are woken for a turn. This is more than the polls of one client in a turn,
-/// because some of the connections have ended or belong to other clients.
+/// because some of the woken connections may have ended or belong to other clients.
 const WOKEN: usize = 64;
 /// Number of slots. A client uses the slot of its number modulo this value. Clients with the same remainder
 /// share their polls.
@@ -174,7 +174,7 @@ mod tests {
                 for round in 0..200 {
                     let before = polls.get();
                     yield_now().await;
-                    // In the first turns the worker has not polled two clients yet.
+                    // In the first turns the worker has not polled both clients yet.
                     if round > 2 {
                         most = most.max(polls.get() - before);
                     }

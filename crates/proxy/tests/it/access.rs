@@ -109,7 +109,7 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // The setting restricts a forward proxy, but it does not restrict a site's own origin.
+    // The setting `ports` restricts a forward proxy, but does not restrict the port of a site's own origin.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()
@@ -319,7 +319,7 @@ fn a_flood_of_purges_is_refused_and_does_not_delay_the_operator() {
     assert!(ask(&foxy, "GET", &url("/a"), "").cache().contains("hit"));
     let operator = format!("X-Foxy-Token: {TOKEN}\r\n");
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), &operator).status, 200);
-    // The bucket fills again.
+    // After one second, the client may purge again: the token bucket that limits its purges has filled.
     foxy.clock.advance(std::time::Duration::from_secs(1));
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 404);
 }

@@ -204,7 +204,7 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
         client.send(format!(
             "{method} {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
         ));
-        // The answer to a tunnel has no end, so only its head is read.
+        // The answer to CONNECT is a tunnel without an end, so only the head of the answer is read.
         let answer = client.answer_to(if *method == "CONNECT" { "HEAD" } else { method });
         let through = answer.status != 403;
         assert_eq!(

@@ -29,7 +29,7 @@ fn gated(open: &Arc<AtomicBool>) -> Origin {
     })
 }
 
-/// Returns the first byte of a range, and the byte after its last byte.
+/// Returns the offset of the first byte of a range, and the offset after its last byte.
 fn span(range: &str) -> (usize, usize) {
     let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
     match (from.parse(), to.parse::<usize>()) {

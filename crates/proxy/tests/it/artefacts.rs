@@ -1,5 +1,5 @@
-//! Artefacts of mirrors, and the digests that documents contain for them. No client gets a complete file with
-//! another digest.
+//! Artefacts of mirrors, and the digests that documents contain for them. No client gets a complete file
+//! whose digest differs from the digest in the documents.
 
 mod archives;
 mod crates;
@@ -246,7 +246,8 @@ fn what_was_stored_before_its_digest_was_named_is_compared_once() {
         has_tail(&foxy, &right);
         assert_eq!(registry.asked(), (1, 0), "{size}");
         foxy.counts(Event::MirrorMismatch, 0);
-        // A wrong file is removed, both if the complete file and if a range is requested first.
+        // A wrong file is removed, whether the next request is for the complete file or for a range of the
+        // file.
         for range in ["", "Range: bytes=0-3\r\n"] {
             let registry = Registry::new(&right, &wrong);
             let origin = registry.origin();
@@ -298,7 +299,8 @@ fn a_digest_of_the_registrys_own_is_checked() {
         registry.set(|state| state.sent.clone_from(&right));
         gets(&foxy, &right, "fwd=uri-miss");
     }
-    // The registry itself serves the index, but any server may run the storage. So the index decides.
+    // The registry itself serves the index, but the files may come from any server. So the digest in the
+    // index decides, and not the `Repr-Digest` of the file.
     let registry = Registry::new(&right, &wrong);
     let fields = format!("Repr-Digest: {}\r\n", repr(&wrong));
     registry.set(|state| state.fields.push_str(&fields));
@@ -393,7 +395,8 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
 
 #[test]
 fn a_request_that_knows_the_digest_does_not_join_a_fetch_that_does_not() {
-    // A long file is in the store while it arrives. A short file is only in its fetch.
+    // A long file is stored while it arrives. A short file is only in the memory of its fetch until it is
+    // complete.
     for length in [300_000, 3_000] {
         knows_the_digest(length);
     }
@@ -428,7 +431,8 @@ fn knows_the_digest(length: usize) {
         assert_eq!(get(&foxy, INDEX, "").status, 200);
         gets(&foxy, &right, "fwd");
         hold.store(1, Ordering::SeqCst);
-        // The first client asked before an index was fetched, so no digest contradicts its file.
+        // The first client asked before an index was fetched. At that time no digest was known, so this
+        // client gets the wrong file.
         assert!(unknowing.join().unwrap() == (wrong.clone(), true));
     });
     for _ in 0..2 {

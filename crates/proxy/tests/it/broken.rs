@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::{Answer, Foxy, Origin, until};
 use foxy_proxy::{Config, Limits, Role, Timeouts};
 
-/// Sends a POST with this chunked body, which is not changed.
+/// Sends a POST with exactly this text as the chunked body.
 fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     let to = origin.authority();
     let mut client = foxy.connect();
@@ -148,7 +148,7 @@ fn interim_answers_are_no_sign_of_life() {
         ..Config::default()
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
-    // Each head arrives in time, but all heads together exceed the limit.
+    // Each interim head arrives within the time limit, but the final head arrives after it.
     let origin = Origin::start(|asked| {
         for _ in 0..30 {
             asked.raw("HTTP/1.1 102 Processing\r\n\r\n");
@@ -206,7 +206,7 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
         asked.client.send(format!("{head}5\r\nhello\r\n"));
         false
     });
-    // The answer comes from a fill, and from a request that bypasses the cache.
+    // The answer to GET comes from a fill. POST bypasses the cache.
     for request in ["GET", "POST"] {
         let mut client = foxy.connect();
         let to = origin.authority();

@@ -311,7 +311,8 @@ fn a_connection_for_one_site_does_not_open_another() {
     assert!(say(&mut stream, "open.test", "/", "").starts_with("HTTP/1.1 200"));
     let crossed = say(&mut stream, "shop.test", "/", "");
     assert!(crossed.starts_with("HTTP/1.1 421"), "{crossed}");
-    // With the default certificate, no name is agreed on. This does not open the strict site either.
+    // A client that connects by address gets the default certificate, and no name is agreed on in the
+    // handshake. Such a connection does not give access to the strict site either.
     let provider = connect(&foxy, &without, "127.0.0.1");
     drop(provider);
     let mut nameless = {

@@ -256,7 +256,8 @@ fn a_credential_is_asked_about_again_after_a_day() {
     assert!(file.status >= 500, "{} {}", file.status, file.text());
 }
 
-/// The registry does not receive other fields by which registries identify users or choose answers.
+/// Apart from the credential, the registry receives no fields by which registries identify users or choose
+/// answers.
 #[test]
 fn a_registry_gets_no_other_credential_of_a_client() {
     for client_logins in [false, true] {

@@ -172,7 +172,8 @@ fn conditions_hold_for_every_form_and_ranges_are_plain() {
         (part.field("ETag"), part.field("Vary")),
         (Some("\"v1\""), Some("Accept-Encoding"))
     );
-    // The client's partial body comes from the other form, so its bytes do not match.
+    // The weak tag in If-Range does not prove that the client's partial body is of the uncompressed form. So
+    // the answer is the complete body.
     let if_range = get(
         &foxy,
         "/",

@@ -164,7 +164,8 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
                 .text()
                 .contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr))
         );
-        // The next version is old enough in half a minute. The lifetime of documents is one minute.
+        // The lifetime of documents is one minute. But the next version is old enough in half a minute, so
+        // this document is fresh for only 30 seconds.
         let control = answer.field("Cache-Control").unwrap();
         assert!(control.contains("max-age=30,"), "{control}");
     }

@@ -16,7 +16,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // There is one place: three eighths of this memory is more than 64 KiB, and less than twice 64 KiB.
+    // There is one place in the send queues. The places may use three eighths of this memory, which is more
+    // than 64 KiB and less than twice 64 KiB, and the smallest place has 64 KiB.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -38,8 +39,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
-/// Clients wait for a place while the fill that they follow goes past them. Each client starts again and gets
-/// the complete answer.
+/// Clients wait for a place in the send queues, and meanwhile the window of their fill moves past the bytes
+/// that they need. Each client starts again and gets the complete answer.
 #[test]
 fn a_crowd_that_waits_for_places_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -75,8 +76,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// There is one place. A client that reads has the place, and gives it to each client that has waited for a
-/// long time. This happens while the fill runs, and after the object is stored.
+/// There is one place in the send queues. A client that reads has the place, and gives it to each client that
+/// has waited for a long time. This happens while the fill runs, and after the object is stored.
 #[test]
 fn clients_of_a_crowd_have_the_places_in_turns() {
     const LARGE: usize = 8 << 20;
@@ -112,8 +113,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                // The clock advances slowly, because a thread that the machine delays must not lose its
-                // patience.
+                // The clock advances slowly, because a thread that the machine delays must not run into a
+                // timeout.
                 foxy.clock.advance(Duration::from_millis(12));
                 sleep(Duration::from_millis(2));
             }
@@ -154,8 +155,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
 }
 
 /// Other work has all memory of fills, so the first request of a crowd gets a fetch with a small window. The
-/// second request comes after the beginning has left the window. Its own fetch is stored for all later
-/// requests.
+/// second request comes after the beginning has left the window. The object that the second request fetches
+/// is stored for all later requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;

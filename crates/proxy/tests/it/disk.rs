@@ -5,7 +5,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Event, Outcome};
 use foxy_store::Health;
 
-/// Number of requested objects. They have far more bytes than the memory.
+/// Number of requested objects. Together they are far larger than the memory.
 const OBJECTS: usize = 400;
 
 fn body(path: &str) -> Vec<u8> {
@@ -138,7 +138,8 @@ fn requests_for_one_object_share_its_read() {
         stored.disk.counts().reads.saturating_sub(by_writer)
     };
     let before = (reads(), event(Event::DiskReads));
-    // One crowd is enough, if its requests arrive while the read for its first request is under way.
+    // The loop ends after the first crowd whose requests arrive while the disk read for its first request is
+    // under way.
     for n in 0..20 {
         std::thread::scope(|scope| {
             for _ in 0..16 {
@@ -156,7 +157,8 @@ fn requests_for_one_object_share_its_read() {
     }
     assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
     let own = event(Event::DiskReads) - before.1;
-    // A shared read counts as one read. The two counts do not change at the same moment.
+    // A shared read counts as one read. The disk and the proxy do not count a read at the same moment, so the
+    // test waits until both counts agree.
     until(|| reads() - before.0 == own);
 }
 

@@ -304,7 +304,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     for _ in 0..20 {
         assert!(is_well(&foxy, &authority));
     }
-    // Each connection has as much time as a request head.
+    // The time limit for a request head also limits each handshake. All 600 connections exceed it.
     foxy.counts(Event::TlsFailedTimeout, 600);
     settles(&foxy);
     drop(held);
@@ -356,7 +356,7 @@ fn an_origin_whose_certificate_changes_is_checked_each_time() {
         keys: made.iter().map(signing).collect(),
         now: now.clone(),
     });
-    // Without tickets, each connection shows its certificate.
+    // Without session tickets no session is resumed, so the server shows its certificate on each connection.
     server.send_tls13_tickets = 0;
     let front = Front::start(server, origin.addr, Manner::default());
     let config = Config {

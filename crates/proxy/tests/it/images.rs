@@ -60,7 +60,7 @@ fn an_image_is_pulled_once_and_by_everybody() {
     let proofs = "registry HEAD /v2/library/a/blobs/";
     let asked = state.count(proofs);
     assert!(asked > 0);
-    // A range of the stored layer, and a HEAD request.
+    // The stored layer also answers a range request and a HEAD request.
     let part = get(
         &foxy,
         &format!("/v2/a/blobs/{}", fake.layer()),
@@ -263,7 +263,7 @@ fn a_proof_ends_when_the_registry_says_no() {
         fake.state.fails.store(no, Ordering::SeqCst);
         foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
         assert_eq!(get(&foxy, &path, "").status, no);
-        // The proof is removed, and an outage does not restore it.
+        // The refusal has removed the proof. So the client gets an error during an outage of the registry.
         fake.state.fails.store(503, Ordering::SeqCst);
         assert_eq!(get(&foxy, &path, "").status, 502, "after {no}");
     }
@@ -361,7 +361,8 @@ fn credentials_go_to_listed_token_services_alone() {
     );
     assert_eq!(fake.auth.asked(), 0);
     foxy.counts(Event::MirrorLeft, 1);
-    // If the servers are listed, the mirror's own login serves all clients of the mirror.
+    // If the mirror lists the token service and the storage, the mirror's own login is used for all clients
+    // of the mirror.
     let site = fake.mirror("own.test", &[&fake.auth, &fake.storage], Some("ann:pw"));
     let foxy = Foxy::start(Role::Forward, config(vec![site]), 1);
     let path = format!("/v2/team/secret/blobs/{}", fake.layer());

@@ -66,7 +66,7 @@ fn a_path_has_one_form_in_keys_and_at_the_origin() {
         assert_eq!(foxy.get(&origin, path).text(), sent);
         assert_eq!(ask(&foxy, &origin, ("POST", path), "").text(), sent);
     }
-    // A purge accepts any spelling.
+    // A purge accepts any spelling of the URL.
     let purged = ask(&foxy, &origin, ("PURGE", "/%41%7E%c3?%41"), "");
     assert_eq!(purged.status, 200, "{purged:?}");
     assert!(foxy.get(&origin, "/A~%C3?%41").cache().contains("uri-miss"));
@@ -262,7 +262,8 @@ fn variants_by_the_clients_address_count_the_address_that_foxy_sends() {
     let own = foxy.get(&origin, "/");
     assert_eq!(own.text(), "127.0.0.1");
     assert!(foxy.get(&origin, "/").cache().contains("memory-hit"));
-    // The same fields from another address lead to another request at the origin.
+    // A client at another address sends the same fields. Foxy sends a different `X-Forwarded-For` for this
+    // client, so the stored variant does not match.
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let here = std::net::SocketAddr::from(([127, 0, 0, 2], 0));
     socket.bind(&here.into()).unwrap();

@@ -1,4 +1,5 @@
-//! Large objects that lack fragments. Such a lookup is a miss, and its answer is never cut.
+//! Large objects that lack fragments. A request that finds such an object is a miss, and its answer is never
+//! cut.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -111,8 +112,8 @@ fn a_damaged_first_fragment_on_disk_is_a_miss() {
     assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
 }
 
-/// An origin whose body has a strong validator and sometimes another version. Version 0 means that the origin
-/// is down.
+/// An origin whose body has a strong validator. The test sets the version of the body. Version 0 means that
+/// the origin is down.
 fn versions() -> (Origin, Arc<AtomicU8>) {
     let version = Arc::new(AtomicU8::new(1));
     let now = version.clone();
@@ -172,7 +173,8 @@ fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
     stored.settle(0);
     foxy.get(&origin, "/large");
     let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
-    // Only the second read is slow. It comes after the read of the first fragment.
+    // Only the second disk read is slow. At that time the client already gets the bytes of the first
+    // fragment.
     stored
         .disk
         .set_faults(FaultPlan::none().and(slow.after(1).times(1)));

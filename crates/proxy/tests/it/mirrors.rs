@@ -73,8 +73,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that names its own host by two names, as PyPI does. It has no validator, as behind some gateways.
-/// But it has fields that usually forbid storing.
+/// An index that names its own host by two names, as PyPI does. Its answers have no validator, as behind some
+/// gateways, and have fields that usually forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
@@ -264,7 +264,7 @@ fn only_listed_hosts_own_names_and_harmless_methods() {
     );
     assert_eq!(foxy.ask(&put).status, 405);
     assert_eq!(origin.asked(), 2, "two names, two documents");
-    // The forward proxy on the same listener is unchanged.
+    // The forward proxy on the same listener works as without mirrors.
     assert_eq!(get(&foxy, "/other", "").status, 400);
     assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
 }

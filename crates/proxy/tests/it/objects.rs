@@ -168,7 +168,8 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     assert_eq!(put(&foxy, &ac, MAIN, b"result"), 201);
     assert_eq!(put(&foxy, &ac, MAIN, b"newer result"), 204);
     assert_eq!(get(&foxy, &ac), (200, b"newer result".to_vec()));
-    // The same holds below a prefix. Each prefix is a separate cache.
+    // The login of CI may not write results of actions below a prefix either. Each prefix is a separate
+    // cache.
     assert_eq!(put(&foxy, &format!("/team{ac}"), CI, b"r"), 403);
     assert_eq!(get(&foxy, &format!("/team{ac}")).0, 404);
     foxy.counts(Event::FillsStored, 5);

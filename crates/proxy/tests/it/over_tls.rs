@@ -1,5 +1,5 @@
-//! Repeats tests of other modules with TLS on both sides of Foxy. They check the sharing of answers among
-//! clients, the separation of requests, and the treatment of broken messages.
+//! Repeats tests of other modules with TLS on both sides of Foxy. The repeated tests check the sharing of
+//! answers among clients, the separation of requests, and the treatment of broken messages.
 
 use std::process::Command;
 

@@ -82,7 +82,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         answer.text()
     );
     for foxy in [&foxy, &parent] {
-        // The parent's Cache-Status comes first.
+        // In the head, the parent's Cache-Status comes before Foxy's own.
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
@@ -163,7 +163,7 @@ fn a_parent_over_tls_leads_to_destinations_over_tls() {
         let again = get_at(&good, port, "/end");
         assert_eq!(again.cache().contains("; hit"), whole, "{}", again.cache());
     }
-    // Both certificates are checked against the requested names.
+    // The certificates of the parent and of the destination are both checked against the requested names.
     for (foxy, reason) in [
         (
             foxy(&strangers, &authority, "up.here.test"),

@@ -173,7 +173,8 @@ fn a_body_that_breaks_off_is_continued_at_once() {
         }
         true
     });
-    // The fetch itself continues, for the client and for the store.
+    // After the break, the fetch itself requests the rest, so that the client and the store get the complete
+    // body.
     assert_eq!(foxy.get(&origin, "/x").text(), BODY);
     let whole = foxy.get(&origin, "/x");
     assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
@@ -243,7 +244,7 @@ fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     assert!(answer.whole);
     assert_eq!(answer.field("Content-Range"), Some("bytes 4-9/10"));
     assert_eq!(origin.asked(), 1, "it was the client's own question");
-    // The received bytes are known to begin at byte 4.
+    // The received bytes begin at byte 4, as Content-Range states. So they are stored as a part.
     let answer = foxy.get_with(&origin, "/x", "Range: bytes=6-8\r\n");
     assert_eq!((answer.status, answer.text()), (206, "678".to_owned()));
     assert_eq!(origin.asked(), 1);

@@ -191,7 +191,8 @@ fn the_credential_goes_to_the_upstream_alone() {
     assert_eq!(get(&both.foxy, "/own/@acme/x", user).status, 200);
     let file = "/own/@acme/x/-/x-1.0.0.tgz";
     assert_eq!(get(&both.foxy, file, user).status, 200);
-    // URLs of another host of the same mirror, and of the public registry.
+    // Requests to another host of the private mirror, and to the public registry, do not contain the
+    // credential.
     let elsewhere = format!("/own/~origin.test~{}/@acme/x/-/x-2.0.0.tgz", both.port);
     assert_eq!(get(&both.foxy, &elsewhere, user).status, 200);
     assert_eq!(get(&both.foxy, "/npm/left-pad", user).status, 200);

@@ -88,7 +88,7 @@ fn a_purge_that_a_power_cut_could_undo_is_no_success() {
     for (path, fields) in [("/one", ""), ("/tagged", "Surrogate-Key: page\r\n")] {
         let answer = purge(foxy, &origin, path, fields);
         assert_eq!(answer.status, 500, "{path}: {}", answer.head);
-        // The purge is still valid while this process lives.
+        // The purge is not durable, but it is valid as long as this process lives.
         assert!(!foxy.get(&origin, path).cache().contains("hit"), "{path}");
     }
 }
@@ -111,7 +111,7 @@ fn a_flood_is_refused_and_takes_nothing_else_along() {
     });
     assert!(expressions.any(|status| status == 429));
     assert!(foxy.get(&origin, "/kept").cache().contains("hit"));
-    // A purge of one URL needs no place.
+    // The limit on purges of many objects does not apply to a purge of one URL.
     assert_eq!(purge(&foxy, &origin, "/kept", "").status, 200);
     assert!(!foxy.get(&origin, "/kept").cache().contains("hit"));
 }

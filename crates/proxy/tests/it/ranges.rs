@@ -130,7 +130,8 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     );
     check(&around, 0, first - 10, first + unit + 10);
     assert!(around.cache().contains("fwd=partial"), "{}", around.cache());
-    // These requests are for the end, and then for all of the object, which makes it an ordinary object.
+    // The first request is for the end of the object. The second is for the complete object, so that
+    // afterwards no fragment is missing.
     check(&range(&foxy, &origin, "-5"), 0, LEN - 5, LEN);
     let whole = foxy.get(&origin, "/film");
     assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
@@ -330,7 +331,7 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // If no byte of the body is sent, the Content-Range is the origin's own.
+        // An answer without body bytes is not checked, because its Content-Range is that of the origin.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");

@@ -1,5 +1,5 @@
-//! Settings that change while requests run. Each request uses the settings of its beginning. No answer is
-//! stored or shared under rules that do not apply any more.
+//! Settings that change while requests run. Each request uses the settings that applied when it began. No
+//! answer is stored or shared under rules that do not apply any more.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -235,7 +235,8 @@ fn many_reloads_under_load_fail_no_request() {
                 })
             })
             .collect();
-        // Between two reloads some requests end, even on a slow machine. If a client fails, the wait ends.
+        // After each reload, the test waits until some requests have ended, even on a slow machine. The wait
+        // also ends if a client fails.
         let failed = || clients.iter().any(ScopedJoinHandle::is_finished);
         for round in 0..100 {
             let before = answered.load(Ordering::SeqCst);

@@ -374,7 +374,7 @@ fn redirects_come_before_the_cache_and_not_before_access() {
     assert_eq!(get(&closed, "/old").status, 403);
 }
 
-/// Fetches that began under other rules are neither joined nor stored after a reload.
+/// After a reload, fetches that began under the old rules are neither joined nor stored.
 #[test]
 fn a_reload_with_other_rules_shares_no_fetch_with_the_old_ones() {
     let origin = Origin::start(|asked| {

@@ -95,7 +95,7 @@ fn key_parts_tell_apart_what_the_origin_does_not() {
     assert!(hit.cache().contains("memory-hit"), "{hit:?}");
     assert!(ask("X-Device: tv\r\n").cache().contains("memory-hit"));
     assert_eq!(origin.asked(), 3);
-    // One purge is enough for all of these URLs.
+    // One purge removes the variants of all these requests.
     let port = origin.addr.port();
     foxy.ask(&format!(
         "PURGE http://origin.test:{port}/r/a HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -27,7 +27,8 @@ impl Page {
                 return true;
             }
             if asked.field("Range").is_some() {
-                // On a slow machine, the rest is requested because the origin is silent.
+                // On a slow machine, Foxy may request the rest of the body, because the origin was silent for
+                // too long. The origin then closes the connection without an answer.
                 return false;
             }
             let number = 1 + sent.fetch_add(1, Ordering::SeqCst);

@@ -217,7 +217,8 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
             return true;
         }
         if asked.field("Range").is_some() {
-            // On a slow machine, the rest is requested because the origin is silent.
+            // On a slow machine, Foxy may request the rest of the body, because the origin was silent for too
+            // long. The origin then closes the connection without an answer.
             return false;
         }
         sent.fetch_add(1, Ordering::SeqCst);

@@ -323,7 +323,8 @@ fn clients_that_misbehave_are_closed_in_time() {
     while foxy.proxy.connections() > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The pooled connection to the origin is plain, and has no read buffer.
+    // Only the pooled connection to the origin is still open. It uses no memory for connections, because it
+    // is plain and has no read buffer.
     assert_eq!(
         foxy.proxy.memory_used(Use::Connections),
         0,

@@ -342,7 +342,7 @@ fn an_end_that_is_not_announced_is_a_cut() {
         assert_eq!(first.whole, !truncates, "{}", first.head);
         let again = of(&foxy, &front, "/end", "");
         assert_eq!(again.cache().contains("; hit"), hit, "{}", again.cache());
-        // If the framing contains the end, no announcement is needed.
+        // If the framing marks the end of the body, TLS need not announce the end of the connection.
         assert!(of(&foxy, &front, "/chunked", "").whole);
         assert!(of(&foxy, &front, "/chunked", "").cache().contains("; hit"));
     }

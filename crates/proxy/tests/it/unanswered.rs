@@ -101,8 +101,8 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     assert_eq!(get().status, 200, "the origin never heard of it");
 }
 
-/// An origin that answers normally while `status` is 200. With another status, it answers with this error, or
-/// not at all (0).
+/// An origin that answers normally while `status` is 200. With any other status, it answers with this status,
+/// which is an error. If `status` is 0, it does not answer.
 fn failing(control: &'static str) -> (Origin, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let now = Arc::clone(&status);

@@ -93,7 +93,7 @@ const CASES: &[Case] = &[
     case("200 | Cache-Control: max-age=60", &["GET"], "bypass GET | X-Preview: 1", ("pass", "bypass"), "with this header past the cache (rule bypass)"),
     case("200 | Cache-Control: max-age=60", &["GET"], "bypass GET | Cookie: session=1", ("pass", "bypass"), "with this cookie past the cache"),
     case("200 | Cache-Control: max-age=60 | ETag: \"a\"", &["GET"], "GET | If-Match: \"b\"", ("pass", "request"), "the origin is to judge it"),
-    // Reasons, by a rule, for another lifetime or another variant.
+    // Cases in which a rule changes the lifetime or selects the variant.
     case("200 | Cache-Control: max-age=1", &["GET"], "long GET", HIT, "raised to the configured ttl_min"),
     case("200 | Cache-Control: max-age=60", &["GET | X-Device: tv"], "key GET | X-Device: phone", ("fetch", "vary-miss"), "key parts of a rule"),
 ];
@@ -228,7 +228,8 @@ fn forty_situations_are_explained() {
 
 #[test]
 fn what_is_explained_is_what_happens() {
-    // The same question is put to `why` and then sent as a request. Both must lead to the same words.
+    // The same question is put to `why` and then sent as a request. The answer of `why` and the result of the
+    // request must contain the same words.
     let foxy = Foxy::start(
         Role::Forward,
         Config {

@@ -120,7 +120,8 @@ fn tell(number: u64, all: u64, row: &Row) {
     );
 }
 
-/// For each file system and layout, the median of the rounds by operations per second.
+/// Returns one row for each file system and layout: the row of the round whose operations per second are the
+/// median.
 fn medians(rows: Vec<Row>) -> Vec<Row> {
     let mut groups: Vec<Vec<Row>> = Vec::new();
     for row in rows {
@@ -140,8 +141,8 @@ fn medians(rows: Vec<Row>) -> Vec<Row> {
     groups.into_iter().map(middle).collect()
 }
 
-/// A table with each layout's speed as a multiple of the first layout's speed. The first layout has a file
-/// for each object.
+/// A table that contains each layout's speed as a multiple of the speed of the first layout on the same file
+/// system. By default the first layout is `squid`, which stores each object in a file of its own.
 fn table(rows: &[Row]) -> Table {
     let first = rows.first().map_or("the first", |row| &row.result.layout);
     let times = format!("times {first}");

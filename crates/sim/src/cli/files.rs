@@ -68,7 +68,8 @@ impl FilesArgs {
         self.form.print(&table(&rows), &rows)
     }
 
-    /// Returns each place with its times.
+    /// Measures every folder of `dir`, or every modelled file system if `dir` is empty. Returns their names
+    /// and times.
     fn measure(&self, bytes: u64, order: DeleteOrder) -> Result<Vec<(String, LatFs)>, RunError> {
         let mut all = Vec::new();
         for dir in &self.dir {

@@ -51,7 +51,7 @@ impl SimCommand {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 if let RunError::Partly { text, .. } = &error {
-                    // If this fails too, the first error is the one to report.
+                    // If printing fails too, only the first error is reported.
                     let _ = show(text);
                 }
                 eprintln!("error: {error}");
@@ -131,8 +131,8 @@ fn threads(wanted: Option<usize>) -> usize {
     wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Results, followed by the names of the figure files. If the files could not be written, the results are
-/// printed all the same.
+/// Returns the results, followed by the names of the figure files. If the files could not be written, the
+/// error contains the results, so that they are printed all the same.
 fn with_files(
     text: String,
     files: Result<impl IntoIterator<Item = PathBuf>, RunError>,

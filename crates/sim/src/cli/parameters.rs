@@ -1,4 +1,5 @@
-//! The parameters that `run` and `sweep` share. Lists are combined: every value with every other value.
+//! The parameters that `run` and `sweep` share. The lists are combined: there is a run for every combination
+//! of their values.
 
 use foxy_base::ByteSize;
 

@@ -108,7 +108,8 @@ impl ReproduceArgs {
         self.parts.iter().map(find).collect()
     }
 
-    /// Checks that the page is for the published conditions and contains all parts.
+    /// Checks that the page of `--write-docs` will contain all parts under the published conditions, and that
+    /// `docs` is a folder.
     fn check_docs(&self, docs: &Path) -> Result<(), RunError> {
         let bad = |text: String| Err(RunError::Config(text));
         if self.scale > 1 || !self.parts.is_empty() {
@@ -124,7 +125,8 @@ impl ReproduceArgs {
     }
 }
 
-/// File that keeps finished runs of layouts. Runs of another build are not used.
+/// File that keeps finished runs of layouts. Its name identifies the build, so that runs of other builds are
+/// not used.
 fn runs_file(folder: &Path) -> Result<PathBuf, RunError> {
     let runs = folder.join("runs");
     std::fs::create_dir_all(&runs).map_err(|source| RunError::Output {

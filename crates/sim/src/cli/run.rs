@@ -93,7 +93,7 @@ impl SweepArgs {
         let results = sweep_some(
             &configs,
             &SweepOptions {
-                // Real files share one device, so there is one run at a time.
+                // Runs on real files share one device, so that parallel runs would disturb each other.
                 threads: if self.parameters.dir.is_some() {
                     1
                 } else {
@@ -121,7 +121,7 @@ impl SweepArgs {
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
         let options = SweepOptions {
-            // A device does one run at a time.
+            // Runs on a real device would disturb each other.
             threads: match self.systems.device {
                 Some(_) => 1,
                 None => threads(self.threads),
@@ -138,7 +138,8 @@ impl SweepArgs {
     }
 }
 
-/// A curve over utilisation if utilisation varies, otherwise a bar for each run.
+/// A figure with a curve for each layout over the utilisation if the utilisation varies, otherwise with a bar
+/// for each run.
 fn figure(configs: &[RunConfig], results: &[RunResult]) -> Figure {
     let plain = Figure {
         title: "Disk operations per second".into(),

@@ -210,7 +210,7 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A note about sizes without an answer, and about the option that helps.
+/// A note that names the sizes for which the sample gives no result, and the option that helps.
 fn too_small(report: &SizeReport) -> String {
     if report.too_small.is_empty() {
         return String::new();

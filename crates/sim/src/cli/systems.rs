@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// Parameters that only cache systems have, not layouts. Lists are combined: every value with
-/// every other value.
+/// Parameters that only cache systems have, not layouts. The lists are combined: there is a run for every
+/// combination of their values.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Cache systems")]
 pub(super) struct SystemParameters {
@@ -146,7 +146,8 @@ impl SystemParameters {
     }
 }
 
-/// Values of an axis that only systems with clusters have.
+/// The values of an axis that only systems with clusters have. For any other system, only the first value is
+/// used, so that its runs are not repeated.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;
     if one {
@@ -156,7 +157,7 @@ fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// Values of an axis that only Hummingbird has.
+/// The values of an axis that only Hummingbird has. For any other system, only the first value is used.
 fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     if spec == SystemSpec::Hummingbird {
         list

@@ -9,7 +9,8 @@ use plotters::{
 use super::{Figure, Series, failed, style};
 use crate::run::RunError;
 
-/// Height of a row. `SAMPLE` is the width of a sample, `SPACE` the space after a name. All are in pixels.
+/// Height of a row of the legend. `SAMPLE` is the width of the coloured sample before a name, and `SPACE` is
+/// the space after a name. All values are in pixels.
 const ROW: i32 = 26;
 const SAMPLE: i32 = 26;
 const SPACE: i32 = 30;

@@ -120,8 +120,8 @@ impl<B: DrawingBackend> DrawingBackend for Letters<B> {
     }
 }
 
-/// Returns the width of a text and its pixels. A pixel is its offset from the left edge of the text and from
-/// the top of the text's box, and the share of the pixel that is covered.
+/// Returns the width of a text and its pixels. Each pixel has its offset from the left edge of the text, its
+/// offset from the top of the text's box, and the share of the pixel that is covered.
 fn pixels(font: &FontRef<'_>, size: f32, text: &str) -> (i32, Vec<(i32, i32, f32)>) {
     let scaled = font.as_scaled(size);
     let (mut x, mut before) = (0.0, None);
@@ -149,7 +149,7 @@ fn pixels(font: &FontRef<'_>, size: f32, text: &str) -> (i32, Vec<(i32, i32, f32
 mod tests {
     use super::*;
 
-    /// Columns of a text in which any pixel is covered, within a row of letters without serifs.
+    /// The pixel columns of a text in which at least one pixel is covered by more than 30 %.
     fn covered(text: &str) -> Vec<i32> {
         let font = FontRef::try_from_slice(FACES[0].1).unwrap();
         let (_, pixels) = pixels(&font, 40.0, text);

@@ -106,8 +106,8 @@ where
             chart.draw_series(dots).map_err(failed)?;
             continue;
         }
-        // Points that cannot be drawn were removed. If any were removed, the error bars do not
-        // match the points.
+        // Points that cannot be drawn were removed from `points`. If any were removed, the error bars do not
+        // match the remaining points and are left out.
         if points.len() == series.errors.len() {
             let bar = |((x, _), (low, high)): (&(f64, f64), &(f64, f64))| {
                 PathElement::new([(*x, *low), (*x, *high)], colour.mix(0.55).stroke_width(7))

@@ -39,7 +39,7 @@ pub trait Area {
     fn counters(&self) -> FsCounters;
 }
 
-/// Writes an empty file from front to back, `bytes` bytes.
+/// Writes `bytes` bytes into an empty file, from front to back.
 pub(super) fn fill<F: Files>(files: &mut F, file: FileId, bytes: u64) -> Result<(), LayoutError> {
     const PIECE: u64 = 1 << 20;
     for at in (0..bytes).step_by(PIECE as usize) {
@@ -70,8 +70,8 @@ impl<F: Files> FileArea<F> {
         })
     }
 
-    /// As [`new`](Self::new), with a file of `bytes` bytes that was written before, from front to back. If a
-    /// later write covers only a part of a page that is not in memory, the page is read first.
+    /// As [`new`](Self::new), but also writes `bytes` bytes into the file, from front to back. If a later
+    /// write covers only a part of a page that is not in memory, the page is read first.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].

@@ -1,10 +1,10 @@
 //! BUDDY: one file for each size class.
 //!
-//! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. It
+//! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. This file
 //! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
 //! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256 =
-//! 128 KB) has a file of its own. An object is always contiguous. The paper does not state if the class files
-//! grow or exist beforehand. This layout can simulate both variants.
+//! 128 KB) has a file of its own. An object is always contiguous. The paper does not state whether the class
+//! files grow or exist beforehand. This layout can simulate both variants.
 
 use std::{
     cmp::Reverse,
@@ -79,7 +79,7 @@ impl<F: Files> Buddy<F> {
         Self { calls, ..self }
     }
 
-    /// Creates and fills the class files with the size that the coming operations need.
+    /// Creates the class files and fills them up to the size that the operations `coming` need.
     ///
     /// # Errors
     /// Errors of the file system.

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 use super::BLOCK;
 use crate::model::{DirId, FileId, Files, FsCounters, FsError, SimTime};
 
-/// Counters for tests. They are shared, because a layout owns its file system.
+/// Counters for tests. A test and the file system share them, because the layout owns the file system.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     names: HashMap<(u32, u64), u32>,

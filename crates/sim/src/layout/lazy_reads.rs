@@ -50,8 +50,8 @@ impl LazyReads {
     pub fn new(config: LazyConfig) -> Self {
         let most = config.batch as usize;
         let config = ReadOrderConfig {
-            // An object in several pieces counts as one read. Therefore `LazyReads` counts to N, and the
-            // queue does not.
+            // An object in several pieces counts as one read, but the queue would count each piece. Therefore
+            // `LazyReads` counts up to N itself, and the queue has no limit.
             batch: usize::MAX,
             timeout: Duration::from_nanos(config.timeout.as_nanos()),
             order: ReadOrder::Ascending,

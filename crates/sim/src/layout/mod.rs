@@ -1,10 +1,10 @@
 //! File-space systems: they place the objects of a disk cache, and are driven by URL-read, -write and
 //! -delete.
 //!
-//! Each system is a small file whose head states the papers' rule. The systems with one file per object
-//! ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. The family of
+//! Each system is a small module whose first comment states the papers' rule. The systems with one file per
+//! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. The family of
 //! [`stream`] uses an [`Area`]: one large file, or a raw partition. Contents are not stored, only places and
-//! lengths. Simulated time passes in the model below.
+//! lengths. Simulated time passes in the modelled drive under the layout.
 
 pub mod area;
 pub mod buddy;

@@ -77,7 +77,7 @@ impl Packetizer {
     }
 
     /// The part of a range that is not in the buffer. The buffer contains the bytes written last, so it
-    /// covers either the end of a range or nothing.
+    /// contains either the end of the range or no byte of it.
     #[must_use]
     pub fn outside(&self, at: u64, len: u64) -> Option<(u64, u64)> {
         let end = at + len;

@@ -255,7 +255,7 @@ mod tests {
                     let taken = runs.as_slice().iter().flat_map(|r| r.at..r.at + r.len);
                     let mut count = 0;
                     for slot in taken {
-                        // Slot by slot: the next free slot from the cursor on.
+                        // Each allocated slot must be the next free slot from the cursor on.
                         let next = (cursor..cursor + used.len()).map(|s| s % used.len()).find(|s| !used[*s]);
                         prop_assert_eq!(Some(slot as usize), next);
                         used[slot as usize] = true;

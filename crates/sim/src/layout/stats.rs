@@ -108,7 +108,8 @@ mod tests {
         ] {
             distances.count(at, at + len);
         }
-        // Distances: next block, 10 blocks forward, 11 blocks forward, 26 blocks back.
+        // The four distances between these reads are: the next block, 10 blocks forward, 11 blocks forward,
+        // 26 blocks back.
         assert_eq!(
             (distances.pairs, distances.next, distances.within_10),
             (4, 1, 2)

@@ -1,10 +1,10 @@
 //! STREAM and the layouts that are built on it. Objects are written at the cursor.
 //!
 //! Rule (USITS'99 section 3): there is one file of 512-byte slots. An object takes an integer number of
-//! slots, usually contiguous. A delete marks them free. A write continues at the cursor, and at the end of
-//! the file it continues from the start; it uses only free slots. There is no cleaner and no copying; about
-//! 30 % of spare space is needed. The parts that the papers add one by one are options here. The rules are
-//! stated at [`Packetizer`], [`LazyReads`] and [`Locality`].
+//! slots, usually contiguous. A delete marks the object's slots free. A write continues at the cursor, and at
+//! the end of the file it continues from the start; it uses only free slots. There is no cleaner and no
+//! copying; about 30 % of spare space is needed. The papers add further parts one by one, which are options
+//! here; their rules are stated at [`Packetizer`], [`LazyReads`] and [`Locality`].
 
 use hashbrown::HashMap;
 

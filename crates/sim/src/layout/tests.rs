@@ -30,8 +30,8 @@ const SPECS: [LayoutSpec; 13] = [
 
 struct Live {
     size: u64,
-    /// For each block, in order: the number of writes of the block after which it contains the object; `None`
-    /// until the object is placed.
+    /// For each block of the object, in order: the number of writes of this block after which the block
+    /// contains the object. `None` until the object is placed.
     targets: Option<Vec<u32>>,
 }
 

@@ -1,8 +1,8 @@
 //! Two LRU levels that share one table: the fast form of LRU over LRU.
 //!
-//! The rule is the same as in [`super::Levels`]. A test checks that both forms return equal results, request
-//! by request. An object in memory, on disk, or in both is one node with a link for each level. So a request
-//! needs one lookup, and the eviction of the tail of a list needs no lookup.
+//! The replacement rule is the same as with two separate LRU caches. A test checks that both forms return
+//! equal results, request by request. An object in memory, on disk, or in both is one node with a link for
+//! each level. So a request needs one lookup, and the eviction of the tail of a list needs no lookup.
 
 use hashbrown::HashTable;
 

@@ -2,9 +2,9 @@
 //!
 //! Rules (Foxy papers, section 3 of both): a request that is answered from memory never reaches the disk
 //! level. A request that is answered from disk is a URL-read, and the object enters memory too. A miss is
-//! fetched, enters memory and disk, and is a URL-write. Objects that the disk evicts for it are URL-deletes;
-//! they precede the write that needs their space. A new version of an object is a miss that first deletes the
-//! old version. Objects that the disk policy refuses are not written.
+//! fetched, enters memory and disk, and is a URL-write. Objects that the disk evicts to make room for a new
+//! object are URL-deletes; they precede the URL-write of the new object. A new version of an object is a miss
+//! that first deletes the old version. Objects that the disk policy refuses are not written.
 
 mod config;
 mod lru_pair;

@@ -116,8 +116,8 @@ impl Any {
         if let Some(old) = inserted.replaced {
             ops.push(op(DiskOpKind::Delete, request.object, old));
         }
-        // A rule that lets objects compete may evict the new object at once. Then the object was never
-        // on disk.
+        // A policy that compares objects before it evicts may evict the new object at once. Then the new
+        // object was never on disk.
         let stays = inserted.stored && !self.evicted.iter().any(|e| e.key == request.object);
         for gone in self.evicted.drain(..).filter(|e| e.key != request.object) {
             ops.push(op(DiskOpKind::Delete, gone.key, gone.value));

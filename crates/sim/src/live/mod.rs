@@ -58,7 +58,7 @@ pub struct Live(Mutex<Inner>);
 struct Inner {
     levels: Levels,
     ops: Vec<DiskOp>,
-    /// Objects that were not found and are already written in the model, while their fetch is under way.
+    /// Objects that `ask` did not find and that are still being fetched. The levels already contain them.
     fetched: HashSet<u64, BuildIdHasher>,
     work: Option<Sender<Work>>,
     disk: Option<JoinHandle<Result<Disk, RunError>>>,

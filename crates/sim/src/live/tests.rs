@@ -39,7 +39,7 @@ fn memory_disk_and_what_left_both() {
     ] {
         let place = tempfile::tempdir().unwrap();
         let live = Live::start(&config(layout, place.path())).unwrap();
-        // The front end may fetch and keep an object that it did not request here.
+        // The front end may fetch and keep an object that it did not request from this cache.
         live.keep(1, 1_000, 7);
         assert_eq!(get(&live, 1), Found::Memory);
         for object in 2..=100 {

@@ -1,7 +1,7 @@
 //! Modelled hardware and file systems, in simulated time only.
 //!
-//! The code below reads no clock, does no I/O and draws no random numbers: the same calls give the same times
-//! on every machine. The layers are, from the bottom:
+//! The code of this module reads no clock, does no I/O and draws no random numbers: the same calls give the
+//! same times on every machine. The layers are, from the bottom:
 //!
 //! - [`drive`]: a disk or flash device that serves one request after another and records the position of
 //!   its head ([`Drive`]), and a request queue with an elevator over it ([`Queue`]);

@@ -42,7 +42,7 @@ impl Default for Conditions {
     }
 }
 
-/// Memory of the published cascade.
+/// Bytes of the memory level in the published experiments.
 const RAM: u64 = 512 << 20;
 
 impl Conditions {

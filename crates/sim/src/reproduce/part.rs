@@ -89,7 +89,8 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), RunError> {
     };
     let text = serde_json::to_vec(kept).map_err(|e| RunError::Config(e.to_string()))?;
     std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(fail)?;
-    // The file is first written under another name: after a kill there is either the old or the new file.
+    // The file is first written under another name. So if the process is killed, there is either the old file
+    // or the new file.
     let new = file.with_extension("new");
     std::fs::write(&new, text).map_err(fail)?;
     std::fs::rename(&new, file).map_err(fail)

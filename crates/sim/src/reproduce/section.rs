@@ -50,8 +50,8 @@ impl Section {
         });
     }
 
-    /// Sets the reason of missed claims: the heading of a note. This applies to all claims of `source` whose
-    /// name contains one of `parts`. Claims that are met or already have a reason are not changed.
+    /// Sets `note`, the heading of a note, as the reason of all missed claims of `source` whose name contains
+    /// one of `parts`. Claims that are met or already have a reason are not changed.
     pub fn because(&mut self, source: &str, parts: &[&str], note: &str) {
         for claim in &mut self.claims {
             let named = parts.iter().any(|part| claim.what.contains(part));

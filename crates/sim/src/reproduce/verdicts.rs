@@ -4,7 +4,8 @@ use super::{Claim, Comparison, Reproduction, Section, Verdict};
 use crate::report::{Align, Table};
 
 impl Reproduction {
-    /// Number of values that are met, and number of values that are judged, for a kind of comparison.
+    /// For one kind of comparison: the number of values that are met, and the number of values that are met
+    /// or missed.
     #[must_use]
     pub fn met(&self, comparison: Comparison) -> (usize, usize) {
         let judged = self

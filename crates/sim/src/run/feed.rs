@@ -1,8 +1,8 @@
 //! Produces a workload's operations on a separate thread, in parallel with the layout that executes them.
 //!
-//! Generating requests and passing them through the levels takes about as much time as the modelled drive,
-//! and does not depend on it. With two processors a long run takes a third less time. The operations and
-//! their order are the same as with one thread.
+//! Generating requests and passing them through the levels takes about as much time as the computations of
+//! the modelled drive, and does not depend on their results. With two processors a long run takes a third
+//! less time. The operations and their order are the same as with one thread.
 
 use std::{
     mem,
@@ -14,7 +14,7 @@ use std::{
 use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, LevelCounts, Levels};
 
-/// Number of operations in one batch: the same as between two checks for a stop.
+/// Number of operations in one batch. It is equal to the number of operations between two checks for a stop.
 const BATCH: usize = LOOK_EVERY;
 /// Number of batches that may wait. More batches would only take memory.
 const AHEAD: usize = 4;

@@ -1,10 +1,11 @@
 //! A real partition, loop device or preallocated file, for systems that own their disk.
 //!
 //! Requests bypass the page cache and use whole blocks: a request that begins or ends within a block is
-//! extended to whole blocks, as on a raw device. Contents are a fixed pattern, because the systems themselves
-//! know the position of each object. Device time is real. Computing and sleeping are only reported by the
-//! process and take no real time. Therefore the process waits longer for writes that would otherwise have
-//! continued during this time.
+//! extended to whole blocks, as on a raw device. All written bytes are a fixed pattern, because the simulated
+//! systems remember which objects they wrote where, and do not use the bytes that they read. The time of
+//! device requests is real. If the process computes or sleeps, only its simulated clock advances, and no real
+//! time passes. Writes to the device make no progress during this simulated time, so the process later waits
+//! longer for them.
 
 use std::{fmt, path::Path, time::Duration};
 

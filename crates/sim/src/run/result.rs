@@ -150,7 +150,8 @@ impl RunResult {
         result
     }
 
-    /// Sets the share of `sequential` (bytes a second) that the run's `bytes` bytes of objects reached.
+    /// Sets `sequential_mb_per_s`, and `of_sequential`: the rate at which the run moved its `bytes` bytes of
+    /// objects, as a share of `sequential` (bytes per second).
     pub(super) fn against(&mut self, sequential: f64, bytes: u64) {
         if sequential > 0.0 && self.seconds > 0.0 {
             self.of_sequential = bytes as f64 / self.seconds / sequential;

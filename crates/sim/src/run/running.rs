@@ -40,7 +40,7 @@ impl Course {
 pub(super) struct Running<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) layout: Box<dyn Layout>,
-    /// Time of the first operation. `counters` are the sums of the drive until then.
+    /// Time of the first operation. `before` contains the costs on the drive until this time.
     pub(super) start: SimTime,
     pub(super) before: FsCounters,
     pub(super) course: Course,
@@ -81,8 +81,8 @@ impl<'a> Running<'a> {
             if sums.all().is_multiple_of(every) {
                 self.sample(sums.all());
                 if self.course.samples.len() == 2 * SAMPLES {
-                    // The length of the workload is unknown: every second sample is dropped, and samples are
-                    // taken half as often.
+                    // The length of the workload is unknown. Each time the list of samples is full, every
+                    // second sample is dropped, and from then on samples are taken half as often.
                     every *= 2;
                     let kept = |sample: &Sample| sample.ops.is_multiple_of(every);
                     self.course.samples.retain(kept);
@@ -104,8 +104,8 @@ impl<'a> Running<'a> {
     ) -> Result<RunResult, RunError> {
         self.layout.finish().map_err(RunError::Layout)?;
         let mut result = RunResult::new(self, counts, sums);
-        // The bandwidth is measured after the run, because on real files the measurement takes real
-        // and device time.
+        // The bandwidth is measured only now. On real files the measurement takes real time and uses the
+        // device, and the results of the run must not include this.
         let bytes = sums.of(DiskOpKind::Read).1 + sums.of(DiskOpKind::Write).1;
         result.against(self.config.backend.sequential()?, bytes);
         Ok(result)

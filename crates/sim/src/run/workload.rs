@@ -25,8 +25,8 @@ pub enum Workload {
 pub enum Made {
     /// The DEC proxy's stream.
     Dec,
-    /// The DEC proxy's stream with objects of 10.5 KB on average: the other interpretation of the bytes moved
-    /// in the published experiment.
+    /// The DEC proxy's stream with objects of 10.5 KB on average. This size follows from the bytes moved in
+    /// the published experiment.
     DecLarge,
     /// The stream of a national ISP (Hummingbird).
     Isp,

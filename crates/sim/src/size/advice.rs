@@ -4,9 +4,9 @@
 //! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its memory.
 //! The recommended disk is the smallest size after which no doubling adds one percentage point of hits or
 //! more. The recommended memory is the smallest size that on its own reaches at least half of the disk's
-//! hits. The cheapest step is a setting that adds a point, otherwise a doubling of the disk that adds a
-//! point, separately for requests and for bytes. A curve that falls while the cache grows is explained. The
-//! advice promises nothing beyond the log.
+//! hits. The cheapest step is chosen separately for requests and for bytes. It is a setting that adds a
+//! percentage point, otherwise a doubling of the disk that adds a percentage point. A curve that falls while
+//! the cache grows is explained. The advice promises nothing beyond the log.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
@@ -57,7 +57,8 @@ pub(super) fn sentences(report: &SizeReport) -> String {
     )
 }
 
-/// Hits and writes of a cache of this size, if admission rules admit fewer objects.
+/// Sentences on the hits and writes of Foxy with each admission rule, on a disk of the same size as `disk`.
+/// The rules admit fewer objects.
 fn gates(curves: &[Curve], disk: &Point) -> String {
     let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
     let said = gated.filter_map(|curve| {
@@ -74,8 +75,8 @@ fn gates(curves: &[Curve], disk: &Point) -> String {
     said.collect()
 }
 
-/// The cheapest step from this size that adds a point of requests, and of bytes: a setting costs nothing, and
-/// a doubling requires one more disk.
+/// A sentence on the cheapest step from `disk` that adds a percentage point to the hit ratio of requests, and
+/// a sentence on the cheapest step for bytes. A setting costs nothing; a doubling requires one more disk.
 fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     let by = |what: &str, value: fn(&Point) -> f64| {
         let now = value(disk);
@@ -133,7 +134,7 @@ fn falling(report: &SizeReport) -> String {
     )
 }
 
-/// Effect of memory without a disk: the smallest size that has half of the disk's hits.
+/// A sentence on memory without a disk: the smallest memory that reaches half of the disk's hits.
 fn memory(curves: &[Curve], disk: &Point) -> String {
     let others: Vec<_> = curves
         .iter()

@@ -8,13 +8,14 @@ use super::gate::choices;
 use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
-/// A candidate: a policy over objects of this many bytes, or `foxy`, which is memory before the production
-/// store, with the costs and gains of records, segments and reinsertion.
+/// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store, with the
+/// costs and gains of records, segments and reinsertion. The variants state which bytes the size of the cache
+/// limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
-    /// Foxy; the size is the size of its store.
+    /// Foxy. The size of the cache is the size of its store.
     Foxy(Gate),
-    /// A policy; the size is the size of the bodies only.
+    /// A policy. The size of the cache limits only the bytes of the bodies.
     Policy(PolicyKind),
 }
 

@@ -41,8 +41,9 @@ pub(super) fn curves(
 /// Number of groups of objects from which the sampling error is estimated.
 const GROUPS: usize = 8;
 /// Number of standard errors in each direction. Student's t for 95 % with seven degrees of freedom is 2.4.
-/// Sizes of objects have heavy tails, so that whole samples differ more than their groups do. With 3.0 the
-/// exact answer is within the bars for 90 to 98 % of 200 samples (a test checks this).
+/// This factor is larger: sizes of objects have heavy tails, so that whole samples differ more than the
+/// groups of one sample do. With 3.0 the exact answer is within the bars for 90 to 98 % of 200 samples (a
+/// test checks this).
 const REACH: f64 = 3.0;
 
 /// Sums over the requests that a miniature cache answered.
@@ -65,7 +66,7 @@ impl Answered {
 }
 
 /// Error bound of the corrected hit ratio (see [`Sampler::corrected`]). For about 95 % of samples, the
-/// difference from the ratio of all objects is smaller than this.
+/// difference between the estimated ratio and the ratio of all objects is smaller than this bound.
 ///
 /// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The spread of
 /// their answers shows the effect of the random choice of objects on the misses in the sample and on the

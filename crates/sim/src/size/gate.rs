@@ -1,8 +1,8 @@
 //! Admission to the disk, as if the write budget were always spent.
 //!
 //! The rules are those of crate `policy`, with the memory that the production store gives them. In the store
-//! they decide only when the budget is spent; here they always decide. So the result of a store with a budget
-//! lies between the result here and the result of a store that admits everything.
+//! the rules decide only when the write budget is spent; here they always decide. So the result of a store
+//! with a budget lies between the result here and the result of a store that admits everything.
 
 use std::{fmt, str::FromStr};
 
@@ -82,7 +82,8 @@ impl Rule {
         }
     }
 
-    /// Counts a use: the object was in the cache until now, so its new version counts as used before.
+    /// Counts a use of an object whose old version was removed from the cache just now. So the object's new
+    /// version counts as used before.
     pub(super) fn used(&mut self, object: u64) {
         match self {
             Self::Filter(rule) => rule.used(object),

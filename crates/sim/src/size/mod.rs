@@ -87,7 +87,8 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// Requested bytes per second: the load on the disk of a cache that answers them.
+/// Requested bytes per second. This is the load on the disk of a cache that answers all these requests from
+/// disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Mean of the whole log, bytes per second; 0 if the log has no times.
@@ -98,8 +99,8 @@ pub struct Load {
 
 /// Result of the prediction.
 ///
-/// Uncertainty: a sample of the objects represents all objects, so the bounds of each point are three
-/// standard errors of the sample in each direction. Foxy's bounds are wider. The lower bound also assumes
+/// Uncertainty: the result is estimated from a sample of the objects. The bounds of each point are three
+/// standard errors of the sample below and above it. Foxy's bounds are wider. The lower bound also assumes
 /// that its disk cannot keep up, so that one in ten new objects is not stored, and that heads are twice as
 /// long as expected. The upper bound also assumes that heads are half as long as expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]

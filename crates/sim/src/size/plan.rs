@@ -1,4 +1,5 @@
-//! All lengths in a store: those of the engine, and those of a store for a sample of the objects.
+//! The sizes of all parts of a store: the sizes that the engine chooses, and these sizes scaled down for a
+//! sample of the objects.
 
 use foxy_base::Budget;
 use foxy_store::GATE_MEMORY_PART;
@@ -15,7 +16,8 @@ pub(super) const FRAGMENT: u64 = 250 << 10;
 /// Usable share of a segment. The ends of clusters leave the rest unused (measured with
 /// small segments: 0.03).
 const ROOM: f64 = 0.97;
-/// Buffers of a store's writer. A running engine takes them from its memory.
+/// Bytes of the buffers of a store's writer. A running engine takes these bytes from its memory, so they are
+/// subtracted from the memory tier.
 const WRITER: u64 = 4 << 20;
 
 /// All lengths of a store.
@@ -33,9 +35,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The lengths with which the engine divides a disk of `size` bytes and a budget of `memory` bytes.
-    /// Without memory, the memory tier is left out. If the disk is too small for a store, there are 8
-    /// segments, and the memory tier has a sixteenth of the engine's memory.
+    /// The lengths with which the engine divides a disk of `size` bytes and a budget of `memory` bytes. If
+    /// `memory` is 0, there is no memory tier. If the disk is too small for a store, the plan has 8 segments,
+    /// and a memory tier has a sixteenth of the engine's memory.
     pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
         let engine = Budget::of(memory).engine.max(16 << 20);
         let opened = Drive::named("nvme")

@@ -20,8 +20,8 @@ pub(crate) struct Sampled {
 }
 
 impl Sampled {
-    /// Number of the group that the object belongs to, if objects are divided into `of` groups. It does not
-    /// depend on the sample.
+    /// Number of the group that the object belongs to, if objects are divided into `of` groups. The number
+    /// does not depend on the other objects of the sample.
     pub(crate) const fn group(&self, of: usize) -> usize {
         (self.hash.wrapping_mul(0x9e37_79b1) >> 16) as usize % of
     }
@@ -165,9 +165,9 @@ impl Sampler {
         }
     }
 
-    /// Call this at the end of the log. An answer that is not the whole object becomes a request for the
-    /// object with the size with which it was last sent completely. If the object was never sent completely
-    /// before, the part counts as the object; an answer without any byte is left out.
+    /// Call this at the end of the log. It changes the answers that are not the complete object: each becomes
+    /// a request for the object, with the size of the object's last complete answer. If the object was never
+    /// sent completely before, the part counts as the object; an answer without any byte is left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
@@ -233,9 +233,9 @@ impl Sampler {
         self.totals.requests as f64 * self.rate()
     }
 
-    /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has fewer or
-    /// more requests than expected, the most popular objects are the cause. So missing requests are added to
-    /// the hits, and surplus requests are subtracted from them.
+    /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has
+    /// fewer or more requests than expected, the most popular objects are the cause. So missing requests are
+    /// added to the hits, and surplus requests are subtracted from them.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.expected();
         if expected <= 0.0 {

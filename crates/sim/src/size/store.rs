@@ -251,7 +251,8 @@ mod tests {
         let (hits, written) = asked(Gate::OPEN, &uses);
         assert_eq!(hits, [false, false, true, true, true, false, true]);
         assert_eq!(written, 3 * record);
-        // The first use is not enough to enter. A newer version of a stored object counts as used before.
+        // One use is not enough for an object to enter the disk. A newer version of a stored object counts as
+        // used before.
         let (hits, written) = asked(Gate::Rule(AdmissionRule::SecondUse), &uses);
         assert_eq!(hits, [false, false, false, true, false, false, true]);
         assert_eq!(written, 3 * record);

@@ -237,7 +237,7 @@ fn parts_heads_and_broken_answers_are_no_new_versions() {
         size: 300,
         ..whole
     };
-    // The size as nginx and Apache log it: only the bytes of the body.
+    // nginx and Apache log only the bytes of the body, so a HEAD request has size 0 in their logs.
     let bare_head = Request { size: 0, ..head };
     let broken = Request {
         size: 2_000,

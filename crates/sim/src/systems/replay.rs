@@ -1,7 +1,8 @@
 //! The pace at which a stream is played to a system: THROTTLE, REAL and FAST(n).
 //!
 //! Rule (Hummingbird): THROTTLE plays events back to back. REAL plays them at their recorded times. FAST(n)
-//! cuts every gap to n. If a system is behind the recorded time, the next event follows at once.
+//! cuts every gap that is longer than n to n. If a system is behind the recorded time, the next event follows
+//! at once.
 
 use std::{fmt, str::FromStr};
 
@@ -21,7 +22,7 @@ pub enum Pace {
     Throttle,
     /// `real`: at recorded times; `real:FACTOR` multiplies the times by a factor.
     Real(f64),
-    /// `fast:SECONDS`: gaps are cut to this length.
+    /// `fast:SECONDS`: longer gaps are cut to this length.
     Fast(SimTime),
 }
 

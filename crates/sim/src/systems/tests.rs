@@ -57,7 +57,7 @@ fn config(spec: SystemSpec) -> SystemConfig {
 }
 
 /// Only the latest version is a hit. A request is `Modified` only if another version was requested before.
-/// Times add up. A second run gives the same result.
+/// Simulated time never goes back. A second run gives the same result.
 #[test]
 fn every_system_keeps_the_promises_of_a_cache() {
     for spec in SystemSpec::ALL {

@@ -13,12 +13,12 @@
 //! | [`Catalogue`] | the removal of the contents of keys, and of the contents of a store that leaves |
 //! | [`Purges`] | purges of many objects, and soft purges |
 //! | [`Keys`] | the hash of keys |
-//! | [`Reads`] | lookups, and the reads that they request; [`Neighbours`] makes the longer reads |
+//! | [`Reads`] | lookups, and the disk reads that they request; [`Neighbours`] makes some reads longer |
 //! | [`Puts`] | storing of whole objects and of fragments; an admitter applies admission |
 //! | [`Mover`] | sends records to other stores for a drain |
 //!
-//! These parts are built from a [`Ground`], and no part refers to the engine. A [`Foundation`] is
-//! passed to the opening of a store; the parts of the store's writer take what they need from it.
+//! These parts are built from a [`Ground`], and no part refers to the engine. The function that opens
+//! a store gets a [`Foundation`], from which it builds the parts of the store's writer.
 
 mod foundation;
 
@@ -53,11 +53,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Makes an engine without a store: it keeps objects in RAM only, until [`Engine::open_store`].
+    /// Makes an engine without a store: it keeps objects in RAM only, until [`Engine::open_store`] is
+    /// called.
     #[must_use]
     pub fn new(mut config: EngineConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
-        // A shard should be large compared with the largest object; a small shard would keep few large
-        // objects.
+        // The memory budget limits the number of shards: if there are several shards, each of them gets
+        // at least 8 MiB, because a small shard has room for only a few large objects.
         let roomy = (config.memory_bytes / (16 << 20)).max(1) as usize;
         config.shards = config
             .shards
@@ -115,8 +116,9 @@ impl Engine {
         self.foundation.puts.fragment_bytes()
     }
 
-    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store.
-    /// Without a store, it is the longest large object that the RAM tier keeps.
+    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store
+    /// that takes writes. If no store takes writes, it is the longest large object that the RAM tier
+    /// keeps.
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
         self.foundation.puts.object_bytes_max()
@@ -141,8 +143,9 @@ impl Engine {
         self.foundation.puts.put_past_memory(new)
     }
 
-    /// Begins to store a large object. The key's present entry stays as it is until `finish`; the
-    /// caller calls [`Engine::supersede`] when the head of the response arrives.
+    /// Begins to store a large object. The key's present entry stays as it is until [`LargePut::finish`].
+    /// To remove the present entry earlier, the caller calls [`Engine::supersede`] when the head of the
+    /// response arrives.
     pub fn put_large(&self, new: NewLarge) -> LargePut {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -161,9 +164,10 @@ impl Engine {
         self.foundation.puts.put_sparse(new, length)
     }
 
-    /// Begins to store the bytes from offset `start` on of a large object whose head is stored. If the
-    /// object is superseded meanwhile, storing continues: readers that have the head read these bytes
-    /// to the end, and no other reader finds them.
+    /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head
+    /// of the object is stored already. If the object is superseded before all bytes are stored,
+    /// storing continues: readers that have the head read these bytes to the end, and no other reader
+    /// finds them.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.foundation.puts.put_fragments(head, start)
     }
@@ -176,14 +180,16 @@ impl Engine {
         self.ground().tables.is_known(hash)
     }
 
-    /// Returns whether `head` is still the version that its key holds. The check uses memory only.
+    /// Returns whether `head` is probably still the version that its key holds. The check uses memory
+    /// only: if the object that the key holds is not in memory, the check only finds out whether the
+    /// index has an entry for the key.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         self.ground().tables.is_current_version(head)
     }
 
-    /// Stores a new head (facts, Vary and fields), for example from a 304, for a stored response whose
-    /// body stays. Does nothing and returns `None` if `old` is not the object that the key holds now.
+    /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response
+    /// whose body stays. Does nothing and returns `None` if `old` is not the object that the key holds now.
     pub fn refresh(
         &self,
         old: &Arc<Object>,
@@ -196,23 +202,24 @@ impl Engine {
     }
 
     /// Removes the live entry of a key from RAM, from the objects that wait to be written, and from
-    /// disk. Once this has returned, the entry does not return after a kill of the process, and soon
-    /// not after a power cut either. Call it when the head of a response that replaces the entry
-    /// arrives, before that response is stored, and also if it is not stored. Returns whether there was
-    /// an entry. This method never blocks on a disk.
+    /// disk. Once this has returned, a kill of the process cannot bring the entry back. Soon after that,
+    /// when the removal has been flushed, a power cut cannot bring the entry back either. Call this
+    /// method when the head of a response that replaces the entry arrives, before that response is
+    /// stored. Call it even if that response will not be stored. Returns whether there was an entry. This
+    /// method never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.foundation.catalogue.supersede(hash)
     }
 
-    /// Removes a key like [`Engine::supersede`], whether or not the key is known, and promises that the
-    /// key stays removed across power cuts once the ticket is done. The key's variants cannot be
-    /// reached any more, since their keys contain the primary's nonce.
+    /// Removes a key like [`Engine::supersede`], whether or not the key is known. Once the ticket is
+    /// done, the key stays removed across power cuts. Lookups do not reach the key's Vary variants any
+    /// more, because the keys of the variants contain the nonce of the removed object.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
         self.foundation.catalogue.purge(hash)
     }
 
-    /// Returns a ticket for everything that was put and removed before, including purges of many
-    /// objects.
+    /// Returns a ticket that is done when all earlier puts and removals are durable, including purges of
+    /// many objects.
     pub fn sync(&self) -> SyncTicket {
         self.ground().fleet.sync()
     }
@@ -254,7 +261,9 @@ impl Engine {
         )
     }
 
-    /// Begins a drain if a store waits for it and everything is loaded.
+    /// Begins a drain of the stores for which [`Fleet::drain_store`] was called. Returns `None` if there
+    /// is no such store, if any store is still being loaded, or if objects still wait to be written to a
+    /// store that should be drained.
     #[must_use]
     pub fn begin_drain(&self) -> Option<Drain> {
         Drain::begin(&self.ground().tables, &self.ground().fleet, &self.mover)
@@ -274,22 +283,24 @@ impl Engine {
     }
 
     /// Sets a new memory budget, in bytes; [`EngineConfig::memory_bytes`] is the first budget. The RAM tier
-    /// shrinks or grows at once. If the index has more than half of a smaller budget, it keeps its size.
-    /// The limit of the index does not rise above half of the first budget. Objects that already wait are
-    /// still written.
+    /// shrinks or grows at once. If the index takes more than half of the new budget, it keeps its size.
+    /// The limit of the index does not rise above half of the first budget. Objects that already wait to
+    /// be written are still written.
     pub fn set_memory(&self, bytes: u64) {
         self.foundation.memory.set(bytes);
     }
 
     /// Reduces the share of the RAM tier by `bytes` bytes from now on, because the process uses more
-    /// memory than was planned. A sixteenth of the budget stays with the RAM tier.
+    /// memory than was planned. The number replaces the number of an earlier call. A sixteenth of the
+    /// budget stays with the RAM tier.
     pub fn withhold(&self, bytes: u64) {
         self.foundation.memory.withhold(bytes);
     }
 
-    /// Returns true if waiting objects take half of the room for them, so that new objects may soon be
-    /// refused. If a fill pauses while this is true, it finds room afterwards. The room between this
-    /// threshold and the limit is for records of a segment that is about to be reused.
+    /// Returns true if the objects that wait to be written take at least half of the memory for such
+    /// objects. New objects may then soon be refused. A fill that pauses while this is true finds room
+    /// afterwards. The other half of that memory is meant for records that are reinserted from a segment
+    /// before the segment is reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.foundation.memory.budget().is_congested()

@@ -1,9 +1,10 @@
 //! Stores that were taken out and may come back, and the removals that they missed.
 //!
-//! A store that is away cannot note removals. For each store that left in order, this engine remembers
-//! the removals as long as it lives. So when the store returns, the engine can tell current records
-//! from outdated ones. The store itself records on its disk that its contents do not count: an engine
-//! without this memory treats it as empty.
+//! A store that is away cannot note removals. For each store that was taken out without a failure, the
+//! engine remembers the removals as long as the engine lives. When the store returns to this engine, the
+//! engine can therefore tell current records from outdated ones. The store itself records on its disk
+//! that its contents do not count, so that any other engine (for example, after a restart) treats the
+//! store as empty.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +34,8 @@ pub(crate) struct Missed {
 }
 
 impl Away {
-    /// Begins to note removals for a store that leaves. A thread that holds the lock of a shard at this
-    /// moment may still send its removals to the store itself.
+    /// Begins to note removals for a store that leaves. After this, the caller waits for the threads that
+    /// hold the lock of a shard, because they may still send their removals to the store itself.
     pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
         let gone = Gone::new(keys_max);
         let mut stores = self.stores.lock();
@@ -42,15 +43,17 @@ impl Away {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Notes that the store has left in order.
+    /// Notes that the store was taken out without a failure, and that its superblock then had this
+    /// generation and this floor.
     pub(crate) fn left(&self, uuid: StoreUuid, generation: u64, floor: LogPosition) {
         if let Some(missed) = self.stores.lock().get_mut(&uuid) {
             missed.left = Some((generation, floor));
         }
     }
 
-    /// Returns the floor that this store had when it left; `None` unless it left with this generation,
-    /// and all its missed removals could be remembered.
+    /// Returns the floor that this store had when it left. Returns `None` if the store was not taken out
+    /// without a failure, if its superblock had another generation when it left, or if it missed more
+    /// removals than the engine could remember.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {

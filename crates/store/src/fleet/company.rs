@@ -21,23 +21,24 @@ use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 /// The relation of a company to an earlier company, or to another company of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// The newer company remembers the older company at the epoch of the older company.
+    /// The newer company continues the older company: it records the members of the older company at the
+    /// older company's epoch.
     Own,
-    /// Both continue one earlier company without each other, or the newer company does not remember enough
-    /// epochs to exclude that.
+    /// Both companies continue one earlier company, but the newer company does not continue the older one.
+    /// This is also assumed if the newer company does not record enough epochs to exclude it.
     Shared,
-    /// Both have no earlier company in common.
+    /// The two companies have no earlier company in common.
     None,
 }
 
-/// Returns a hash that distinguishes sets of stores, whatever the order of the stores is.
+/// Returns a hash that identifies a set of stores. It does not depend on the order of the stores.
 pub(crate) fn members(uuids: impl Iterator<Item = StoreUuid>) -> u64 {
     let mut uuids: Vec<_> = uuids.map(|uuid| uuid.0).collect();
     uuids.sort_unstable();
     hash64(0, uuids.as_flattened())
 }
 
-/// Returns the company that follows this company.
+/// Returns the company that follows the company `of`: it has the next epoch and these members.
 fn next(of: &Company, members: u64) -> Company {
     let mut former = [0; FORMER_MAX];
     former[0] = of.members;
@@ -49,7 +50,7 @@ fn next(of: &Company, members: u64) -> Company {
     }
 }
 
-/// Returns the hash of the members at `epoch`, if the company `of` remembers it.
+/// Returns the hash of the members at `epoch`, if the company `of` records this epoch.
 fn at(of: &Company, epoch: u64) -> Option<u64> {
     match of.epoch.checked_sub(epoch)? {
         0 => Some(of.members),
@@ -64,7 +65,7 @@ fn past(newer: &Company, older: &Company) -> Past {
     let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
     let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
     let shared = (first..=older.epoch).any(met);
-    // If the newer company remembers its first epoch, it would also remember a shared epoch.
+    // If the newer company records all epochs from 1 on, every shared epoch is among them.
     match shared || first > 1 {
         true => Past::Shared,
         false => Past::None,
@@ -76,14 +77,14 @@ fn past(newer: &Company, older: &Company) -> Past {
 pub(crate) struct Circle {
     /// The company that the trusted stores record.
     now: Company,
-    /// True if a start ended while the stores recorded `now`: stores that still record the company
-    /// before it are trusted, too.
+    /// True if a start may have been interrupted while its stores recorded `now` one by one. Then stores
+    /// that still record the company before `now` are trusted, too.
     interrupted: bool,
 }
 
 impl Circle {
-    /// Makes the circle of the stores of a start from their superblocks. `all` states that no other disk
-    /// belongs to the start.
+    /// Makes the circle of the stores of a start from their superblocks. `all` is true if every disk of
+    /// the start has a superblock in `found`.
     pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
         let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
         let Some(mut now) = said.next() else {
@@ -109,7 +110,7 @@ impl Circle {
             now = newer;
         }
         if parted {
-            // No store was in this company, so no store is trusted.
+            // No store records the company that is made here, so no store is trusted.
             now = next(&now, hash64(1, &now.members.to_le_bytes()));
         }
         Self {
@@ -140,7 +141,7 @@ impl Circle {
         )
     }
 
-    /// Notes that these are the stores from now on. Returns the company that they must record.
+    /// Notes that these stores are open together from now on. Returns the company that they must record.
     pub(crate) fn renew(&mut self, uuids: impl Iterator<Item = StoreUuid>) -> Company {
         let members = members(uuids);
         if self.now.epoch == 0 || self.now.members != members {
@@ -150,7 +151,8 @@ impl Circle {
         self.now
     }
 
-    /// Begins with the first store of an engine that had no store: the circle takes over its company.
+    /// If the circle has no company yet, it takes over the company that the engine's first store records
+    /// (`said`).
     pub(crate) fn begin(&mut self, said: &Company) {
         if self.now.epoch == 0 {
             self.now = *said;
@@ -177,7 +179,8 @@ mod tests {
     }
 
     /// A start ended before the second of two stores had recorded the new company. If the next start has
-    /// one more disk, on which nothing is recorded, it is not a start of the same stores.
+    /// one more disk, which contains no store, the next start does not count as a repetition of the first
+    /// start, and the second store is not trusted.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Company {

@@ -13,10 +13,10 @@ use crate::{Health, StoreId};
 /// The reason why a store cannot take a duty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DutyError {
-    /// There is no such store.
+    /// No open store has the given number.
     #[error("there is no such store")]
     Unknown,
-    /// There is no other store that could take its objects.
+    /// No other store could take the objects of the store.
     #[error("no other store takes objects, so nothing could move; add one first")]
     Alone,
     /// The store is being taken out.
@@ -25,8 +25,8 @@ pub enum DutyError {
 }
 
 impl Fleet {
-    /// Begins draining: no new objects go to this store any more, and [`crate::Engine::begin_drain`]
-    /// finds it.
+    /// Begins draining: no new objects go to this store any more, and the next drain
+    /// ([`crate::Engine::begin_drain`]) moves its records.
     ///
     /// # Errors
     /// See [`DutyError`].
@@ -61,7 +61,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Returns a future that ends when the store is closed: holders of its disk should then release it.
+    /// Returns a future that ends when the store is not among the open stores any more. Tasks that hold
+    /// the store's disk should then release the disk, so that it is closed.
     pub fn departure(&self, id: StoreId) -> impl Future<Output = ()> + use<> {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {
@@ -77,7 +78,7 @@ impl Fleet {
     /// read from end to end are used again.
     ///
     /// # Errors
-    /// There is no such store.
+    /// [`DutyError::Unknown`] if no open store has this number.
     pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;

@@ -40,9 +40,10 @@ pub struct Fleet {
     registry: Arc<Registry>,
     away: Away,
     trust: Trust,
-    /// The company of the trusted stores, if the stores met.
+    /// The company of the trusted stores; `None` before [`crate::Engine::meet`] is called.
     circle: Mutex<Option<Circle>>,
-    /// The epoch that every store should record; 0: the stores did not meet, or not all of them are open.
+    /// The epoch that every store should record; 0 if [`crate::Engine::meet`] was not called, or
+    /// [`crate::Engine::join`] was not called after it.
     epoch: AtomicU64,
     membership: Mutex<()>,
 }
@@ -65,15 +66,15 @@ impl Fleet {
         self.trust.distrust(stores);
     }
 
-    /// Notes that a store is missing and no other store can note that. From now on the tickets of
-    /// purges end as [`crate::Durable::Failed`], since a purged object may return together with the
-    /// store.
+    /// Notes that a store is missing and that no other store can record this on its disk. From now on
+    /// the tickets of purges end as [`crate::Durable::Failed`], because purged objects may return
+    /// together with the missing store.
     pub fn lose_purges(&self) {
         self.trust.lose();
     }
 
-    /// Returns whether a store is missing while the removals that it misses are not noted anywhere, so
-    /// that it may bring purged objects back.
+    /// Returns whether a store is missing and no disk records that this store misses removals. Such a
+    /// store may bring purged objects back.
     pub(crate) fn is_unnoted(&self) -> bool {
         let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.role.duty() != Duty::Leaving;
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
@@ -85,13 +86,14 @@ impl Fleet {
             )
     }
 
-    /// Takes the lock that is held while a store is opened or taken out: this happens to one store at a
-    /// time.
+    /// Takes the lock that is held while a store is opened or taken out. So only one store at a time is
+    /// opened or taken out.
     pub(crate) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.membership.lock()
     }
 
-    /// Takes the lock of [`Self::lock_membership`], unless a store is being opened or taken out now.
+    /// Takes the lock of [`Self::lock_membership`]. Returns `None` if the lock is held, for example while
+    /// a store is being opened or taken out.
     pub(crate) fn try_lock_membership(&self) -> Option<MutexGuard<'_, ()>> {
         self.membership.try_lock()
     }
@@ -106,7 +108,8 @@ impl Fleet {
         self.registry.store(id)
     }
 
-    /// The payload of a fragment that every store accepts, in bytes; `None` without a store.
+    /// The greatest length of a fragment's payload that every open store accepts, in bytes; `None`
+    /// without a store.
     pub(crate) fn fragment_bytes(&self) -> Option<u32> {
         let stores = self.stores();
         let all = stores.iter();
@@ -134,13 +137,14 @@ impl Fleet {
         *self.circle.lock() = Some(circle);
     }
 
-    /// True if the stores did not meet: then each store is trusted, and joins alone.
+    /// True if [`crate::Engine::meet`] was not called. Then each store is trusted, and is used without
+    /// waiting for the other stores to record a company.
     pub(crate) fn is_unmet(&self) -> bool {
         self.circle.lock().is_none()
     }
 
-    /// Returns whether a store that records this company is trusted. The first opened store begins the
-    /// circle.
+    /// Returns whether a store that records this company is trusted. If no store is open and the circle
+    /// has no company yet, the circle takes over this company first.
     pub(crate) fn believes(&self, company: &Company) -> bool {
         let mut circle = self.circle.lock();
         if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
@@ -149,7 +153,8 @@ impl Fleet {
         circle.is_none_or(|circle| circle.believes(company))
     }
 
-    /// Returns the company that the stores record now, if they met.
+    /// Returns the company that the stores should record now; `None` if [`crate::Engine::meet`] was not
+    /// called.
     pub(crate) fn company(&self) -> Option<Company> {
         let circle = self.circle.lock();
         circle.map(|circle| *circle.now())
@@ -167,8 +172,9 @@ impl Fleet {
         stores.iter().for_each(|store| store.bell.ring());
     }
 
-    /// Returns whether every store that belongs to the company has recorded this epoch. A store that
-    /// takes no writes cannot record it, and is not asked: the other stores note that it misses removals.
+    /// Returns whether every store except `but` has recorded this epoch. Stores that have not joined the
+    /// company, that are leaving or that take no writes are left out of the check. A store that takes no
+    /// writes cannot record the epoch, and the other stores note that it misses removals.
     pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
@@ -177,13 +183,15 @@ impl Fleet {
         others.all(|s| s.role.says(epoch))
     }
 
-    /// The epoch that every store should record; 0: the stores did not meet, or not all of them are open.
+    /// The epoch that every store should record; 0 if [`crate::Engine::meet`] was not called, or
+    /// [`crate::Engine::join`] was not called after it.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 }
 
-/// The payload of a fragment in bytes: two fragments, with their heads, fill a cluster.
+/// The length of a fragment's payload in bytes, for clusters of this length: two fragments, with their
+/// record heads, fill a cluster.
 pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
     cluster_bytes / 2 - 2048
 }

@@ -2,13 +2,15 @@
 //!
 //! **Leaving.** No new objects are sent to the store, waiting objects are written, and the open segment
 //! is sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
-//! that its contents do not count, and leaves the list. Its entries leave the index.
+//! that its contents do not count. Then it is removed from the list of open stores, and its entries are
+//! removed from the index.
 //!
-//! **Coming back.** A store keeps its contents, except what was removed meanwhile, if it left this
-//! engine in order and nobody opened it since then. The missed removals are made void in its own log.
-//! Only when they are durable does the store record that its contents count. Any other store with
-//! contents begins empty if the engine has stored, replaced or removed anything before. A store that
-//! was missing in a run of the other stores also begins empty ([`super::company`]).
+//! **Coming back.** If this engine took the store out without a failure, and no engine has opened the
+//! store since then, the store keeps its contents, except the records of keys that were removed meanwhile.
+//! Voids for these records are written to the store's log. Only when the voids are durable does the store
+//! record that its contents count. Any other store with contents begins empty if the engine has stored,
+//! replaced or removed anything before. A store that was missing in a run of the other stores also begins
+//! empty ([`super::company`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};
@@ -20,7 +22,8 @@ use super::Fleet;
 pub(crate) enum Standing {
     /// All contents of its log count.
     Known,
-    /// The records of its log from this floor on count, except those removed while it was away.
+    /// The records of its log from this floor on count, except the records of keys that were removed
+    /// while the store was away.
     Back(LogPosition),
     /// The store grows: the engine itself knows which contents count.
     Grows,

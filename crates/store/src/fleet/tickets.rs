@@ -8,7 +8,8 @@ use super::Fleet;
 use crate::interface::SyncTicket;
 use crate::shared::{StoreShared, SyncRequest};
 
-/// Returns a ticket for everything that these stores have still to write.
+/// Returns a ticket that is done when these stores have written and flushed all waiting removals and, if
+/// `objects` is true, all waiting objects.
 pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
     let (ticket, parts) = SyncTicket::new(stores.len() as u32);
     for (store, part) in stores.iter().zip(parts) {
@@ -18,13 +19,13 @@ pub(crate) fn ticket_of(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicke
     ticket
 }
 
-/// Returns a ticket for everything that a store has to note about removed objects: removals, and purges
-/// of many objects.
+/// Returns a ticket that is done when a store has durably recorded everything about removed objects: the
+/// waiting removals, and the purges of many objects.
 pub(crate) fn ticket_of_removed(store: &Arc<StoreShared>) -> SyncTicket {
     ticket_with_purges(std::slice::from_ref(store), false)
 }
 
-/// Returns a ticket for everything that these stores have still to write, and for their purge journals.
+/// Returns a ticket like [`ticket_of`] that also waits until the stores' purge journals are durable.
 fn ticket_with_purges(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
     let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
     let mut parts = parts.into_iter();
@@ -43,13 +44,14 @@ fn ticket_with_purges(stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket 
 }
 
 impl Fleet {
-    /// Returns a ticket for everything that was put and removed before, including purges of many
-    /// objects.
+    /// Returns a ticket that is done when all earlier puts and removals are durable, including purges of
+    /// many objects.
     pub(crate) fn sync(&self) -> SyncTicket {
         ticket_with_purges(&self.stores(), true)
     }
 
-    /// Returns a ticket for a removal.
+    /// Returns a ticket that is done when all earlier removals are durable. The ticket has already failed
+    /// if a missing store may bring removed objects back ([`Self::is_unnoted`]).
     pub(crate) fn removal_ticket(&self) -> SyncTicket {
         if self.is_unnoted() {
             return SyncTicket::failed();

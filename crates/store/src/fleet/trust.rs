@@ -1,8 +1,9 @@
 //! Knowledge about stores that is not on their own disks.
 //!
 //! A store records on its disk the companies in which it was open. A store that was missing in a run
-//! cannot know what it missed; and if no other store was open in that run, no disk records it. The
-//! caller that starts the engine may remember it: see [`crate::Fleet::begin_empty`].
+//! cannot know what it missed. If no other store was open in that run, no disk records that the store
+//! was missing. The caller that starts the engine may remember this, and then calls
+//! [`crate::Fleet::begin_empty`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foxy_format::StoreUuid;
 use parking_lot::Mutex;
 
-/// The stores that are out of date, and a flag that is set if the removals that a missing store misses
-/// are noted nowhere.
+/// The stores that are out of date, and two flags: `unnoted` is set by [`Trust::lose`], and `unmarked`
+/// by [`Trust::leave_unmarked`].
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     out_of_date: Mutex<HashSet<[u8; 16]>>,
@@ -20,7 +21,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Returns whether the store has to begin empty, and forgets this.
+    /// Returns whether the store has to begin empty. A second call for the same store returns false.
     pub(crate) fn take(&self, uuid: StoreUuid) -> bool {
         self.out_of_date.lock().remove(&uuid.0)
     }

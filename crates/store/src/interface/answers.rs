@@ -39,10 +39,11 @@ impl ReadPlan {
 /// The reason why a disk read did not return the object. Each reason is a miss for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ReadMiss {
-    /// The record belongs to another key, whose hash agrees in the bits that the index keeps.
+    /// The record belongs to another key. The index cannot distinguish the two keys, because the bits
+    /// that it keeps of their hashes are equal.
     #[error("the record is another key's")]
     Twin,
-    /// The object was superseded or purged, or its segment reused, while the read was under way.
+    /// The object was superseded or purged, or its segment was reused, while the read was under way.
     #[error("the object was superseded during the read")]
     Superseded,
     /// The record was moved while the read was under way; another lookup may find it.
@@ -59,9 +60,9 @@ pub enum ReadMiss {
 /// The result of a `put`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// The object is visible, and on its way to disk.
+    /// Lookups find the object, and it is on its way to disk.
     Disk,
-    /// The object is visible in memory, but does not go to disk for this reason.
+    /// Lookups find the object in memory, but it does not go to disk for this reason.
     Memory(DropReason),
     /// The object is not stored.
     Refused(DropReason),

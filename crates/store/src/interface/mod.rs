@@ -6,7 +6,7 @@
 //! | file | has |
 //! |---|---|
 //! | `answers` | reads and their possible results, the result of storing |
-//! | `spot` | the place of a record, as the index has it |
+//! | `spot` | the place of a record, as the index stores it |
 //! | `options` | options of the engine and of a store, and the reasons why a store does not open |
 //! | `ticket` | waiting until something is durable |
 //! | `stats` | counters, and the figures that are made of them |

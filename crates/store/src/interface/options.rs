@@ -12,7 +12,7 @@ pub struct AdmissionConfig {
     pub write_budget: u64,
     /// The rule for objects that arrive when the budget is spent.
     pub when_spent: AdmissionRule,
-    /// When the budget is spent, objects larger than this are not admitted.
+    /// When the budget is spent, objects with more than this number of bytes are not admitted.
     pub size_max: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for AdmissionConfig {
 /// The order of the reads of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadMode {
-    /// Sorted or direct, as suits the device according to its measured reads.
+    /// Reads are sorted or direct; the engine chooses by the measured reads of the device.
     #[default]
     Auto,
     /// Reads are always sorted.
@@ -46,7 +46,8 @@ pub struct EngineConfig {
     /// Bytes of objects that may wait to be written, over all stores; they are a part of
     /// `memory_bytes`.
     pub pending_bytes_max: u64,
-    /// The number of shards of the RAM tier, each with a lock; rounded up to a power of two.
+    /// The number of shards of the RAM tier, each with its own lock. It is rounded up to a power of two;
+    /// with little memory the engine makes fewer shards.
     pub shards: usize,
     /// The seed of all random choices. Draw it at random in production.
     pub seed: u64,
@@ -54,8 +55,9 @@ pub struct EngineConfig {
     /// keys that crowd one place. With 0 nothing is mixed in, so that a run can be repeated. Draw it at
     /// random in production.
     pub index_secret: u64,
-    /// Seed of the hashes of keys, if no store on disk names another seed; 0: none. Draw it at random
-    /// in production, so that an attacker cannot choose keys whose hashes agree.
+    /// Seed of the hashes of keys, if no store on disk names another seed. With 0 the hashes have no
+    /// seed. Draw it at random in production, so that an attacker cannot choose keys with equal
+    /// hashes.
     pub key_seed: u64,
     /// While there is no store: the payload of a fragment and the length of the largest object that is
     /// stored whole, in bytes.
@@ -85,13 +87,14 @@ impl EngineConfig {
     }
 }
 
-/// The least number of bytes that may wait to be written, if half of the memory is at least this much.
-/// With fewer bytes, the objects in locality buffers leave no room to reinsert used records before
-/// their segment is reused, and the disk's hit ratio falls.
+/// The least result of [`pending`], in bytes, unless half of the memory is less. With fewer bytes, the
+/// objects in locality buffers would leave no room to reinsert used records before their segment is
+/// reused, and the disk's hit ratio would fall.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
-/// Returns a quarter of the memory in bytes, within bounds.
+/// Returns the number of bytes that may wait to be written if the engine has `memory` bytes: a quarter of
+/// the memory, but within bounds.
 pub(crate) const fn pending(memory: u64) -> u64 {
     let least = if memory / 2 < PENDING_MIN {
         memory / 2
@@ -128,10 +131,10 @@ pub struct StoreOptions {
     /// Bytes per second for clusters; `None`: unlimited.
     pub write_rate: Option<u64>,
     /// Bytes that reinsertion may write for each hundred newly stored bytes: 20 keeps the write
-    /// amplification within 1.20. With more than the default there is no gain (docs/decisions/0031).
+    /// amplification within 1.20. Values above the default bring no gain (docs/decisions/0031).
     pub reinsert_percent: u32,
-    /// Number of removed keys that recovery remembers while it loads. If there are more, the remaining
-    /// segments are not loaded.
+    /// Maximum number of removed keys that recovery remembers while it loads. If more keys are removed,
+    /// the segments that are not loaded yet are left out.
     pub gone_max: usize,
     /// Formats the disk even if it contains something else. This destroys the present contents.
     pub force_format: bool,
@@ -143,8 +146,8 @@ pub struct StoreOptions {
     pub uuid: Option<[u8; 16]>,
     /// The order in which reads are sent to the disk.
     pub reads: ReadMode,
-    /// Number of segments that one turn takes in while loading, unless they have very many entries. The
-    /// summaries of the same number of segments are read ahead.
+    /// Number of segments that one turn of the writer loads; if the segments have very many entries, a
+    /// turn loads fewer. The summaries for two turns are read ahead.
     pub load_steps: usize,
 }
 
@@ -266,7 +269,7 @@ pub enum OpenError {
         /// The name of the disk.
         disk: String,
     },
-    /// This disk is already open.
+    /// The store on this disk is already open.
     #[error("{disk}: is the same store as one that is open already; name each store once")]
     Twice {
         /// The name of the disk.

@@ -4,7 +4,8 @@
 use foxy_format::UNIT;
 use foxy_index::{Address, Entry, SizeClass, UNIT_BYTES};
 
-/// The number of units in a sector. Records are packed at units; the index addresses sectors.
+/// The number of units (16 bytes) in a sector (512 bytes). A record begins at any unit, but the index
+/// addresses sectors.
 const PER_SECTOR: u64 = UNIT_BYTES / UNIT;
 /// The bits of the index's hint that contain the unit.
 const HINT_MASK: u16 = PER_SECTOR as u16 - 1;
@@ -44,8 +45,8 @@ impl Spot {
         self.unit as u64 * UNIT
     }
 
-    /// Returns the index entry of a record of `bytes` bytes at this spot: a read of the length class in
-    /// the entry, from the sector on, covers the record.
+    /// Returns the index entry of a record of `bytes` bytes at this spot. A read that begins at the
+    /// entry's sector and has the length of the entry's size class covers the record.
     pub(crate) fn entry(self, bytes: u64) -> Option<Entry> {
         let class = SizeClass::for_bytes(self.skip() + bytes)?;
         Some(Entry::new(self.address, class).with_hint(self.unit))

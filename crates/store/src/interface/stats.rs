@@ -1,4 +1,5 @@
-//! Counters, and the figures that are made of them. All counts begin when the engine is made.
+//! Counters, and the figures that are made of them. The counters of the engine begin at 0 when the engine
+//! is made, and those of a store when the store is opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,8 +8,8 @@ use foxy_policy::Device;
 
 use crate::StoreId;
 
-/// Declares each counter once: as an atomic to count with, and as a field of a plain struct to report
-/// with.
+/// Declares two structs with the same counters: one with atomics, in which the engine counts, and one
+/// with plain numbers, which reports the counts.
 macro_rules! counters {
     ($(#[$outer:meta])* $atomic:ident => $plain:ident { $($(#[$doc:meta])* $name:ident,)* }) => {
         #[derive(Debug, Default)]
@@ -126,19 +127,19 @@ counters! {
         segment_tail_bytes,
         /// Removals that were written.
         tombstones,
-        /// Removals that were forgotten because they could not be written; older entries became void
-        /// instead.
+        /// Number of times that all waiting removals were forgotten because too many waited to be
+        /// written. Instead, all older entries of the log became void.
         tombstone_overflows,
         /// Entries that were written to the removal log.
         removals_logged,
-        /// Removals that found no room in the removal log: until these removals are in a cluster, a
-        /// kill could undo them.
+        /// Removals that found no room in the removal log. Until these removals are in a cluster, a kill
+        /// of the process could undo them.
         removal_log_full,
         /// Removals of an earlier run that were still in the removal log.
         removals_recalled,
         /// Writes to the purge journal.
         journal_writes,
-        /// Other bytes that were written: slots, superblocks, purge journal.
+        /// Bytes that were written outside clusters: slots, superblocks, purge journal.
         meta_bytes,
         /// Writes to the device.
         writes,
@@ -160,27 +161,29 @@ counters! {
         reinserted_bytes,
         /// Records that were used, but not written again because the budget was spent.
         reinsert_over_budget,
-        /// Records that should have been written again, but writing could not wait for them.
+        /// Records that were chosen to be written again, but were given up because new data waited for
+        /// their segment.
         reinsert_cut_short,
-        /// Of the objects that were not sent to disk because too many bytes waited (`drop_pending`),
-        /// those dropped while writing waited for the writer's thread.
+        /// Objects of [`EngineCounts::drop_pending`] that were dropped while this store's next cluster
+        /// waited only for the writer's thread.
         drop_wait_thread,
-        /// Of the objects in `drop_pending`, those dropped while writing waited for the clusters under
-        /// way.
+        /// Objects of [`EngineCounts::drop_pending`] that were dropped while this store's next cluster
+        /// waited for clusters that were being written.
         drop_wait_device,
-        /// Of the objects in `drop_pending`, those dropped while writing waited for the next segment.
+        /// Objects of [`EngineCounts::drop_pending`] that were dropped while this store's next cluster
+        /// waited for a segment.
         drop_wait_segment,
-        /// Of the objects in `drop_pending`, those dropped while writing waited for the configured
-        /// write rate.
+        /// Objects of [`EngineCounts::drop_pending`] that were dropped while this store's next cluster
+        /// waited because of the configured write rate.
         drop_wait_rate,
-        /// Nanoseconds during which a cluster waited for the clusters under way.
+        /// Nanoseconds during which the next cluster waited for clusters that were being written.
         wait_device_nanos,
-        /// Nanoseconds during which a cluster waited for the next segment.
+        /// Nanoseconds during which the next cluster waited for a segment.
         wait_segment_nanos,
-        /// Nanoseconds during which a cluster waited for the configured write rate.
+        /// Nanoseconds during which the next cluster waited because of the configured write rate.
         wait_rate_nanos,
-        /// Entries that were pushed out of the index by a twin or, if the index was full, by another entry;
-        /// and entries that the index did not take.
+        /// Entries that the index lost or did not take: an entry that a twin replaced, an entry that a
+        /// full index removed in favour of a new entry, and a new entry that found no place.
         index_displaced,
         /// Writes and flushes that failed.
         write_errors,
@@ -192,7 +195,7 @@ counters! {
         sorted_reads,
         /// Reads that were carried out as a part of a neighbour's read.
         joined_reads,
-        /// Reads that the caller gave up.
+        /// Reads for which the caller stopped waiting before the device had completed them.
         reads_given_up,
         /// Bytes that the scrub has read.
         scrubbed_bytes,
@@ -200,7 +203,8 @@ counters! {
         scrub_errors,
         /// Entries that the scrub dropped.
         scrub_dropped,
-        /// Number of complete passes of the scrub.
+        /// Number of times that the scrub went on from this store to another store, or ended with this
+        /// store. With one store, this is the number of complete passes.
         scrub_passes,
         /// Damaged records, slots and tables that were found.
         damaged,
@@ -226,8 +230,8 @@ counters! {
         moved_bytes,
         /// Segments that were not loaded because too many removals arrived during loading.
         load_given_up,
-        /// Records that were left out one by one before recovery found the index full. Recovery left out
-        /// all older records without reading them.
+        /// Records for which the index had no room, counted when recovery stops loading before the end.
+        /// All records in older segments are left out as well, but are not counted here.
         load_unplaced,
     }
 }
@@ -313,7 +317,8 @@ pub struct OneStoreStats {
     pub segment_bytes: u32,
     /// Bytes of the segments that are in use.
     pub used_bytes: u64,
-    /// Time for which a record stays at the present rate of writing; `None` before the first reuse.
+    /// Estimated time from the write of a record until its segment is reused, at the average rate of
+    /// writing since the engine's clock began; `None` before the first reuse.
     pub residency: Option<Duration>,
     /// The counters of the store.
     pub counts: StoreCounts,
@@ -331,13 +336,13 @@ pub struct MemoryShares {
     pub pending: u64,
     /// The present size of the index.
     pub index: u64,
-    /// The present memory of the writers: cluster buffers, tables of open and victim segments, queues,
-    /// recovery.
+    /// The present memory of the writers (cluster buffers, tables of open and victim segments, queues,
+    /// recovery) and of the removals that are remembered for stores that are away.
     pub writers: u64,
-    /// The buffers of reads under way.
+    /// The limit for the buffers of reads under way.
     pub reads: u64,
-    /// Bytes that the allocator holds beyond the allocated bytes: partly filled pages of a size class,
-    /// and freed memory.
+    /// The limit for two uses: bytes that the allocator holds beyond the allocated bytes (partly filled
+    /// pages of a size class, and freed memory), and the gate's list of used keys.
     pub slack: u64,
 }
 

@@ -17,8 +17,9 @@ struct Shared {
     wakers: Mutex<Vec<Waker>>,
 }
 
-/// A ticket that is done once everything that was removed or put before the ticket was made is durable
-/// on every store. It is also a future. Dropping the ticket (or the future) cancels nothing.
+/// A ticket that is done once earlier changes are durable on every store. The method that returns the
+/// ticket states which changes: for example, only removals, or also puts. The ticket is also a future.
+/// Dropping it cancels nothing.
 #[derive(Clone, Debug)]
 pub struct SyncTicket(Arc<Shared>);
 
@@ -27,17 +28,18 @@ pub struct SyncTicket(Arc<Shared>);
 pub enum Durable {
     /// Everything is on the device.
     Yes,
-    /// A store could not write. The changes took effect in memory, but may not survive a restart.
+    /// A store could not write, or a store is missing and may bring removed objects back. The changes
+    /// took effect in memory, but may not survive a restart.
     Failed,
 }
 
-/// The writers' side of a ticket: one part per store, and one more for each purge journal that the ticket
-/// waits for.
+/// The writers' side of a ticket. A ticket has one part for each store whose removals or objects it waits
+/// for, and one part for each purge journal that it waits for.
 #[derive(Debug)]
 pub(crate) struct TicketPart(Option<Arc<Shared>>);
 
 impl SyncTicket {
-    /// Makes a ticket that waits for `parts` stores, and the parts.
+    /// Makes a ticket with this number of parts. The ticket is done when all its parts have ended.
     pub(crate) fn new(parts: u32) -> (Self, Vec<TicketPart>) {
         let shared = Arc::new(Shared {
             remaining: AtomicU32::new(parts),
@@ -86,13 +88,14 @@ impl Future for SyncTicket {
             return Poll::Ready(outcome);
         }
         self.0.wakers.lock().push(context.waker().clone());
-        // The ticket may have ended between the two checks.
+        // If the ticket ended between the first check and the push, the waker may never be called, so the
+        // outcome is checked again.
         self.outcome().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl TicketPart {
-    /// Ends this store's part. A part that is dropped without this call counts as failed.
+    /// Ends this part with `outcome`. A part that is dropped without this call counts as failed.
     pub(crate) fn finish(mut self, outcome: Durable) {
         self.end(outcome);
     }

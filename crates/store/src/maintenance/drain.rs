@@ -48,14 +48,14 @@ pub enum DrainStep {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Yes,
-    /// The record is not wanted, or is not there any more.
+    /// The record is not wanted, or the index does not lead to it any more.
     No,
-    /// There is no room at the moment.
+    /// No other store has room for the record at the moment.
     NotYet,
 }
 
 /// Returns whether a record is worth moving: it has not expired, and either it was used since it was
-/// written or there is free room for it in the other store.
+/// written (`uses` > 0) or the other store has unused segments (`free_room`).
 fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
     expires >= now && (uses > 0 || free_room)
 }
@@ -83,7 +83,7 @@ impl Mover {
         }
     }
 
-    /// The choice of a store.
+    /// The part that chooses the store to which a record moves.
     #[cfg(test)]
     pub(crate) fn routes(&self) -> &Routes {
         &self.routes
@@ -100,7 +100,7 @@ impl Mover {
         let Some(entry) = entry.filter(|_| !covered) else {
             return Moved::No;
         };
-        // A newer object is about to replace it.
+        // An object of this key waits to be written: it is newer than the record and will replace it.
         if rule!(
             "drain: what is about to be replaced does not move",
             shard.pending.contains_key(&hash),
@@ -150,7 +150,8 @@ impl Mover {
 }
 
 impl Drain {
-    /// Begins a drain of the stores that wait for it, if everything is loaded.
+    /// Begins a drain of the stores with the duty [`Duty::Draining`]. Returns `None` if there is no such
+    /// store, if any store is still being loaded, or if objects still wait to be written to such a store.
     pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
         let stores = fleet.stores();
         let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
@@ -159,8 +160,9 @@ impl Drain {
         if ids.is_empty() || loading {
             return None;
         }
-        // Objects that are on their way to the store must be written before the store is searched. After
-        // the barrier, no thread sends further objects to it; if some still wait, the drain begins later.
+        // Objects that wait to be written to a draining store must be written before the store is walked.
+        // After the barrier, no thread sends new objects to such a store. If objects still wait, the
+        // caller tries again later.
         tables.shards().barrier();
         let waits = |s: &&Arc<StoreShared>| s.load.has_pending();
         if stores.iter().filter(draining).any(|s| waits(&s)) {
@@ -237,7 +239,7 @@ impl Drain {
         }
     }
 
-    /// Publishes the part of each store that is still to be drained.
+    /// Publishes, for each store of the drain, the number of segments that are still to be walked.
     fn tell(&self) {
         for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {

@@ -81,8 +81,9 @@ impl Scrub {
         for fault in self.walk.take_faults() {
             self.found(fault);
         }
-        // A good read of the scrub ends a series of failures, even while no request reads. So scattered
-        // bad records do not count as a series.
+        // A valid record that the scrub reads ends the store's series of failed reads, even if no request
+        // reads from the store. Otherwise a few bad records, far apart, would count as one series and take
+        // the store offline.
         if whole {
             store.condition.read_well();
         }

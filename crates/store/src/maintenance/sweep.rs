@@ -1,5 +1,5 @@
 //! The sweep: it compares everything that is stored with the active purges, counts the covered objects,
-//! and lets a hard purge retire once the removed objects cannot return without it.
+//! and lets a hard purge retire once the removed objects cannot return even if the purge is not active.
 //!
 //! Purges are effective without a sweep. A separate thread drives the sweep, step by step.
 
@@ -13,8 +13,8 @@ use crate::Durable;
 use crate::interface::SyncTicket;
 use crate::purge::{Purges, Verdict};
 
-/// The maximum number of hashes that one sweep remembers, so that an object in memory and on disk is
-/// counted once.
+/// The maximum number of hashes that one sweep remembers. It remembers hashes so that an object that is
+/// in memory and on disk is counted once.
 const COUNTED_MAX: usize = 1 << 20;
 
 /// The scope of a sweep: everything that was stored when it began.
@@ -33,7 +33,7 @@ pub struct Sweep {
     /// The sweep compares objects with the purges up to this number.
     goal: u64,
     counted: HashSet<u64>,
-    /// The ticket for its removals, while the sweep waits until they are durable.
+    /// The ticket for the removals that the sweep made, while the sweep waits until they are durable.
     ticket: Option<SyncTicket>,
 }
 
@@ -85,7 +85,8 @@ impl Sweep {
         SweepStep::Read(step.read)
     }
 
-    /// Begins once more from the start, as soon as no store is being added, taken out or loaded.
+    /// Begins the sweep again from the start. Returns [`SweepStep::Wait`] while a store is being added,
+    /// taken out or loaded.
     fn begin_anew(&mut self) -> SweepStep {
         match self.purges.way() {
             Some(way) => {
@@ -99,8 +100,9 @@ impl Sweep {
 }
 
 impl Purges {
-    /// Begins a sweep if a purge waits for it and everything is loaded. It also retires purges that are
-    /// older than everything stored.
+    /// First retires the swept purges that are older than everything stored. Then begins a sweep if a
+    /// purge waits for a sweep. Returns `None` if no purge waits, or while a store is being added, taken
+    /// out or loaded.
     #[must_use]
     pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
         let stores = self.fleet().stores();
@@ -131,12 +133,13 @@ impl Purges {
         })
     }
 
-    /// Ends a sweep of the purges up to `goal`, which has reached the end of `way`. `all` states
-    /// whether the sweep could compare everything and its removals are durable. Returns false if a store
-    /// was added since the sweep began, or is being added now: that store may have objects that the
-    /// purges cover.
+    /// Ends a sweep that has reached the end of `way` and compared objects with the purges up to number
+    /// `goal`. `all` states whether the sweep could compare everything and its removals are durable.
+    /// Returns false, and does not end the sweep, if a store was added since the sweep began or may be
+    /// being added now: that store may have objects that the purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
-        // While this lock is held, no store that has these purges as active ones can be added.
+        // While this lock is held, no store can be added: so none is added between the next check and the
+        // end of the sweep.
         let Some(_none_comes) = self.fleet().try_lock_membership() else {
             return false;
         };
@@ -164,7 +167,7 @@ fn visit(purges: &Purges, counted: &mut HashSet<u64>, walked: &Walked) {
             let Some(number) = purges.set().soft_unswept(object) else {
                 return;
             };
-            // The object is in memory and on disk, or the sweep has begun again.
+            // The walk met this object before: it is in memory and on disk, or the sweep has begun again.
             if counted.contains(&object.hash().low()) {
                 return;
             }

@@ -21,8 +21,8 @@ pub enum Lookup {
 /// Result of [`crate::Engine::put`].
 #[derive(Clone, Debug)]
 pub struct Put {
-    /// The object as stored. It is here also if it was not admitted, for the requests that are being
-    /// answered.
+    /// The object as stored. It is returned even if it was not admitted, so that the requests that wait
+    /// for it can be answered.
     pub object: Arc<Object>,
     /// The result of the admission.
     pub admitted: Admission,

@@ -6,8 +6,8 @@ use crate::interface::pending;
 use crate::shared::{StoreShared, Stores, weight};
 use crate::{EngineConfig, ReadPlan, StoreId};
 
-/// The buffers of reads under way take at most this many bytes, on any machine that processes reads as
-/// fast as its disks return them.
+/// The maximum share of the memory budget for the buffers of reads under way, in bytes. It suffices on
+/// any machine that processes reads as fast as its disks return them.
 pub(super) const READS_MAX: u64 = 8 << 20;
 
 /// The memory budget of the engine, which may change at run time, and the parts of it that are in use.
@@ -57,12 +57,12 @@ impl MemoryBudget {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// The length up to which the RAM tier keeps large objects like other objects, in bytes.
+    /// The greatest length, in bytes, of a large object whose fragments go into the RAM tier.
     pub(crate) fn large_in_ram(&self) -> u64 {
         self.bytes() / 32
     }
 
-    /// True if waiting objects take half of the room for them.
+    /// True if the objects that wait to be written take at least half of the bytes for such objects.
     pub(crate) fn is_congested(&self) -> bool {
         self.pending() >= self.pending_max() / 2
     }
@@ -77,21 +77,22 @@ impl MemoryBudget {
     }
 
     /// Returns whether a store has few enough pending bytes to leave room for the other stores: a store
-    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the
-    /// speeds of the stores that share the room with `store`; 0 if it is not known.
+    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the write
+    /// speeds, in bytes per second, of all stores that share the room; 0 if the sum is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.load.pending_bytes();
         let speed = store.load.write_speed();
         waits < weight::room(self.pending_max(), speed, all)
     }
 
-    /// The number of keys that are remembered for a store that is away.
+    /// The maximum number of removed keys that are remembered for a store that is away.
     pub(crate) fn away_keys_max(&self) -> usize {
         // Each key takes about 10 bytes.
         (self.bytes() / 64 / 10) as usize
     }
 
-    /// True while reinsertion leaves a quarter of the room to new objects.
+    /// True while more than a quarter of the room for waiting objects is free. While it is false,
+    /// reinsertion pauses, so that the last quarter is left to new objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }
@@ -129,8 +130,8 @@ impl MemoryBudget {
         self.release(stores.by_id(store).map(|s| &**s), bytes);
     }
 
-    /// Takes room for a longer read, if there is room: all longer reads together may take half of the
-    /// bytes that are set aside for reads.
+    /// Takes room for a longer read of `bytes` bytes. Returns false if there is no room: all longer reads
+    /// together may take half of the bytes that are set aside for reads.
     pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
         let bytes = u64::from(bytes);
         let room = (self.bytes() / 128).min(READS_MAX / 2);
@@ -142,7 +143,7 @@ impl MemoryBudget {
         fits
     }
 
-    /// Releases the room if `plan` was a longer read.
+    /// Releases the room that `plan` took, if it was a longer read.
     pub(crate) fn end_wide(&self, plan: &ReadPlan) {
         if plan.wide {
             self.wide.fetch_sub(plan.len.into(), Ordering::Relaxed);

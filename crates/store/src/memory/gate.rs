@@ -1,10 +1,10 @@
-//! The gate before the disks: it decides what is written while the write budget lasts, and when it is
-//! spent.
+//! The gate before the disks: it decides which objects are written to disks, both while the write budget
+//! lasts and after it is spent.
 //!
-//! While the budget lasts, every object may be written. Once it is spent, only objects that the chosen
-//! rule admits are written, from a quarter of the budget that is kept for them. The RAM tier takes an
-//! object even if the gate does not admit it. For a large object the gate decides once, about the whole
-//! object.
+//! While the budget lasts, every object may be written. A quarter of the budget is kept for the time after
+//! that: then only objects that the chosen rule admits are written, and they use the kept quarter. The RAM
+//! tier takes an object even if the gate does not admit the object. For a large object the gate decides
+//! once, about the whole object.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::AdmissionConfig;
 const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for objects that the rule admits.
 const KEPT: u64 = 4;
-/// The part (1/n) of the memory budget in which the rule remembers uses.
+/// The part (1/n) of the memory budget in which the rule remembers which keys were used.
 pub const GATE_MEMORY_PART: u64 = 64;
 
-/// The rule for the time when the budget is spent, with the size limit that applies before it.
+/// The rule for the time when the budget is spent, with a size limit that is checked before the rule.
 #[derive(Debug)]
 struct WhenSpent {
     size: SizeLimit,
@@ -83,7 +83,8 @@ impl Gate {
         rules.lock().admit(key, bytes, now()).is_yes()
     }
 
-    /// Notes that an object was in the cache until now: storing its successor counts as a second use.
+    /// Notes that an object of this key was in the cache until now. Storing the next object of the key
+    /// then counts as a second use.
     pub(crate) fn used(&self, key: KeyHash) {
         if let Some(rules) = &self.0 {
             rules.lock().filter_mut().rule.used(key);

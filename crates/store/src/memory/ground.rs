@@ -15,8 +15,8 @@ use crate::EngineConfig;
 use crate::fleet::Fleet;
 use crate::interface::EngineCounters;
 
-/// The parts of an engine that depend on no other part. Every other part takes what it needs from these
-/// parts only.
+/// The parts of an engine that depend on no other part. The other parts of the engine are built from
+/// these parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) tables: Tables,

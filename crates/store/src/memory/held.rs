@@ -10,9 +10,10 @@ use super::hold::{Hold, Holds};
 use super::shards::Shards;
 
 impl Holds {
-    /// Returns the fragments of the versions that requests are reading. This includes present versions:
-    /// their missing bytes could be fetched again, but by then the origin may have another version, or
-    /// may not support ranges. The returned fragments have at most `room` bytes together.
+    /// Returns the hashes of the fragments of the versions that requests are reading. This includes the
+    /// versions that keys still hold. The bytes of such a version could be fetched again, but by then the
+    /// origin may have another version, or may not support ranges. The returned fragments have at most
+    /// `room` bytes together.
     pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
         let all = self.all().into_iter();
         let mut read: Vec<_> = all
@@ -36,8 +37,8 @@ impl Holds {
 }
 
 impl Hold {
-    /// Returns the kind of use of the version, or `None` if no request reads it and only the head in
-    /// memory refers to it.
+    /// Returns the kind of use of the version, or `None` if no request reads the version and only the
+    /// head in memory refers to the hold.
     fn use_of(self: &Arc<Self>, shards: &Shards) -> Option<Use> {
         let shard = shards.of(self.hash).read();
         let head = shard.in_memory(self.hash);

@@ -1,7 +1,7 @@
 //! Versions of large objects that requests are reading, whether or not their key still holds them.
 //! Their fragments stay readable until the last reader has ended: when a segment is reused, the
-//! fragments in it are written again. A hold does not make a version the present one: only the entry of
-//! the head does that.
+//! fragments in it are written again. A hold does not affect which version lookups find: the entry of
+//! the head alone determines that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,7 +18,8 @@ type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Table>);
 
-/// The hold of one version: the head's object owns it, so it lives as long as that object.
+/// The hold of one version. The [`Object`]s of the version's head own the hold, so it lives as long as
+/// the last of them.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) hash: KeyHash,
@@ -29,7 +30,7 @@ pub(crate) struct Hold {
 }
 
 impl Holds {
-    /// Returns the hold of a version, which objects of the same head share.
+    /// Returns the hold of the version of `head`. All objects of the same head share this hold.
     fn of(&self, head: &Object) -> Arc<Hold> {
         let id = (head.hash(), head.meta().version);
         let mut table = self.0.lock();
@@ -59,7 +60,8 @@ impl Holds {
         self.0.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the head of a large object, whose version is held as long as the head lives.
+    /// Returns `head`. If it is the head of a large object, its version is held as long as the returned
+    /// object lives.
     pub(crate) fn hold(&self, mut head: Object) -> Object {
         if head.is_large() {
             head.hold = Some(self.of(&head));
@@ -68,7 +70,7 @@ impl Holds {
     }
 
     /// Returns whether an object is a fragment of a version that is held. `head` is the hash of the key
-    /// of its head.
+    /// of the fragment's head.
     pub(crate) fn has_fragment(&self, head: KeyHash, object: &Object) -> bool {
         object.is_fragment() && self.has(head, object.meta().version)
     }
@@ -78,7 +80,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let id = (self.hash, self.version);
         let mut table = self.table.lock();
-        // Another thread may have begun to hold the version again meanwhile.
+        // Another thread may have put a new hold of the version into the table meanwhile.
         if table.get(&id).is_some_and(|hold| hold.strong_count() == 0) {
             table.remove(&id);
         }

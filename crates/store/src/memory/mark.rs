@@ -8,7 +8,8 @@ use foxy_base::rule;
 const STALE: u64 = 1 << 63;
 
 /// The number of the newest purge with which the object was compared, and whether a soft purge covers
-/// the object. Purges up to the number under which the object was fetched do not concern it.
+/// the object. At first it is the number of the newest purge before the object was fetched, because purges
+/// up to that number do not concern the object.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeMark(AtomicU64);
 
@@ -24,7 +25,7 @@ impl PurgeMark {
         Self(AtomicU64::new(sequence & !STALE))
     }
 
-    /// The number up to which purges are known not to remove the object.
+    /// The highest purge number up to which it is known that no purge removes the object.
     pub(crate) fn checked(&self) -> u64 {
         self.0.load(Ordering::Acquire) & !STALE
     }
@@ -34,7 +35,7 @@ impl PurgeMark {
     }
 
     /// Notes that the object was compared with all purges up to `sequence`, and that none of them
-    /// removes it.
+    /// removes it. `stale` states whether a soft purge among them covers the object.
     pub(crate) fn clean_up_to(&self, sequence: u64, stale: bool) {
         // The bit for staleness is never cleared. Another thread may have compared the object with
         // newer purges, and its result is kept.

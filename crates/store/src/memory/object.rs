@@ -1,5 +1,5 @@
-//! Cached objects in memory. They are immutable and shared, and the bytes that they really occupy are
-//! accounted for.
+//! Cached objects in memory. They are immutable and shared. Each object counts with the bytes that it
+//! really occupies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,12 +21,13 @@ const GHOST_SLOT: usize = 96;
 /// The size of a counter that `Bytes` allocates for a part when the part is first shared.
 const SHARE: usize = 32;
 
-/// Facts about a stored response that the storer gets back with every hit.
+/// Facts about a stored response. The caller passes them when it stores the response, and gets them back
+/// with every hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Status code.
     pub status: u16,
-    /// The storer's flags; opaque here.
+    /// The caller's flags; opaque here.
     pub flags: u16,
     /// Unique number of this version of the object; the engine sets it at `put`.
     pub version: u64,
@@ -78,15 +79,15 @@ pub struct NewObject {
     pub tags: Bytes,
     /// Header fields.
     pub fields: FieldBlock,
-    /// The body, in an allocation of its own length. A slice would keep its whole buffer allocated,
-    /// which is not accounted for.
+    /// The body, in an allocation of its own length. A slice would keep a longer buffer allocated, whose
+    /// other bytes are not counted.
     pub body: Bytes,
 }
 
 /// The maximum length of a key, of a Vary section and of a tag section, in bytes.
 pub const MAX_KEY_BYTES: usize = 32 << 10;
 
-/// A cached object, the head of a large object, or a fragment of a large object. Immutable.
+/// A cached object, the head of a large object, or a fragment of a large object. It is immutable.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub(crate) hash: KeyHash,
@@ -105,7 +106,7 @@ pub struct Object {
     pub(crate) charge: usize,
     /// The newest purge with which the object was compared, and whether a soft purge covers the object.
     pub(crate) mark: PurgeMark,
-    /// States that the object came with the read of another object and was not requested yet.
+    /// States whether the object came with the read of another object and was not requested yet.
     pub(crate) brought: Brought,
     /// For a head: keeps the fragments of the version readable.
     pub(crate) hold: Option<Arc<Hold>>,
@@ -114,8 +115,8 @@ pub struct Object {
     pub(crate) read_from: u64,
 }
 
-/// The store from which a longer read fetched the object, until the object is first requested: the
-/// number of the store plus 1, or 0.
+/// The number, plus 1, of the store from which a longer read fetched the object. It is 0 if the object was
+/// requested already, or did not come as the neighbour of another object.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(pub(crate) AtomicU32);
 
@@ -163,12 +164,12 @@ impl Object {
     pub const fn meta(&self) -> &ObjectMeta {
         &self.meta
     }
-    /// Vary list and selecting values, as the storer passed them.
+    /// Vary list and selecting values, as the caller passed them when it stored the object.
     #[must_use]
     pub const fn vary(&self) -> &Bytes {
         &self.vary
     }
-    /// Purge tags, as the storer passed them.
+    /// Purge tags, as the caller passed them when it stored the object.
     #[must_use]
     pub const fn tags(&self) -> &Bytes {
         &self.tags
@@ -251,9 +252,9 @@ impl Object {
         object
     }
 
-    /// Copies the small parts into memory of their own length, and sets the charge. Before that, the
-    /// parts may be slices of large network buffers, which would stay allocated and are not accounted
-    /// for.
+    /// Copies the key, the Vary section and the tags into memory of their own length, and sets the charge.
+    /// Before that, these parts may be slices of large network buffers, which would stay allocated and
+    /// are not counted.
     pub(crate) fn own_small_parts(&mut self) {
         for part in [&mut self.key, &mut self.vary, &mut self.tags] {
             *part = Bytes::copy_from_slice(part);
@@ -272,8 +273,8 @@ impl Object {
     }
 
     /// The hash that chooses one of several stores. It is made of the key, and for a fragment also of
-    /// the number of its span of the body. The group is never part of it: otherwise all objects of one
-    /// site would go to one disk.
+    /// the number of its span ([`SPAN`] consecutive fragments). It never depends on the group: otherwise
+    /// all objects of one site would go to one disk.
     pub(crate) fn route(&self) -> u64 {
         match self.kind {
             RecordKind::Fragment => {
@@ -321,8 +322,9 @@ impl Object {
         }
     }
 
-    /// Makes the object of a parsed record. `record` is all memory that the object keeps allocated;
-    /// `held` is the number of bytes that the allocator needs for it.
+    /// Makes the object of a parsed record. `record` contains the bytes of the record, and its buffer is
+    /// all memory that the object keeps allocated. `held` is the number of bytes that the allocator needs
+    /// for this buffer.
     pub(crate) fn from_record(
         head: &RecordHead,
         layout: &RecordLayout,
@@ -385,8 +387,8 @@ pub(crate) const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// The bytes that an aligned buffer needs: an allocator requests more than `capacity` to reach the
-/// alignment.
+/// The bytes that an aligned buffer of `capacity` bytes needs: up to 4096 bytes more are allocated to
+/// reach the alignment.
 pub(crate) const fn aligned_size(capacity: usize) -> usize {
     good_size(capacity + 4096)
 }

@@ -1,4 +1,5 @@
-//! The keys under one lock: their objects in the RAM tier, and their objects that wait to be written.
+//! A shard: the keys that share one lock, with their objects in the RAM tier and their objects that wait
+//! to be written.
 //!
 //! Everything that changes the state of a key (put, supersede, promotion, commit of a cluster,
 //! reinsertion, loading) happens under the lock of its shard. Lookups in the index need no lock.

@@ -33,15 +33,15 @@ impl Shards {
         self.0.iter()
     }
 
-    /// When this returns, every thread that had the lock of a shard before the call has released it.
+    /// Waits until every thread that had the lock of a shard before the call has released that lock.
     pub(crate) fn barrier(&self) {
         for shard in &*self.0 {
             drop(shard.write());
         }
     }
 
-    /// Sets the size of the RAM tier to `bytes` bytes. Returns the number of objects that were evicted
-    /// for this.
+    /// Sets the capacity of the RAM tier, all shards together, to `bytes` bytes. Returns the number of
+    /// objects that were evicted for this.
     pub(crate) fn set_capacity(&self, bytes: u64) -> u64 {
         let each = bytes / self.0.len() as u64;
         self.0

@@ -1,5 +1,5 @@
-//! The division of the memory budget: the present share of each user, and the remainder for the RAM
-//! tier.
+//! The division of the memory budget: the present share of each part of the engine, and the remainder
+//! for the RAM tier.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::tables::Tables;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, MemoryShares, add};
 
-/// This part of the budget (1/n) is left to the allocator.
+/// This part of the budget (1/n) is left for memory that the allocator holds beyond the allocated bytes.
 const SLACK_PART: u64 = 20;
 
 /// The budget together with the parts that share it.
@@ -78,7 +78,8 @@ impl Memory {
         self.rebalance();
     }
 
-    /// Gives the RAM tier the remainder of the memory budget that the other shares leave.
+    /// Gives the RAM tier the remainder of the memory budget that the other shares leave. A change of
+    /// less than 1/256 of the budget is not made.
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;
         let have = self.budget.ram();

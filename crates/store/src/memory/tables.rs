@@ -11,7 +11,7 @@ use super::shards::Shards;
 use crate::Object;
 use crate::interface::Spot;
 
-/// The functions with which the index allocates and frees memory.
+/// The functions with which the index allocates, prefetches and frees its memory.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
     map: foxy_disk::map_zeroed,
     unmap: foxy_disk::unmap_zeroed,
@@ -55,7 +55,9 @@ impl Tables {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Returns whether an object is of the version that its key holds. The check uses memory only.
+    /// Returns whether an object is probably of the version that its key holds. The check uses memory
+    /// only: if no object of the key is in memory, the result states whether the index has an entry for
+    /// the key, whatever the version.
     pub(crate) fn is_current_version(&self, object: &Object) -> bool {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {

@@ -4,7 +4,8 @@
 //! Nothing is written. [`verify`] opens the store with the code of a start, over a disk that keeps
 //! writes in memory. So it finds exactly what a restart would load.
 //!
-//! This is the top room: it uses `recovery`, `engine` and `maintenance`, and no other room uses it.
+//! This is the top module of the crate: it uses `recovery`, `engine` and `maintenance`, and no other
+//! module uses it.
 
 mod overlay;
 
@@ -56,11 +57,11 @@ pub struct Inspection {
     pub disk: String,
     /// Superblocks A and B, or the error of each.
     pub superblocks: [Result<Superblock, FormatError>; 2],
-    /// The superblock that counts.
+    /// The superblock in force: the valid superblock with the higher generation.
     pub superblock: Superblock,
     /// The valid halves of the purge journal.
     pub journal: [Option<JournalHalf>; 2],
-    /// The number of entries of the removal log that count.
+    /// The number of valid entries in the removal log.
     pub removals: usize,
     /// The report on every segment.
     pub segments: Vec<SegmentReport>,
@@ -71,14 +72,15 @@ pub struct Inspection {
 pub struct SegmentReport {
     /// Index of the segment.
     pub index: u32,
-    /// The state of the segment; `None`: the slot is damaged. An unused segment has no life.
+    /// The state of the segment, or `None` if the slot or the summary is damaged.
     pub state: Option<SegmentWord>,
-    /// The present life of the segment; 0 without a life.
+    /// The sequence number of the segment's present life; 0 if the segment is unused or its slot is
+    /// damaged.
     pub sequence: u64,
     /// The number of filled bytes, if the slot contains it.
     pub used_bytes: u64,
     /// The numbers of whole objects, heads of large objects, fragments, tombstones and voids; all are
-    /// zero if only the clusters contain them.
+    /// zero if only the segment's clusters list the entries.
     pub entries: [u64; 5],
 }
 
@@ -205,7 +207,7 @@ fn segment(
     Ok(report)
 }
 
-/// The result of reading everything.
+/// The result of [`verify`], which reads the whole store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Objects that a restart would load; a large object counts once.
@@ -220,9 +222,9 @@ pub struct Verification {
     pub damaged: u64,
     /// Damaged records that no lookup would find.
     pub damaged_dead: u64,
-    /// Bytes of full segments in which no cluster was recognised.
+    /// Bytes in full segments that belong to no recognised cluster.
     pub gap_bytes: u64,
-    /// Tables, summaries and parts that could not be read correctly.
+    /// Tables, summaries and other parts of the store that could not be read correctly.
     pub damaged_tables: u64,
     /// Reads that failed at the device.
     pub read_errors: u64,
@@ -233,7 +235,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Returns whether nothing is wrong.
+    /// Returns whether the check found no damage and no read error.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.damaged == 0
@@ -244,8 +246,8 @@ impl Verification {
     }
 }
 
-/// Reads everything and checks every checksum. `progress` gets the number of processed segments and the
-/// number of all segments. Nothing is written.
+/// Reads the whole store and checks every checksum. `progress` gets the number of processed segments
+/// and the number of all segments. Nothing is written.
 ///
 /// # Errors
 /// There is no store, a start would refuse it, or the device fails at its first reads.
@@ -255,7 +257,8 @@ pub fn verify(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Verification, OfflineError> {
     inspect(&*disk)?;
-    // Only the index is kept in memory: the budget is a limit, not an allocated size.
+    // The memory budget of 1 TiB is only a limit: nothing is allocated in advance, and only the index
+    // is kept in memory.
     let engine = Engine::new(EngineConfig::new(1 << 40, 0), clock);
     let overlay = Arc::new(Overlay::new(disk));
     let mut writer = engine.open_store(overlay, StoreOptions::default())?;

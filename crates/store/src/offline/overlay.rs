@@ -51,7 +51,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Returns a block as the disk below contains it.
+    /// Returns a block as the underlying disk contains it, without the writes in memory.
     fn original(&self, number: u64) -> io::Result<Box<[u8]>> {
         let mut block = vec![0; BLOCK as usize];
         let there = (self.len() - number * BLOCK).min(BLOCK) as usize;

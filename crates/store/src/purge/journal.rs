@@ -12,7 +12,7 @@ use crate::Durable;
 use crate::interface::TicketPart;
 use crate::shared::StoreShared;
 
-/// The number of bytes of notes that fit into a snapshot of this store's journal in any case.
+/// The number of bytes of notes that always fit into a snapshot of this store's journal.
 pub(super) fn room(store: &StoreShared) -> usize {
     // Notes do not span blocks, so a part of each block stays unused.
     let blocks = half_blocks(store) as usize;
@@ -29,11 +29,11 @@ pub(crate) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 
     store.space.geometry().journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
 }
 
-/// The state of the journal, and its write that is under way.
+/// The state of the journal, and the write that is under way.
 #[derive(Debug)]
 pub(crate) struct Journal {
     half: u32,
-    /// The number of used blocks of the half.
+    /// The number of used blocks of half `half`.
     used: u32,
     /// The sequence number of the next block.
     next: u64,
@@ -51,8 +51,8 @@ pub(crate) struct Journal {
     stage: Stage,
 }
 
-/// The write that is under way, if there is one, with its tickets. A step that does not belong to the
-/// current stage leaves it unchanged.
+/// The write that is under way, if there is one, with its tickets. A call that does not belong to the
+/// current stage leaves the stage unchanged.
 #[derive(Debug, Default)]
 enum Stage {
     #[default]
@@ -96,7 +96,7 @@ impl Stage {
         }
     }
 
-    /// Ends the wait for a flush that has an outcome. Returns the tickets.
+    /// Ends the wait for a flush if `flushed` returns its outcome. Returns the outcome and the tickets.
     fn take_flushed(
         &mut self,
         flushed: impl FnOnce(u64) -> Option<bool>,
@@ -142,8 +142,8 @@ impl Journal {
     }
 
     /// Continues after damage: unreadable blocks may become readable again, and blocks written from now
-    /// on must count as newer than all of these. The sequence numbers of this start begin at a value
-    /// made from its `generation`, which is above the numbers of every earlier start.
+    /// on must count as newer than these unreadable blocks. The sequence numbers of this start begin at
+    /// a value made from its `generation`, which is above the numbers of every earlier start.
     pub(crate) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(
@@ -157,13 +157,13 @@ impl Journal {
         self
     }
 
-    /// Returns whether every block of this half is written twice: then damage of one block loses
-    /// nothing.
+    /// Returns whether every block of this half is written twice, so that damage of one block loses no
+    /// note.
     pub(crate) const fn is_doubled(&self) -> bool {
         self.doubled
     }
 
-    /// Returns whether the journal has nothing to do in a turn and nothing to wait for.
+    /// Returns whether no write is under way, and no note and no ticket waits.
     pub(crate) fn is_idle(&self, store: &StoreShared) -> bool {
         matches!(self.stage, Stage::Idle) && store.journal.lock().is_empty()
     }
@@ -182,7 +182,7 @@ impl Journal {
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
-            // Another write included these notes, and is durable.
+            // An earlier write included the notes of these callers, and is durable.
             end(work.waiting, Durable::Yes);
             return None;
         }
@@ -258,7 +258,8 @@ impl Journal {
         }
     }
 
-    /// The write with this number has completed; `flush` requests a flush and returns its number.
+    /// Handles the end of the write with this number; `ok` states whether it succeeded. `flush`
+    /// requests a flush and returns its number.
     pub(crate) fn written(&mut self, write: u64, ok: bool, flush: impl FnOnce() -> u64) {
         let Some(parts) = self.stage.take_written(write) else {
             return;
@@ -305,7 +306,7 @@ impl Journal {
         right
     }
 
-    /// Fails the waiting tickets. The next write is a snapshot, which contains everything.
+    /// Fails the waiting tickets. The next write is a snapshot, which contains all active purges.
     fn fail(&mut self, parts: Vec<TicketPart>) {
         self.broken = rule!("journal: a write that failed is made again", true, false);
         end(parts, Durable::Failed);
@@ -359,9 +360,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// Returns all active purges, in blocks. They may not fit if another store has a larger journal. Then
-/// the snapshot has one hard and one soft purge of everything, each with the number of the newest purge
-/// of its kind. These two purges matter at a start that has this journal only.
+/// Returns all active purges, in blocks. If another store has a larger journal, the purges may not fit
+/// into this one. Then the snapshot has one hard and one soft purge of everything, each with the number
+/// of the newest purge of its kind. These two purges matter only at a start that has no other journal.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);
@@ -383,7 +384,8 @@ fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
 mod tests {
     use super::*;
 
-    /// Unreadable blocks may become readable again.
+    /// Blocks that were unreadable at a start may become readable again, so the new numbers must be
+    /// above theirs.
     #[test]
     fn after_damage_sequences_are_above_those_of_every_earlier_start() {
         let newest = JournalBlock {

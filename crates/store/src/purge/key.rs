@@ -1,7 +1,8 @@
 //! The input of a purge: the parts of a key, and the tags in an object's fields.
 //!
-//! A key is `<partition> GET <scheme>://<authority><path?query>`; a variant has a line end and more
-//! after it. A key of any other form counts as a URL without a host, in no partition.
+//! A key is `<partition> GET <scheme>://<authority><path?query>`; the key of a variant has a line end
+//! and further text after that. A key of any other form counts as a URL without a host, in no
+//! partition.
 
 use foxy_base::{Fields, eq_name};
 

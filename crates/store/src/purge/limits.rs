@@ -13,7 +13,7 @@ use crate::shared::StoreShared;
 const EXPRESSIONS_MAX: usize = 64;
 /// Number of expressions that are reserved for operators.
 const EXPRESSIONS_RESERVED: usize = 16;
-/// Bytes of active purges if no journal sets a limit.
+/// Maximum number of bytes of active purges. A small journal sets a lower limit.
 const BYTES_MAX: usize = 512 << 10;
 /// The part (1/n) of the bytes that is reserved for operators.
 const RESERVED_PART: usize = 4;
@@ -24,7 +24,8 @@ pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
 }
 
-/// Returns true if the later purge `new` covers everything that `old` covers, and is at least as hard.
+/// Returns true if the later purge `new` covers everything that `old` covers, and is not a soft purge
+/// in place of a hard purge.
 fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
     let everything = new.kind == PurgeKind::All;
     let same = (old.kind, &old.text) == (new.kind, &new.text);
@@ -73,7 +74,8 @@ impl State {
         }
         let going = covered.iter().filter_map(|number| self.active.get(number));
         let freed: usize = going.map(|active| active.note.encoded_len()).sum();
-        // A purge that replaces other purges needs only the bytes by which it is longer than they are.
+        // A purge that replaces other purges needs only the bytes by which it is longer than the
+        // replaced purges.
         let grows = note.encoded_len().saturating_sub(freed);
         if grows > 0 && self.bytes + grows > bytes_max {
             return Err(PurgeError::Busy);
@@ -83,8 +85,8 @@ impl State {
 
     /// Soft purges stay until all objects that were stored before them are overwritten, so after a while
     /// they would fill all places. When they take more than half of the places, the oldest swept soft purges
-    /// become hard: only the objects that they cover are removed, and not kept as stale any more. The
-    /// next sweep ends these purges.
+    /// become hard: the objects that they cover are removed and no longer kept as stale. Other objects
+    /// are not affected. The next sweep ends these purges.
     pub(super) fn harden(&mut self, room: usize) {
         let soft = self.active.values().filter(|active| active.note.soft);
         let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();

@@ -2,15 +2,15 @@
 //! are acknowledged, and no restart undoes them.
 //!
 //! A purge is a note with a number. Every object carries the number of the newest purge at the time
-//! when its request was sent to the origin. This number stays when the object is written again. The
-//! object is compared with each newer note once, when it is requested or when it is written. The
-//! objects that a note covers count as removed from the moment when the note is published, wherever
-//! they are stored. A sweep in the background finds all covered objects, counts them, and lets the note
-//! retire.
+//! when its request was sent to the origin. The object keeps this number when it is written again. The
+//! object is compared once with each note that has a greater number, when it is requested or when it is
+//! written. The objects that a note covers count as removed from the moment when the note is published,
+//! wherever they are stored. A sweep in the background finds all covered objects, counts them, and lets
+//! the note retire.
 //!
-//! This room uses `removal`, `memory` and the rooms below them. `set` has the active purges, `patterns`
-//! and `key` compare them with an object, and `journal` writes them to a disk. The sweep is in
-//! `maintenance`; the reading of a journal at the start is in `recovery`.
+//! This module uses `removal`, `memory` and the modules below them. `set` has the active purges,
+//! `patterns` and `key` compare them with an object, and `journal` writes them to a disk. The sweep is
+//! in `maintenance`; the reading of a journal at the start is in `recovery`.
 
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
@@ -36,7 +36,7 @@ use crate::Object;
 /// A purge that is to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// The kind of objects that it covers.
+    /// The kind of the purge: it states how `text` selects objects.
     pub kind: PurgeKind,
     /// A normalised URL, a prefix (of URLs, with or without scheme), a host (with or without port), a
     /// tag or an expression; empty for a purge of everything.
@@ -79,13 +79,13 @@ impl PurgeError {
     }
 }
 
-/// The classes of places for active purges.
+/// The places that a new purge may take among the limited places for active purges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// The places for all clients that may purge.
+    /// The places that are open to all clients that may purge.
     Shared,
-    /// All places, including the reserved ones, so that a flood of purges by clients cannot take the
-    /// last place.
+    /// All places, including those that are reserved for operators. Purges by clients cannot take the
+    /// reserved places.
     Reserved,
 }
 
@@ -94,7 +94,7 @@ pub enum Places {
 pub struct PurgeStatus {
     /// The number of the purge.
     pub number: u64,
-    /// The kind of objects that it covers.
+    /// As in [`Purge::kind`].
     pub kind: PurgeKind,
     /// As in [`Purge::text`].
     pub text: String,
@@ -107,15 +107,17 @@ pub struct PurgeStatus {
     /// The number of objects that the purge removed or made stale, as far as these objects have been
     /// found. If several purges cover an object, it counts for the newest purge.
     pub objects: u64,
-    /// True if everything was compared: then `objects` is final.
+    /// True if a sweep for the purge has ended: then `objects` is final.
     pub done: bool,
-    /// The later purge that replaced this purge; that purge has the count.
+    /// The number of the later purge that replaced this purge. Objects are counted for the later purge
+    /// from then on.
     pub merged_into: Option<u64>,
 }
 
 impl Object {
-    /// Returns whether a soft purge covers the object: it counts as stale from that purge on. This is
-    /// known for an object that a lookup returned.
+    /// Returns whether a soft purge covers the object, so that the object counts as stale. The result
+    /// is up to date for an object that a lookup has just returned, because the lookup compared the
+    /// object with all purges.
     #[must_use]
     pub fn is_soft_purged(&self) -> bool {
         self.mark.is_stale()

@@ -1,5 +1,5 @@
-//! Active purges in the form in which objects are compared with them: by hash where possible, and for
-//! every kind with bounded work per object.
+//! Active purges in the form in which objects are compared with them. Texts are found by their hash
+//! where possible. For every kind of purge, the work per object is bounded.
 
 use foxy_format::{PurgeKind, PurgeNote};
 use hashbrown::HashMap;

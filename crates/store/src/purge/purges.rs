@@ -39,9 +39,9 @@ impl Purges {
     }
 
     /// Carries out `purge`. When this returns, no lookup returns a covered object any more (or lookups
-    /// return it as stale), and no covered object that was fetched before will be stored. Once the
-    /// ticket is done, that survives a power cut. This method never blocks on a disk. Returns the
-    /// purge's number and the ticket.
+    /// return it as stale), and no covered object whose fetch began before the purge will be stored.
+    /// Once the ticket has ended, the purge survives a power cut. This method never blocks on a disk.
+    /// Returns the purge's number and the ticket.
     ///
     /// # Errors
     /// The purge was not accepted, and nothing was changed.
@@ -68,9 +68,9 @@ impl Purges {
         Ok((note.sequence, ticket))
     }
 
-    /// Handles a store that notes no removals any more: its contents may be out of date when it comes
-    /// back. The other stores note that, so that the next start does not trust the store. (If it is the
-    /// only store, this is noted nowhere.)
+    /// Handles a store that notes no removals any more: its contents may be out of date when it is used
+    /// again. The journals of the other stores record a new purge number, so that the next start does
+    /// not trust this store. (If it is the only store, nothing records that.)
     pub(crate) fn leave_behind(&self, store: StoreId) {
         self.set.leave_behind();
         let able = |s: &&Arc<StoreShared>| s.id != store && s.takes_writes();

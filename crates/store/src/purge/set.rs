@@ -52,7 +52,7 @@ pub(super) struct Active {
     /// For each store, the last segment that may contain objects from before the purge. Objects in later
     /// segments were compared with the purge before they were written.
     pub(super) ends: Vec<(StoreId, u64)>,
-    /// True if a sweep has compared everything with this purge.
+    /// True if a sweep for this purge has ended.
     pub(super) swept: bool,
 }
 
@@ -67,12 +67,12 @@ pub(super) struct State {
     history: BTreeMap<u64, (PurgeNote, Arc<Progress>)>,
 }
 
-/// All knowledge about purges. The documentation of the module explains it.
+/// The active purges, the history of purges, and the number of the newest purge.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeSet {
     latest: AtomicU64,
-    /// Objects that were fetched under a smaller number are not stored any more: a purge that might
-    /// cover them has retired.
+    /// An object is not stored any more if its fetch began when the newest purge had a smaller number
+    /// than this: a purge that might cover the object has retired.
     barrier: AtomicU64,
     state: RwLock<State>,
 }
@@ -166,9 +166,9 @@ impl PurgeSet {
         self.latest.store(state.latest, Ordering::Release);
     }
 
-    /// Takes a new purge number, which the journals of the other stores record. If the journal of a store
-    /// lacks this number, the store has missed removals or purges: at the next start, none of its
-    /// contents from before this number count.
+    /// Takes a new purge number when a store stops recording removals. The journals of the other stores
+    /// record this number. If the journal of a store lacks this number, the store has missed removals
+    /// or purges: at the next start, none of its contents from before this number count.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;

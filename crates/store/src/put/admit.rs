@@ -46,14 +46,15 @@ impl Admitter {
         }
     }
 
-    /// Puts the object in place of what the key held. The RAM tier takes the object if `ram`, and a store
-    /// takes it if a store can. `paid`: the gate has already admitted the object.
+    /// Puts the object in place of what the key held. If `ram` is true, the RAM tier takes the object.
+    /// A store takes it too if there is room. If `paid` is true, the gate has already admitted the
+    /// object.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
         let mut shard = self.tables.shard(hash).write();
-        // A stored object was fetched after the purge, or else the purge has removed it. Fragments are
-        // removed together with their head.
+        // An object that a purge covers must not become visible. Fragments need no check, because they
+        // are removed together with their head.
         let covered = !object.is_fragment() && !self.purges.set().may_store(object);
         if rule!(
             "put: what was fetched before a purge that covers it is not stored",
@@ -148,7 +149,7 @@ impl Admitter {
     }
 }
 
-/// The longest record that fits into a cluster together with the table, in bytes.
+/// The longest record that fits into a cluster together with the cluster's table, in bytes.
 pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
     cluster_bytes as usize - foxy_format::cluster_table_bytes(1)
 }

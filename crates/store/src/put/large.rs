@@ -23,11 +23,11 @@ pub struct NewLarge {
     pub hash: KeyHash,
     /// Hash of the group whose objects are placed together.
     pub group: u64,
-    /// The facts; the engine sets `version`.
+    /// The facts about the object; the engine sets `version`.
     pub meta: ObjectMeta,
-    /// The Vary list and the selecting values; opaque here.
+    /// The Vary list and the selecting values; opaque to the store.
     pub vary: Bytes,
-    /// The purge tags; opaque here.
+    /// The purge tags; opaque to the store.
     pub tags: Bytes,
     /// The header fields.
     pub fields: FieldBlock,
@@ -110,8 +110,8 @@ impl Drop for Stored {
 }
 
 impl LargePut {
-    /// Begins to store the object: sets the version and the fragment length, and leaves the key as it
-    /// is.
+    /// Begins to store the object: sets the version and the fragment length, and does not change the
+    /// contents of the key yet.
     pub(super) fn begin(puts: &Arc<Puts>, new: NewLarge, version: u64, fragment_size: u32) -> Self {
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {
@@ -211,8 +211,8 @@ impl LargePut {
         }
     }
 
-    /// Ends without storing anything and leaves the key as it is; dropping this value has the same
-    /// effect.
+    /// Ends without storing anything and leaves the contents of the key unchanged. Dropping this value
+    /// has the same effect.
     pub fn abort(self) {}
 
     fn finish_whole(self) -> Put {

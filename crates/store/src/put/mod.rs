@@ -1,7 +1,7 @@
 //! Storing of whole objects, of objects in fragments, and of heads whose bytes follow later.
 //!
-//! This room uses `purge`, `removal` and the rooms below them. [`Puts`] makes objects of the data that
-//! the caller passes.
+//! This module uses `purge`, `removal` and the modules below them. [`Puts`] makes objects of the data
+//! that the caller passes.
 //!
 //! | file | has |
 //! |---|---|
@@ -185,7 +185,8 @@ impl Puts {
     /// `ram`, the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// No caller can rely on the fragment, for the returned reason.
+    /// The fragment is not stored on a disk as it should be, for the returned reason. No caller may
+    /// rely on it.
     fn put_piece(
         &self,
         head: &Arc<Object>,

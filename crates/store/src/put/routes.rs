@@ -38,7 +38,8 @@ impl Routes {
             let stores = able.iter().copied();
             stores.filter(move |s| self.budget.has_room(s, all))
         };
-        // If no store has room according to its speed, any store takes the remaining room.
+        // Each store first gets a part of the memory for pending objects by its speed. If no store has
+        // room in its part, any remaining room is used.
         let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
     }

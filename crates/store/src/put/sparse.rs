@@ -62,8 +62,8 @@ impl FragmentPut {
         self.reliable.filter(|_| whole)
     }
 
-    /// The offset at which the present fragment ends. If the run stops before it, the bytes of the
-    /// fragment so far are lost.
+    /// The offset at which the fragment that is being filled ends. If the run stops before this offset,
+    /// the bytes of this fragment that have arrived are not stored.
     #[must_use]
     pub fn fragment_end(&self) -> u64 {
         let end = (self.at + self.skip).next_multiple_of(self.size());
@@ -103,7 +103,7 @@ impl FragmentPut {
         let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
-        // A purged fragment is not written, so no caller may rely on it.
+        // A fragment of a purged object is not written, so no caller may rely on it.
         let purged = self.puts.purges.has_removed(&self.head);
         let put = |body| self.puts.put_piece(&self.head, n, length, body, true);
         if !purged && put(body).is_ok() {

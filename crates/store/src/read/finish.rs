@@ -44,8 +44,8 @@ impl Reads {
     /// meanwhile, the newer object is returned.
     ///
     /// # Errors
-    /// The read counts as a miss. The entry of a damaged record is dropped; an entry that belongs to
-    /// another key stays.
+    /// The read counts as a miss. If the record is damaged, its entry is dropped. If the record belongs
+    /// to another key, the entry stays.
     pub fn finish_read(
         &self,
         plan: &ReadPlan,
@@ -176,8 +176,8 @@ impl Reads {
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }
 
-    /// Drops the entry of a damaged record. If the entry is not there any more, the segment was reused
-    /// or the object superseded during the read, and this is no damage.
+    /// Drops the entry of a damaged record. If the index no longer has the entry, the segment was
+    /// reused or the object was superseded during the read. This does not count as damage.
     fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
         if !self.catalogue.drop_entry(plan, store) {
             return ReadMiss::Superseded;
@@ -189,7 +189,7 @@ impl Reads {
     }
 
     /// Refuses an object from a store that missed purges, because the store's journal was damaged or
-    /// the store was away.
+    /// the store was missing in an earlier run.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
@@ -263,8 +263,8 @@ impl Reads {
         }
     }
 
-    /// Reports that the read itself failed. The entry is dropped, and a store whose reads fail
-    /// repeatedly is not used any more. The request continues with the returned miss.
+    /// Reports that the device could not carry out the read. The entry is dropped, and a store whose
+    /// reads fail repeatedly is not used any more. The request continues with the returned miss.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
             self.neighbours.end(plan);

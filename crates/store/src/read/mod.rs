@@ -1,7 +1,7 @@
 //! Lookups and the reads that they request: the order of reads at the disk, and the objects that are
 //! made of the bytes.
 //!
-//! This room uses `purge`, `removal` and the rooms below them.
+//! This module uses `purge`, `removal` and the modules below them.
 //!
 //! | file | has |
 //! |---|---|
@@ -40,8 +40,8 @@ use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::Registry;
 
-/// The lookups of all threads, the reads that they request, and what follows when a read has ended.
-/// Each plan that a lookup returns ends in one of the functions in `finish`.
+/// The lookups of all threads, the reads that they request, and the steps after the end of a read. Each
+/// plan that a lookup returns ends in one of the functions in `finish`.
 #[derive(Debug)]
 pub struct Reads {
     keys: Arc<Keys>,

@@ -59,7 +59,7 @@ impl Neighbours {
             if u64::from(plan.len) > store.around.bytes() / 2 {
                 return None;
             }
-            // While another worker has the lock of the rule, the plan stays as it is.
+            // If another worker holds the lock of the `ReadAround` rule, the plan stays as it is.
             let mut rule = store.around.try_rule()?;
             rule.set_cost(cost(store.reads.device()));
             let wide = rule.read(plan.at / store.around.bytes());
@@ -96,7 +96,7 @@ impl Neighbours {
     }
 
     /// Handles a failed longer read. The failure proves nothing about the wanted object, so the caller
-    /// must look the object up again and read it alone.
+    /// must look the object up again and read it without its neighbours.
     pub(crate) fn failed(&self, plan: &ReadPlan) -> ReadMiss {
         if let Some(store) = self.open.store(plan.store) {
             store.around.rule().failed();
@@ -183,8 +183,8 @@ impl Neighbours {
         length
     }
 
-    /// Handles the first request for an object that a longer read fetched: informs the rule, and counts
-    /// a use of its record.
+    /// Handles the first request for an object that a longer read fetched: informs the `ReadAround`
+    /// rule, and counts a use of the object's record.
     #[cold]
     pub(crate) fn brought_hit(&self, object: &Object) {
         let store = object.brought.0.swap(0, Ordering::Relaxed);

@@ -20,8 +20,8 @@ const SORTED: u64 = 1 << 63;
 /// Time that `wait` sleeps before it checks again whether other threads have finished reads for this
 /// queue.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// A dropped queue waits for the reads that it carries out: at most this number of times, each for this
-/// time.
+/// A dropped queue waits for the reads that it carries out: the maximum number of waits, and the
+/// maximum duration of each wait.
 const DRAIN: (u32, Duration) = (20, Duration::from_millis(100));
 
 pub(super) struct OrderedQueue {

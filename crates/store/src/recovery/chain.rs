@@ -4,9 +4,9 @@
 //! Every cluster has a number in the store, and contains a mark: the number up to which the log was
 //! durable when the cluster was written. If the number of a missing cluster is not above the highest
 //! such mark, the cluster was durable once: it is damaged, and the removals in it are not known.
-//! Therefore nothing before the next valid cluster counts. If its number is above the mark, the cluster
-//! was being written: it is torn, and its removals are in the removal log. The code is pure and performs
-//! no I/O.
+//! Therefore nothing before the next valid cluster counts. If the number of the missing cluster is
+//! above that mark, the cluster was being written: it is torn, and its removals are in the removal log.
+//! The code is pure and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -26,13 +26,13 @@ pub(crate) struct Seen {
     pub(crate) link: ChainLink,
 }
 
-/// The known clusters of a life; they must come in order of writing.
+/// The known clusters of one life of a segment, in the order in which they were written.
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) sequence: u64,
     /// `None`: the segment was not searched, because its summary contains its entries.
     pub(super) seen: Option<&'a [Seen]>,
-    /// The last cluster that the slot of the life names as durable; 0: none.
+    /// The number of the last cluster that the slot of the life names as durable; 0 if it names none.
     pub(super) named: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct GivenUp {
     pub(crate) at: LogPosition,
 }
 
-/// The result of the judgement.
+/// The result of [`judge`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judged {
     /// Number of the newest cluster, for the link of the next cluster.
@@ -150,7 +150,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Checks for missing clusters between the cluster `before` and the next one.
+    /// Checks for missing clusters between the clusters `before` and `next`.
     fn gap(&mut self, life: &Life<'_>, before: &Before, next: &Seen) {
         let link = next.link;
         if link.number <= 1 || link.before == CHAIN_BEGINS {
@@ -158,8 +158,8 @@ impl Judge<'_> {
         }
         let here = LogPosition::new(life.sequence, next.at);
         let begins = before.end_in(life.sequence);
-        // If no number is known before this cluster, only an empty place before it shows that a cluster
-        // is missing.
+        // If the number of the cluster before `next` is not known, only an empty place before `next`
+        // shows that a cluster is missing.
         let missing = match (before.number, begins < next.at) {
             (0, true) => link.number - 1..=link.number - 1,
             (0, false) => return,
@@ -170,14 +170,16 @@ impl Judge<'_> {
             && link.before != CHAIN_UNKNOWN
             && link.before != seen.sum
         {
-            // When `next` was written, the cluster before it was a different one.
+            // `next` contains the checksum of its predecessor, and `before` has another checksum. So
+            // `before` is not the predecessor.
             rule!(
                 "chain: a checksum that does not fit the cluster before is damage",
                 self.missing(&(link.number - 1..=link.number - 1), link.number - 1, here),
                 ()
             );
         }
-        // A slot names a durable cluster of its own segment.
+        // A slot names durable clusters of its own segment only, so `named` applies only to a gap in
+        // this segment.
         let own = begins < next.at;
         let known = if own { life.named } else { 0 };
         let gap = GivenUp {
@@ -193,7 +195,7 @@ impl Judge<'_> {
         self.torn(&missing, gap);
     }
 
-    /// Judges missing clusters: those up to `flushed` were durable.
+    /// Judges missing clusters. The clusters with numbers up to `flushed` were durable.
     fn missing(&mut self, numbers: &RangeInclusive<u64>, flushed: u64, here: LogPosition) {
         let long = numbers.end().saturating_sub(*numbers.start()) > TORN_MAX;
         let durable = *numbers.start()..=flushed.min(*numbers.end());
@@ -306,7 +308,8 @@ mod tests {
         assert_eq!((judged.damaged, judged.lost, judged.last), (1, Some(1), 3));
     }
 
-    /// A cluster without a number is in the newest life: numbers continue above all known numbers.
+    /// The newest life contains only a cluster without a number. New numbers continue above all known
+    /// numbers.
     #[test]
     fn numbers_go_on_above_all_that_are_known() {
         let (old, new) = ([seen(0, 5, 0)], [seen(0, 0, 0)]);

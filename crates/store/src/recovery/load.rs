@@ -21,13 +21,15 @@ use crate::shared::StoreShared;
 /// the index.
 const TURNS_AHEAD: usize = 2;
 /// One turn takes in several segments only if they have at most this many entries together. Such a turn
-/// lasts some ten milliseconds.
+/// lasts about ten milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
-/// The cost of starting a thread, in entries that one thread could take in instead.
+/// The cost of starting a thread, as the number of entries that a thread could take in during that
+/// time.
 const WORTH_A_THREAD: u64 = 4096;
-/// Each turn first gives the index room for more entries: for this part (1/n) of the entries that it
-/// contains and for those of the turn, but not for more entries than are expected. In a nearly full
-/// table, about one entry must move to another place for every new entry.
+/// Each turn first makes room in the index: for the entries of the turn and for this part (1/n) of the
+/// entries that the index contains, but for no more entries than are expected. Without this additional
+/// room the table would be nearly full, and about one entry would have to move to another place for
+/// every new entry.
 const ROOM_AHEAD: u64 = 4;
 
 /// The segments that are still to be loaded.
@@ -49,14 +51,14 @@ pub(crate) struct Loader {
     progress: Progress,
     /// The number of available processors.
     cores: usize,
-    /// The floor that the superblock gets once all records that the store should have removed are void
-    /// in the log.
+    /// The floor that the superblock gets once all records that were removed while the store was away
+    /// are void in the log.
     restore: Option<LogPosition>,
     /// The floor that the superblock must still record: nothing before it counts any more.
     owed: Option<LogPosition>,
 }
 
-/// The progress in the entries of all segments.
+/// The progress of loading, as numbers of entries of all segments.
 #[derive(Debug, Default)]
 struct Progress {
     /// The number of entries that are not processed yet.
@@ -143,14 +145,14 @@ impl Loader {
         self.owed
     }
 
-    /// The floor that the superblock gets once all records that the store should have removed are void
-    /// in the log.
+    /// The floor that the superblock gets once all records that were removed while the store was away
+    /// are void in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
 
-    /// Notes that the store was away: its records from `floor` on count again, except those in the gone
-    /// set.
+    /// Notes that the store was away: its records from `floor` on count again, except the records of
+    /// keys in the gone set.
     pub(crate) const fn come_back(&mut self, floor: LogPosition) {
         self.floor = floor;
         self.restore = Some(floor);
@@ -190,12 +192,13 @@ impl Loader {
         })
     }
 
-    /// Loads the newest segments, up to the first segment whose summary must be read.
+    /// Loads the newest segments: all segments before the first segment whose summary must still be
+    /// read.
     pub(crate) fn load_scanned(&mut self) {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
             self.take_in(vec![Raw::of(part)]);
         }
-        // A store that grows or returns may already have too many removals to take over.
+        // If the store grows or returns, there may already be too many removals to remember.
         self.lose_if_full(self.store.marks.log_end());
     }
 
@@ -227,7 +230,7 @@ impl Loader {
     }
 
     /// The number of segments that the next turn takes in. This number is also the estimate for later
-    /// turns. It is 1 if the index may become full: then all segments of the turn count as lost.
+    /// turns. It is 1 if the index may become full, because all segments of such a turn count as lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
             room if room < 2 * TURN_ENTRIES => 0,
@@ -248,7 +251,8 @@ impl Loader {
         self.pieces.answer(piece, buf);
     }
 
-    /// Loads what has been read, in order. Returns true when everything is loaded.
+    /// Loads the next segments whose pieces were all read, newest first. Returns true when all segments
+    /// are loaded.
     pub(crate) fn step(&mut self) -> bool {
         self.time.begin();
         let (mut group, turn) = (Vec::new(), self.turn());
@@ -300,8 +304,9 @@ impl Loader {
         self.progress.stored += taken.loaded;
     }
 
-    /// Gives up the records before `floor` if there are too many removals to remember: these records
-    /// cannot be distinguished from removed records. It also gives them up if the index is full.
+    /// Gives up the records before `floor` if there are too many removals to remember, because these
+    /// records cannot be distinguished from removed records. It also gives these records up if the
+    /// index is full.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store
@@ -324,8 +329,8 @@ impl Loader {
         unplaced.is_index_full(self.tables.index())
     }
 
-    /// Declares void everything that was written before `floor`. The part that is not loaded may have
-    /// removed records of older segments. Its own records would also be unknown when their keys are
+    /// Declares everything void that was written before `floor`. Entries that are not loaded may remove
+    /// records of older segments. Records that are not loaded would also be missed when their keys are
     /// removed later.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);

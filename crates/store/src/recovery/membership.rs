@@ -32,8 +32,8 @@ pub(super) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
-            // This takes one write: the store names the others' company only together with the floor
-            // that voids its contents.
+            // One write changes both fields: the superblock may name the company of the other stores
+            // only together with the floor that makes this store's contents void.
             superblock.company = company;
             superblock.floor = end;
             rule!(
@@ -60,12 +60,12 @@ pub(super) fn believe(
 
 impl Engine {
     /// Compares all stores of a start before the first of them is opened: a store that was missing in a
-    /// run of the others begins empty. Without this call every store is trusted. It changes nothing on
-    /// disk.
+    /// run of the other stores begins empty. Without this call every store is trusted. This method
+    /// changes nothing on disk.
     ///
     /// # Errors
     /// The same errors as [`Engine::open_store`] for any of the stores: a store that cannot be read may
-    /// be the one that knows the most.
+    /// be the store with the newest state of the company.
     pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
         let mut found = Vec::with_capacity(disks.len());
         for disk in disks {

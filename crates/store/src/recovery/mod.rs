@@ -1,14 +1,14 @@
 //! Recovery, in the order that makes it correct.
 //!
-//! Superblocks come first; then the contents of the open segments, found by their clusters; then
-//! lookups are answered; then sealed segments are loaded by their summaries, newest first; a record is
-//! taken in only if the index does not have its key yet. Records that removals name are left out,
-//! whether the removals are in the log or are made while loading. Clean and unclean starts run the same
-//! code. `docs/recovery.md` contains the argument for its correctness.
+//! Superblocks come first, then the contents of the open segments, which are found by their clusters.
+//! Then lookups are answered. Then sealed segments are loaded by their summaries, newest first. A
+//! record is taken in only if the index does not have its key yet. Records that removals name are left
+//! out, whether the removals are in the log or are made while loading. Clean and unclean starts run the
+//! same code. `docs/recovery.md` contains the argument for its correctness.
 //!
-//! This room uses `engine` and the rooms below it, to fill the tables of an engine from a disk. `start`
-//! opens a store, `load` takes in its segments, `recall` reads the purge journal, and `membership`
-//! decides which stores are trusted.
+//! This module uses `engine` and the modules below it, to fill the tables of an engine from a disk.
+//! `start` opens a store, `load` takes in its segments, `recall` reads the purge journal, and
+//! `membership` decides which stores are trusted.
 
 mod chain;
 mod load;

@@ -26,7 +26,7 @@ pub(crate) struct Part {
     pub(crate) entries: Vec<Entry>,
     /// The segment's clusters, if the segment was searched.
     clusters: Vec<Seen>,
-    /// The last cluster that the slot names as durable; 0: none.
+    /// The number of the last cluster that the slot names as durable; 0 if it names none.
     named: u64,
 }
 
@@ -103,8 +103,8 @@ impl Part {
     }
 }
 
-/// Returns the entries of a segment as its clusters contain them, or `None` if these are not all of its
-/// entries.
+/// Returns the entries of a segment as its clusters contain them, or `None` if the clusters do not
+/// contain all of its entries.
 pub(super) fn scanned_entries(store: &StoreShared, part: &Part) -> Option<Vec<Entry>> {
     let scan = scan_segment(store, part.index, Some(part.sequence));
     let entries = scan.ok().flatten()?.entries;

@@ -14,7 +14,7 @@ use crate::shared::{StoreShared, read_agreed};
 /// The contents of a purge journal.
 #[derive(Debug)]
 pub(super) struct Recalled {
-    /// The half that counts.
+    /// The half in force: the valid half with the newer snapshot.
     half: JournalHalf,
     /// The number of that half (0 or 1).
     number: u32,
@@ -129,8 +129,9 @@ impl Recalled {
         }
     }
 
-    /// Returns the number of a purge. Records do not count if they were fetched when a purge with a
-    /// smaller number was the newest one. All numbers of purges of this opening are greater than `base`.
+    /// Returns a purge number as the floor of the store: a record does not count if the newest purge
+    /// had a smaller number when the record was fetched. Purges after this opening of the store get
+    /// numbers above `base`.
     fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {
         let JournalBlock { seen, floor, .. } = self.half.newest;
         let mut floor = floor;
@@ -143,7 +144,8 @@ impl Recalled {
                 floor
             );
         }
-        // The store missed purges that have retired in the other stores.
+        // If purges that this store has not seen have retired in the other stores, this store missed
+        // them.
         let retired = foundation.purges.set().retired();
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
@@ -171,7 +173,8 @@ impl Recalled {
             floor: own,
             ..
         } = self.half.newest;
-        // A store that grows takes its own place in the list.
+        // If the store grows, its former entry in the list of open stores is left out: `store` replaces
+        // it.
         let others: Vec<_> = (foundation.ground.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()

@@ -12,13 +12,13 @@ use crate::shared::StoreShared;
 /// The contents of a segment.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// The number of the life.
+    /// The sequence number of the segment's life.
     pub(crate) sequence: u64,
     /// All entries, in order of writing.
     pub(crate) entries: Vec<Entry>,
     /// The end of the last cluster, in units.
     pub(crate) end_units: u32,
-    /// Its clusters, in order of place.
+    /// The clusters of the segment, in the order of their places.
     pub(crate) clusters: Vec<Seen>,
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn scan_segment(
 }
 
 /// Returns whether a second read shows the beginning of a cluster where the first read showed none.
-/// Clusters follow each other without gaps, so the first cluster that a read hides begins where a valid
-/// one ends. (A torn cluster may begin there, too: then the segment is read twice.)
+/// Clusters follow each other without gaps, so the first cluster that a faulty read hides begins where
+/// a valid cluster ends. (A torn cluster may also begin there. Then the segment is read twice.)
 fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     let geometry = store.space.geometry();
     let ends = scan.clusters.iter().map(|seen| seen.end);

@@ -5,9 +5,9 @@
 //! read fails, its slots are read one by one, so that a bad block costs only the slot that contains it:
 //! the result does not depend on how the slots were read.
 //!
-//! A segment that counts as never used, or as damaged, was read twice: a device that returns bytes from
-//! another place would hide a life. A valid slot of this store names its segment, so it cannot come
-//! from another place.
+//! A slot that looks unused or damaged is read twice, because a device that returns the bytes of
+//! another place could hide a life of the segment. A valid slot of this store names its segment, so it
+//! cannot come from another place.
 
 use std::io;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
     found
 }
 
-/// Combines two reads of a slot. If a slot was not read again, its second result is damage.
+/// Combines two reads of a slot. If a slot was not read again, its second result is [`Found::Damaged`].
 fn agreed(first: Found, second: Found) -> Found {
     match (first, second) {
         (slot @ Found::Slot(_), _) | (_, slot @ Found::Slot(_)) => slot,
@@ -68,8 +68,8 @@ fn agreed(first: Found, second: Found) -> Found {
     }
 }
 
-/// Reads the slots of the segments that are `wanted`, and of those that are covered by the same reads;
-/// the result for the other segments is damage.
+/// Reads the slots of the segments that are `wanted`, and the slots of other segments that are covered
+/// by the same reads. The result for all remaining segments is [`Found::Damaged`].
 fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
     let mut found: Vec<Option<Found>> = Vec::new();
     found.resize_with(store.space.geometry().segments as usize, || None);

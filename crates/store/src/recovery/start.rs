@@ -1,4 +1,4 @@
-//! Opens a store: its standing, its slots, its open segments.
+//! Opens a store: decides whether it is trusted, reads its slots, and scans its open segments.
 
 use std::io;
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use crate::purge::Journal;
 use crate::shared::{OpenSegment, StoreShared, summary, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// Writing continues in a summarised segment if at least this part of it (1/n) is free.
+/// If the summary of a segment was written, writing continues in the segment only if at least this part
+/// of it (1/n) is free.
 const WORTH_GOING_ON: u32 = 8;
 
-/// A store as it was found.
+/// A store as it was found when it was opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) store: Arc<StoreShared>,
@@ -223,7 +224,7 @@ fn take_stock(
     })
 }
 
-/// A store that grows already has its removal log in memory.
+/// Returns whether the removal log must be read. A store that grows already has it in memory.
 fn recalls(standing: Standing) -> bool {
     rule!(
         "start: the removal log is read before lookups are answered",
@@ -248,8 +249,9 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// Returns the position before which nothing counts: the removals in a lost segment (0: there is none)
-/// or in a damaged cluster are not known.
+/// Returns the position before which nothing counts. The removals in a lost segment are not known, nor
+/// those in a damaged cluster. `lost` is the life of the newest lost segment, or 0 if no segment is
+/// lost.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
         "start: nothing counts that was written up to the end of a lost segment",
@@ -331,7 +333,8 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
 }
 
 /// Returns the newest segment that contains anything, if it has room left: writing continues after its
-/// last cluster. If its summary was written, the segment must be marked open again before that.
+/// last cluster. If the summary of this segment was written, the segment must be marked open again
+/// before writing continues.
 fn go_on(
     store: &StoreShared,
     parts: &mut [Part],

@@ -1,9 +1,10 @@
 //! The contents of the segments of a store, as far as they are known at a start.
 //!
-//! If neither the summary nor the clusters of a segment can be read, it is *lost*, and more than its
-//! records is lost with it. Older segments may contain records that it removed. Besides, removals of
-//! its own records are not logged from now on, so these records could return when the segment is
-//! readable again. Therefore nothing counts that was written up to the end of this segment.
+//! If neither the summary nor the clusters of a segment can be read, the segment is *lost*. Then more
+//! than its own records is lost. Older segments may contain records that the lost segment removed.
+//! Besides, removals of its own records are not logged from now on, so these records could return when
+//! the segment is readable again. Therefore nothing counts that was written up to the end of this
+//! segment.
 
 use foxy_base::rule;
 use foxy_format::{Geometry, SegmentState, SlotHeader};
@@ -89,8 +90,9 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Leaves out overwritten lives: these are a whole round behind, and their slot is older than the
-    /// segment's contents. Sorts the remaining segments, newest first.
+    /// Leaves out overwritten lives. The slot of such a life is older than the segment's contents: its
+    /// sequence number is a whole round of segments behind the newest life. Sorts the remaining
+    /// segments, newest first.
     pub(super) fn settle(mut self) -> Self {
         let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
@@ -98,8 +100,9 @@ impl<'a> Stock<'a> {
         let unknown = self.unknown.iter();
         self.lost
             .extend(unknown.filter_map(|index| latest_life(geometry, *index, newest)));
-        // The slot of such a segment may have been marked with its next life. In this case its index
-        // entries were dropped, and later removals of its records were not logged.
+        // The slot of a segment in `guessed` may have been marked with the segment's next life before
+        // it was damaged. In this case the index entries of the segment were dropped, and later
+        // removals of its records were not logged.
         let marked = self.guessed.iter().filter(|(index, sequence)| {
             latest_life(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
         });

@@ -27,8 +27,8 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
     }
 }
 
-/// Even and odd generations go to different superblocks, so that one stays valid while the other is
-/// written.
+/// Writes a superblock. Even and odd generations go to different superblocks, so that one superblock
+/// stays valid while the other is written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
@@ -56,8 +56,8 @@ pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Re
     first.and(second)
 }
 
-/// Returns the superblock that counts for a store that can be opened, or `None` for a disk that is to
-/// be formatted.
+/// Returns the superblock in force of a store that can be opened, or `None` for a disk that is to be
+/// formatted.
 pub(crate) fn find_superblock(
     disk: &dyn Disk,
     options: &StoreOptions,
@@ -188,7 +188,7 @@ fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
     let mut looks = Looks::Empty;
     for at in [0, disk.len() - len] {
         disk.read_at(at, &mut bytes)?;
-        // Superblock B may be a torn one of Foxy.
+        // Superblock B may be a torn superblock of Foxy, so its bytes do not count as foreign.
         let own = if at == 0 {
             SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES
         } else {
@@ -310,8 +310,8 @@ fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// The identity must differ between stores. It must also be unknown to origins, because their bodies
-/// are written to this disk.
+/// Returns the identity of a new store. It must differ between stores. It must also be unknown to
+/// origins, because their bodies are written to this disk.
 fn new_uuid(ground: &Ground, options: &StoreOptions) -> StoreUuid {
     if let Some(uuid) = options.uuid {
         return StoreUuid(uuid);

@@ -38,7 +38,7 @@ pub(super) struct Told {
     pub(super) part: Part,
     /// The records and tombstones of the segment, by lane.
     pub(super) entries: [Vec<Entry>; LANES],
-    /// The places in this segment or older segments that its entries removed.
+    /// The places, in this segment or older segments, that the entries of this segment remove.
     pub(super) removes: Vec<LogPosition>,
     /// True if the contents are unknown.
     pub(super) lost: bool,
@@ -94,7 +94,7 @@ pub(super) struct Taker<'a> {
     pub(super) store: &'a StoreShared,
     /// Records before this position are void.
     pub(super) floor: LogPosition,
-    /// The number of entries for which the index should have room first.
+    /// The number of entries for which the index should have room before entries are taken in.
     pub(super) room: u64,
     pub(super) unplaced: &'a Unplaced,
 }
@@ -133,8 +133,8 @@ impl Taker<'_> {
         taken: &mut Taken,
         mut ask_for_next: impl FnMut(),
     ) {
-        // A thread that removes a key adds it to this set before it searches the index. So an entry of
-        // the key is either found in the index or not taken in.
+        // A thread that removes a key adds the key to `gone` before it searches the index. So an entry
+        // of the key is either found in the index or not taken in.
         let mut gone = self.store.loading.gone();
         for (told, entry) in batch {
             ask_for_next();
@@ -251,7 +251,7 @@ impl Taker<'_> {
             Insert::Dropped => Fate::Unplaced,
         };
         // Nothing in memory refers to this record from now on, so no removal is logged when it becomes
-        // out of date. It must not return after that.
+        // out of date. The record must not return after that.
         let place = self.store.space.position(spot);
         rule!(
             "load: a record that finds its place in the index taken becomes void",

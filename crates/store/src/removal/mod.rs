@@ -1,7 +1,7 @@
 //! Removal: the contents of keys are removed, and the stores log the removals, so that no restart undoes
 //! them.
 //!
-//! This room uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys;
+//! This module uses `memory`, `fleet`, `shared` and `interface`. [`Catalogue`] removes single keys;
 //! `stores` adds a whole store or takes it out. The removal log of a store itself is in
 //! `shared/removals.rs`; purges of many objects are in `purge`.
 
@@ -60,8 +60,8 @@ impl Catalogue {
         self.take_away(shard, hash, &found)
     }
 
-    /// Logs the removal of the records of a key that this store may have, so that they do not return
-    /// after a restart. It is called before the contents of the key are removed.
+    /// Logs the removal of the records of a key that `store` may have, so that these records do not
+    /// return after a restart. This method is called before the contents of the key are removed.
     fn log_removal(
         &self,
         store: &StoreShared,
@@ -71,8 +71,8 @@ impl Catalogue {
         key_too: bool,
     ) {
         let mut removals = Vec::new();
-        // The object's cluster may be on the disk already. An object that still waits was never
-        // written.
+        // If the object is in an assembled cluster, the cluster may be on the disk already. An object
+        // that still waits for its cluster was never written.
         if let Some(pending) = shard.pending.get(&hash)
             && let Stage::Assembled(place) = pending.stage
             && pending.store == store.id
@@ -134,7 +134,8 @@ impl Catalogue {
         }
         for entry in self.tables.index().remove(hash) {
             existed = true;
-            // A twin may have been added meanwhile, under another shard's lock.
+            // The entry of a twin may have been added after `found` was looked up, under the lock of
+            // another shard.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
                 self.void(entry);
             }
@@ -175,13 +176,14 @@ impl Catalogue {
         self.fleet.removal_ticket()
     }
 
-    /// Drops the entry that a read followed. Returns false if the entry is not there any more.
+    /// Drops the index entry that led to the read of `plan`. Returns false if the entry is not there
+    /// any more.
     pub(crate) fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
         let _shard = self.tables.shard(plan.hash).write();
         if !self.tables.leads_to(plan.hash, plan.spot) {
             return false;
         }
-        // The record might be readable again after a restart, while the key has a newer version by
+        // After a restart the record might be readable again, although the key has a newer version by
         // then.
         let place = store.space.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);

@@ -13,7 +13,8 @@ use crate::interface::TicketPart;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) hash: KeyHash,
-    /// The ticket of the entry in the pending table; the entry may have been replaced since then.
+    /// The ticket of the entry in the pending table; the entry may have been replaced since this item
+    /// was made.
     pub(crate) ticket: u64,
     pub(crate) group: u64,
     /// Length of the record on disk, in bytes.
@@ -49,7 +50,7 @@ impl Inbox {
     }
 
     /// Puts the removals of `taken`, and the requests that wait for them, back into the inbox. Returns
-    /// the rest of `taken`.
+    /// the remaining contents of `taken`.
     pub(crate) fn keep_removals(&mut self, taken: Self) -> Self {
         self.removals = taken.removals;
         self.requests = taken.requests;
@@ -64,7 +65,7 @@ impl Inbox {
     /// Handles the end of a writer whose store another writer continues: passes the removals and the
     /// requests on to `heir`.
     pub(crate) fn hand_over(&mut self, heir: &mut Self) {
-        // The heir's own removals are newer.
+        // The heir's own removals are newer, so they come after the removals of this inbox.
         let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
         heir.removals.extend(later);
         heir.requests.append(&mut self.requests);

@@ -1,5 +1,4 @@
-//! Marks with which threads compare records: the end of the log, and the number up to which purges are
-//! known.
+//! Marks with which threads compare records: the end of the log, and purge numbers from the journal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,8 +25,7 @@ impl Marks {
         self.log_end.store(end.0, Ordering::Release);
     }
 
-    /// The number below which records are void: those fetched when the newest purge had a smaller
-    /// number.
+    /// A record is void if the newest purge had a smaller number than this when the record was fetched.
     pub(crate) fn purge_floor(&self) -> u64 {
         self.purge_floor.load(Ordering::Acquire)
     }

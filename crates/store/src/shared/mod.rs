@@ -1,9 +1,9 @@
 //! The list of open stores, and the state of each store that network threads and the store's writer
 //! share.
 //!
-//! [`StoreShared`] is made of parts; the rooms that drive `reads` and `journal` may access these two parts
-//! directly. The room uses only `interface`: the `fleet` room handles what stores record about each other,
-//! and the `memory` room handles keys.
+//! [`StoreShared`] is made of parts; the modules that drive `reads` and `journal` may access these two
+//! parts directly. This module uses only `interface`: the module `fleet` handles what stores record
+//! about each other, and the module `memory` handles keys.
 //!
 //! | file | has |
 //! |---|---|
@@ -76,7 +76,8 @@ pub(crate) struct StoreShared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) load: Load,
     pub(crate) marks: Marks,
-    /// This lock is taken before the lock of the inbox. A store that grows keeps the removal log.
+    /// The removal log; its lock is taken before the lock of the inbox. A store that grows keeps the
+    /// log.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
     /// The notes that the purge journal has to take.

@@ -1,5 +1,6 @@
 //! Removals on their way to the log. They are written to the removal log before they become visible, so
-//! that the death of the process undoes none of them; then they are passed to the writer for a cluster.
+//! that the death of the process undoes none of them; then they are passed to the writer, which puts
+//! them into a cluster.
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{
@@ -10,8 +11,8 @@ use super::agreed::read_agreed;
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// The maximum number of removals that wait to be written. If there are more, everything older is
-/// declared void instead.
+/// The maximum number of removals that wait to be written. If there are more, everything that is in the
+/// log so far is declared void instead.
 const REMOVALS_MAX: usize = 1 << 20;
 /// The number of entries that are encoded on the stack at once.
 const BATCH: usize = 16;
@@ -19,7 +20,7 @@ const BATCH: usize = 16;
 /// A removal that must stay in effect after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// Removes everything older under this hash.
+    /// Removes all older records under this hash.
     Key(KeyHash),
     /// Removes the record at this place.
     Place(LogPosition),
@@ -51,7 +52,7 @@ pub(crate) struct RemovalLog {
     /// The number of the oldest entry that still counts, because its tombstone or void is not covered;
     /// `next` if there is none.
     first: u64,
-    /// The value of `first` in the newest entry.
+    /// The value of `first` that the newest entry contains.
     told: u64,
     places: u64,
     /// The number from which the entries of an earlier run begin. They count until the removed records
@@ -137,7 +138,8 @@ impl RemovalLog {
             None::<u64>
         );
         self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
-        // If no entry is left, this is written at once, so that a restart does not process old entries.
+        // If no entry counts any more, a new entry states that at once, so that a restart does not
+        // process old entries.
         if self.first == self.next && self.told < self.first {
             self.write(store, &[Removed::Nothing]);
             self.first = self.next;
@@ -210,13 +212,14 @@ impl StoreShared {
         }
     }
 
-    /// Notes that all removals numbered below `waiting`, except those in the inbox, are covered; `None`:
-    /// all of them are. Returns true if this includes the removals of an earlier run, which can then be
-    /// released, see [`StoreShared::let_go`].
+    /// Notes that all removals numbered below `waiting`, except those in the inbox, are covered; with
+    /// `None`, all removals except those in the inbox are covered. Returns true if this includes the
+    /// removals of an earlier run, which can then be released, see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
-        // After an overflow, the floor must be raised first.
+        // After an overflow of the inbox, the floor must be raised before any removal counts as
+        // covered.
         if rule!(
             "removal log: it does not settle before the floor of an overflow is raised",
             inbox.overflow,
@@ -247,9 +250,10 @@ impl StoreShared {
         self.removals.lock().hold = None;
     }
 
-    /// Reads the removal log of an earlier run. Places without a record of a present life do not matter
-    /// any more. The records at other places become void, and these removals are passed to the writer. The
-    /// loader has to find the records of removed keys; until it has, the entries of these keys count.
+    /// Reads the removal log of an earlier run. A removed place without a record of a present life does
+    /// not matter any more. The records at the other removed places become void, and these removals are
+    /// passed to the writer. The loader has to find the records of removed keys; until it has, the
+    /// entries of these keys count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

@@ -1,7 +1,7 @@
 //! The division of new objects among stores. The functions are pure.
 
 /// The backlog of a store, in seconds of its work, from which on the store gets less than the share of
-/// its capacity. About this much waits anyway until it is old enough to be written.
+/// its capacity. New objects wait for about two seconds anyway until they are old enough to be written.
 const BACKLOG: f64 = 2.0;
 /// Shares change in steps of this part (1/n), so that most groups stay on their stores.
 const STEP: f64 = 8.0;
@@ -124,8 +124,8 @@ mod tests {
         assert_eq!(room(u64::MAX, u64::MAX, 1), u64::MAX, "no sum, no panic");
     }
 
-    /// Two stores have the same capacity, and one is too slow for its half of the arriving bytes: the
-    /// queue of the slow store stays bounded, and the fast store takes the rest.
+    /// Two stores have the same capacity, and one store is too slow for its half of the arriving bytes:
+    /// the queue of the slow store stays bounded, and the fast store takes the rest.
     #[test]
     fn the_queue_of_a_slow_store_settles() {
         let (speeds, mut waits) = ([1_000_000_u64, 50_000_000], [0_u64, 0]);

@@ -1,5 +1,5 @@
 //! Tests of reads that include the neighbours of an object. There are fewer reads where objects are requested
-//! together, and no extra bytes are read elsewhere. No read returns an object that is not the latest.
+//! together, and no extra bytes are read elsewhere. No read returns an outdated version of an object.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn visit(rig: &Rig, pages: u64, widen: bool, seed: u64) -> u64 {
     rig.disk.counts().reads - before
 }
 
-/// Makes the rule allow longer reads, whatever reads it has counted before.
+/// Makes the `ReadAround` rule allow longer reads, whatever reads it has counted before.
 fn insist(rig: &Rig) {
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let mut rule = store.around.rule();

@@ -17,7 +17,8 @@ fn an_engine_without_a_store_serves_from_memory() {
         panic!("not in memory")
     };
     assert_eq!(found.body(), &b"one"[..]);
-    // A different key with the same hash (impossible, but harmless) counts as a different key.
+    // A lookup with another key that has the same hash is a miss. (In practice, no two keys have the
+    // same hash.)
     assert!(matches!(
         engine.reads().lookup(hash("a"), b"b"),
         Lookup::Miss
@@ -94,7 +95,7 @@ fn a_drained_store_needs_no_scan_and_goes_on_in_its_segment() {
     rig.fill("a", 10);
     assert!(rig.writer.drain(std::time::Duration::from_secs(1)));
     let mut again = rig.crash(Keep::Nothing);
-    // Only the segment that is ready to be written is searched.
+    // The start searches the clusters of one segment only: the segment that is ready to be written.
     assert_eq!(again.counts().load_scans, 1);
     assert!(again.get("filler a 3").is_some());
     again.fill("b", 5);
@@ -129,7 +130,8 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
             Some("hot body"),
             "round {round}"
         );
-        // Only disk hits and presence in the RAM tier count as uses.
+        // Only disk hits and presence in the RAM tier count as uses, so the object is removed from the
+        // RAM tier.
         rig.engine
             .ground()
             .tables

@@ -1,4 +1,4 @@
-//! More rules for which no other test fails when they are broken (`cargo xtask mutants`).
+//! Tests of more rules. No other test fails when one of these rules is broken (`cargo xtask mutants`).
 
 use std::time::Duration;
 
@@ -130,7 +130,8 @@ fn both_superblocks_say_who_is_there() {
     }
 }
 
-/// If every block is written once in one half of the journal, every block is written twice in the next half.
+/// One half of the journal contains blocks that were written once. The next snapshot goes to the other
+/// half, where every block is written twice, because there is room.
 #[test]
 fn a_journal_is_doubled_where_there_is_room() {
     let mut rig = Rig::new(16, MEMORY, 3);
@@ -244,7 +245,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     live.add(1);
     live.settle();
     assert_eq!(live.on_disk(), left);
-    // The store is still being loaded.
+    // Now the store leaves while it is still being loaded.
     let mut live = two_filled().crash(None);
     assert!(live.is_open(1));
     let store = live.engine.fleet().store(live.id(1)).unwrap();
@@ -258,7 +259,8 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk refuses the write which states that its contents do not count. All other operations succeed.
+/// The disk refuses the write which states that the store's contents do not count. All other operations
+/// succeed.
 #[test]
 fn the_others_note_a_store_that_leaves_without_saying_so() {
     let mut live = two_filled();
@@ -288,8 +290,8 @@ fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk accepts superblocks but no clusters. So the records that the store should have removed are not
-/// void in its log.
+/// The disk accepts superblocks but no clusters. So the records that were removed while the store was
+/// away are not void in its log.
 #[test]
 fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
     let mut live = two_filled();

@@ -30,7 +30,7 @@ fn settled(seed: u64) -> Rig {
     rig
 }
 
-/// Returns the headers of the first segment, in order of place.
+/// Returns the headers of the clusters in the first segment, in order of place.
 fn headers(rig: &Rig) -> Vec<(u64, ClusterHeader)> {
     let geometry = geometry(&rig.engine);
     let begin = geometry.segment_at(0);
@@ -70,8 +70,8 @@ fn clusters_are_numbered_without_gaps_and_name_the_one_before() {
     assert_eq!(rig.kill().counts().damaged, 0);
 }
 
-/// A cluster could not be written: its contents are written at another place, and a later cluster names
-/// it as given up.
+/// A cluster could not be written. Its contents are written at another place, and a later cluster names
+/// the failed cluster as given up.
 #[test]
 fn a_cluster_that_could_not_be_written_is_no_damage() {
     let mut rig = settled(2);
@@ -186,8 +186,8 @@ fn a_busy_log_writes_no_clusters_to_cover_removals() {
     assert!(log < 120, "{log} removals count though most are covered");
 }
 
-/// The slot of a segment that was marked for its next life is damaged: no record of the mark is left,
-/// and supersessions since then were not logged.
+/// The slot of a segment was marked for its next life, and is damaged now. Nothing on the disk shows
+/// the mark any more, and supersessions since then were not logged.
 #[test]
 fn a_damaged_slot_does_not_bring_a_former_life_back() {
     let mut rig = Rig::new(8, MEMORY, 8);
@@ -215,7 +215,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
         let disk = rig.disk.kill();
         disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);
         let mut again = Rig::open(disk, MEMORY, 9, options());
-        // This must happen before reuse takes the segment again.
+        // The check must come before reuse takes the segment again, so the store is only loaded here.
         while again.engine.stats().stores[0].loading {
             again.turns(1);
         }
@@ -223,8 +223,8 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
     }
 }
 
-/// A store from before the chain: both superblocks name the chain before the first cluster with a link
-/// is written.
+/// The store was written by a version without the extension `chain`. Both superblocks name the
+/// extension before the first cluster with a link is written.
 #[test]
 fn a_store_without_a_chain_begins_one_with_its_contents_kept() {
     let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");

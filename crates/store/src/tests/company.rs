@@ -118,8 +118,8 @@ fn stores_that_served_one_without_the_other_and_then_the_other_way_round_both_be
     let [first, second]: [MemDisk; 2] = several.killed_disks().try_into().unwrap();
     let mut one = several.kill(vec![first]);
     one.put_all();
-    // The second store alone cannot know of that, and the first store does not know what the second one
-    // replaces.
+    // The second store does not know what was replaced in the first store, and the first store does not
+    // know what is now replaced in the second store.
     let mut other = Several::open(vec![second]);
     other.put_all();
     let mut disks = one.killed_disks();
@@ -163,7 +163,8 @@ fn left_out_and_back(both: &Several, what: &str) {
 
 #[test]
 fn a_store_that_was_new_at_the_last_start_is_known_to_the_others() {
-    // The first store has its own history, and at the next start it is again a company of one.
+    // The first store has its own history, and at the next start it is again the only store of its
+    // company.
     let first = Several::open(vec![disk(16, 1)]);
     let mut disks = first.killed_disks();
     disks.push(disk(16, 2));
@@ -221,8 +222,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));
     alone.run(60);
-    // The store that knows of the removals cannot be read when the stores meet, but could be read when
-    // it is opened.
+    // The store that knows of the removals cannot be read when `Engine::meet` compares the stores, but
+    // could be read when it is opened.
     let disks = [alone.disks[0].kill(), away.kill()];
     let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
     disks[0].set_faults(FaultPlan::none().and(attempts));

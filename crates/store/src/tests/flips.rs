@@ -220,7 +220,7 @@ fn flip_bits(pause: Duration) {
         .iter()
         .map(|r| all(std::slice::from_ref(r)))
         .collect();
-    // The newest clusters get the most flips: they are in open segments.
+    // The newest clusters get additional flips, because they are in open segments.
     kinds.push(all(clusters));
     kinds.push(all(&clusters[clusters.len() - 8..]));
     let (mut rng, mut flips, mut found) = (Rng::new(3), 0, 0);

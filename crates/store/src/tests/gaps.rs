@@ -107,8 +107,8 @@ fn a_purge_of_a_url_is_noted_for_a_store_that_is_away() {
     assert!(away.iter().all(|key| !again.on_disk().contains(key)));
 }
 
-/// The removals in the segment are not known, so no older record counts; and nothing returns when the
-/// segment becomes readable again.
+/// The removals in the unreadable segment are not known, so no older record counts. No record returns
+/// when the segment becomes readable again.
 #[test]
 fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     let mut rig = Rig::new(40, MEMORY, 4);
@@ -148,7 +148,8 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     let geometry = geometry(&rig.engine);
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
-    // The first write to this slot was its first mark, the second its summary.
+    // The slot was already marked once. Its next write is the summary, and the write after that is the
+    // mark of the next life, which fails.
     rig.disk
         .set_faults(FaultPlan::none().and(broken.after(1).times(1)));
     let mut failed = false;

@@ -57,7 +57,7 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
         Lookup::Memory(_)
     ));
     assert_eq!(put(&engine, "once"), Admission::Disk);
-    // The replaced object was requested before.
+    // This object is admitted because the object that it replaces was requested.
     assert_eq!(put(&engine, "before"), Admission::Disk);
     // With time, the budget grows again.
     clock.advance(Duration::from_secs(5));

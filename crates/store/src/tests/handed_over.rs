@@ -54,7 +54,7 @@ impl Moments {
         state.now += 1;
         let now = state.now;
         let due = state.act.take_if(|(at, _)| *at == now);
-        // The action itself writes to this disk.
+        // The lock is released first, because the action itself writes to this disk.
         drop(state);
         if let Some((_, act)) = due {
             act();
@@ -207,7 +207,7 @@ impl Scene {
         self.open();
     }
 
-    /// Purges everything while no store is there. This is acknowledged at once.
+    /// Purges everything while no store is there. The purge is acknowledged at once.
     fn purge_all_while_away(&mut self, soft: bool) {
         assert!(self.writer.take().unwrap().close(AT_MOST));
         let everything = purge(PurgeKind::All, "", soft);
@@ -239,7 +239,7 @@ impl Scene {
 /// A way to remove `k`, and the state of `other` after it.
 type Removal = (fn(&Engine), Option<&'static str>);
 
-/// Removes `k` at this moment of `work`, and checks that it stays removed. Returns false if `work`
+/// Removes `k` at moment `at` of `work`, and checks that `k` stays removed. Returns false if `work`
 /// ended before.
 fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
     let mut scene = Scene::new();
@@ -301,8 +301,8 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
 }
 
-/// Returns true if this moment of the return occurred. The process ends at that moment, by a kill or by a
-/// `power` cut, and nothing else remembers the purge.
+/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. Nothing
+/// but the returning store remembers the purge. Returns true if the moment occurred.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
     scene.purge_all_while_away(soft);

@@ -72,7 +72,7 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
         pass(&mut rig, apart);
         rig.supersede("b");
         for step in 0..55 {
-            // A log at rest would cover durable removals at once.
+            // A log at rest would cover durable removals at once, so each step stores an object.
             rig.put(&format!("busy {step}"), b"body");
             pass(&mut rig, 100);
             let disk = rig.disk.kill();
@@ -180,7 +180,7 @@ fn no_segment_is_reused_while_the_store_is_being_loaded() {
     assert_eq!(again.counts().load_given_up, 0);
 }
 
-/// The segment in quarantine may be the open one.
+/// The segment in quarantine may be the open segment.
 #[test]
 fn an_open_segment_in_quarantine_gets_nothing_more() {
     let mut rig = with(&["k"], 9);

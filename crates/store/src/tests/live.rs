@@ -108,7 +108,7 @@ fn a_sweep_does_not_end_before_it_went_through_a_store_that_comes_meanwhile() {
         }
         live.purge(PurgeKind::Host, "h1.test", false);
         live.settle();
-        // Without this, the sweep finds everything in memory.
+        // If the objects stayed in memory, the sweep would find all of them there.
         live.engine.foundation().memory.clear();
         let mut sweep = live.engine.purges().sweep().unwrap();
         sweep.step();
@@ -156,8 +156,7 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
-    // Both disks are opened by another engine, which had changed something before the second disk was
-    // added.
+    // Another engine opens both disks. It changed objects on one of them before the other was added.
     let mut other = live.crash(None);
     other.remove(1);
     let slots = std::mem::take(&mut other.slots);
@@ -179,7 +178,7 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     assert_eq!(again.on_disk(), all());
 }
 
-/// A record that is moved is read from its disk, while memory may have another copy of it.
+/// A record that is moved is read from its disk, although memory may have another copy of the object.
 #[test]
 fn a_soft_purge_makes_stale_each_copy_in_memory() {
     let mut live = Live::new(&[16, 16], 3);
@@ -228,7 +227,7 @@ fn no_purge_is_durable_once_a_store_went_that_nobody_can_note() {
     live.run(400);
     assert!(!live.remove(0));
     assert_eq!(outcome(&mut live), [Some(Durable::Failed); 2]);
-    // From now on another store can note it.
+    // From now on another store can record that the first store is missing.
     live.add(1);
     live.settle();
     assert_eq!(outcome(&mut live), [Some(Durable::Yes); 2]);
@@ -358,15 +357,16 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     let key = *all().difference(&there).next().unwrap();
     let (engine, hash) = (live.engine.clone(), hash(&Live::name(key)));
     thread::scope(|scope| {
-        // This is the order of `Engine::supersede`: under the lock of its part of the tables, it passes
-        // the removal to the stores that are in the list ...
+        // The steps are in the order of `Engine::supersede`. Under the lock of the key's shard, it
+        // passes the removal to the stores that are in the list ...
         let part = engine.ground().tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
         while engine.fleet().stores().len() < 2 {
             thread::yield_now();
         }
-        // ... and then to the stores that are away, after a store has come back. (The wait gives the
-        // return enough time to continue, if it does not wait for the lock.)
+        // ... and then to the stores that are away. In this test a store comes back between the two
+        // steps. (The pause gives the return enough time to continue, if it does not wait for the
+        // lock.)
         (0..1_000).for_each(|_| thread::yield_now());
         engine.fleet().away().note(hash);
         drop(part);

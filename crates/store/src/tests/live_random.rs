@@ -92,7 +92,7 @@ fn turn(live: &mut Live, rng: &mut Rng) {
             *live = live.crash(None);
         }
         7 => {
-            // By then, removals are durable.
+            // After these turns the removals are durable, so the crash must not undo them.
             live.run(60);
             let seed = rng.next_u64();
             *live = live.crash(Some(seed));

@@ -52,7 +52,7 @@ pub(super) struct Made {
     purge: Purge,
     number: u64,
     ticket: Option<SyncTicket>,
-    /// True if a crash may have lost it.
+    /// True if a crash may have lost the purge.
     doubtful: bool,
 }
 

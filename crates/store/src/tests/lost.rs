@@ -172,7 +172,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
     for key in 0..KEYS {
         assert_eq!(again.text(&name(key)), None, "key {key} is back");
     }
-    // When the disk accepts this write, the store is loaded.
+    // When the disk accepts the write that records the loss, loading ends.
     disk.set_faults(FaultPlan::none());
     run.settle();
 }
@@ -203,7 +203,7 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
 }
 
 /// A segment is marked for its next life, and the segment after it is lost: objects that are stored
-/// from then on are written after contents that nobody knows.
+/// from then on are written after a segment whose contents are unknown.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);

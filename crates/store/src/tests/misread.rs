@@ -47,7 +47,8 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
             for key in &unknown {
                 rig.supersede(key);
             }
-            // Reuse would take the segment again once the store is loaded.
+            // The keys are checked while the store is being loaded, because reuse takes the segment
+            // again after that.
             let mut again = rig.crash_unloaded(Keep::All);
             for _ in 0..20 {
                 for key in &unknown {
@@ -130,7 +131,7 @@ fn a_read_from_another_place_while_opening_undoes_nothing() {
 fn slots_that_are_read_from_elsewhere_are_not_taken_for_empty() {
     let mut rig = Rig::new(10, MEMORY, 34);
     rig.settle();
-    // The place has a block with contents, then zeros.
+    // The wrong place to which reads are directed has a block with contents, then zeros.
     rig.put("k", &[0; 20_000]);
     rig.settle();
     rig.fill("fill", 12);

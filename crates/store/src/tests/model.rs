@@ -354,7 +354,8 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
                     model.tickets.push((ticket, None, model.op));
                 }
             }
-            // This comes before any other operation: a kill must not undo the effect of the operation.
+            // The crash comes directly after the operation: a kill must not undo the operation's
+            // effect.
             model.crash_here(false);
             model.crash_here(true);
             crashes += 2;

@@ -40,7 +40,7 @@ fn an_object_put_past_memory_is_read_from_the_disk_and_leaves_no_trace_there() {
         assert_eq!(&found.unwrap().body()[..], b"contents");
         assert_eq!(ram(&rig), 0);
     }
-    // An ordinary read puts it into the RAM tier.
+    // An ordinary read puts the object into the RAM tier.
     assert_eq!(rig.text(SMALL).as_deref(), Some("contents"));
     assert_eq!(ram(&rig), 1);
 }

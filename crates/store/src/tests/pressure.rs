@@ -10,7 +10,8 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, HeldOp, Keep, MemDisk, OpClass};
 use super::rig::{Rig, object, options};
 use crate::*;
 
-/// A store of 256 segments of 512 KiB, and 64 MiB of memory, as on a small proxy.
+/// The length of the store in bytes: 256 segments of 512 KiB. The engine has 64 MiB of memory, as on a
+/// small proxy.
 const BYTES: u64 = 128 << 20;
 const MEMORY: u64 = 64 << 20;
 
@@ -81,8 +82,8 @@ fn a_disk_with_slow_flushes_loses_nothing_of_a_stream_that_it_can_write() {
     assert_eq!(dropped, 0, "{counts:?}");
 }
 
-/// Here, marks of several segments are under way at once, so that some of them may be on the disk after
-/// a crash.
+/// In this test, marks of several segments are under way at once, so that some of them may be on the
+/// disk after a crash.
 #[test]
 fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
     let mut rig = Rig::new(512, 4 << 20, 1);

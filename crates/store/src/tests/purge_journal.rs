@@ -36,7 +36,8 @@ fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
     assert_eq!(rig.disk.held().len(), 1, "its write");
     rig.turns(3);
     assert_eq!(ticket.outcome(), None, "neither done nor failed");
-    // A second write waits for the first write, and must not take its completion.
+    // A second write waits for the first write, and must not take the completion of the first write for
+    // its own.
     let (second, other) = begin(&rig, "two");
     rig.turns(3);
     for _ in 0..20 {

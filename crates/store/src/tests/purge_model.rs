@@ -28,7 +28,7 @@ struct Made {
     purge: Purge,
     number: u64,
     ticket: Option<SyncTicket>,
-    /// True if a crash may have lost it.
+    /// True if a crash may have lost the purge.
     doubtful: bool,
 }
 
@@ -167,7 +167,8 @@ impl Model {
         if self.rig.engine.put(new).admitted.is_visible() {
             self.present.insert(key, self.version);
         } else if self.covered(&key, &tags, sequence, false) != Some(true) {
-            // The object was refused for another reason: the object that was there before is removed.
+            // The new object was refused, and not because of a purge. The former object of the key is
+            // then removed.
             self.rig
                 .engine
                 .supersede(foxy_base::key_hash(key.as_bytes()), key.as_bytes());

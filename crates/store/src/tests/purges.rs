@@ -115,7 +115,8 @@ fn covers(kind: PurgeKind, text: &str, soft: bool, expected: &str) {
         assert!(rig.sweep());
         let status = rig.engine.purges().purge_status(number).unwrap();
         assert!(status.done);
-        // The earlier process has counted the objects that this process did not remove.
+        // After a restart, the count of this process is smaller: the earlier process counted the
+        // objects that it removed itself.
         if place != "restart" {
             assert_eq!(status.objects, gone, "{kind:?} {text} in {place}");
         }

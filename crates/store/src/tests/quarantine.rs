@@ -125,7 +125,8 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     };
     let life = store.space.life(BAD);
     assert!(life > 0 && entries(&several) > 0);
-    // Until then a start would load the records of the segment, so their removals must find them.
+    // As long as the segment has its life, a start would load its records, so removals must find these
+    // records in the index.
     let reused = several.store(0).counts.reused;
     while several.store(0).counts.reused < reused + 20 {
         several.work(&mut rng, 20);
@@ -136,7 +137,8 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     assert_eq!(entries(&several), 0);
 }
 
-/// Until the segment after it is marked, a start would still load the contents of the skipped segment.
+/// A segment is skipped. Until the segment after it is marked, a start would still load the contents of
+/// the skipped segment.
 #[test]
 fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
     let mut rng = Rng::new(9);

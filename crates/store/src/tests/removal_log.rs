@@ -306,7 +306,7 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 }
 
 /// The removals name the positions of the next record in an open segment. They must not apply to this record,
-/// whether or not it is in the same cluster as their voids.
+/// whether or not the record is in the same cluster as the voids of these removals.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

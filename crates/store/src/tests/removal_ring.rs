@@ -106,7 +106,7 @@ fn half_a_ring_is_reason_enough_to_write_tombstones() {
     assert_eq!(rig.counts().tombstones, before + half);
 }
 
-/// Puts entries into the removal log while the store does not notice it.
+/// Writes entries into the removal log of a copy of the disk, and opens that disk.
 pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)]) -> Rig {
     let (disk, g) = (rig.disk.kill(), geometry(&rig.engine));
     for (number, before, removed) in entries.iter().copied() {

@@ -139,7 +139,7 @@ fn superseding_at_any_point_of_reuse_is_final() {
         rig.put("k", b"old");
         rig.put("used", b"old");
         rig.settle();
-        // This runs up to the point where the first segment is about to be reused.
+        // Objects are stored until the first segment is about to be reused.
         for n in 0.. {
             if rig.counts().sealed >= 5 {
                 break;
@@ -185,7 +185,7 @@ fn records_of_a_former_life_stay_away() {
         assert!(n < 1000);
     }
     // The segment of the key is being reused, its old cluster is still there, and no entry records that
-    // it was superseded: only the life of the segment shows that it does not count.
+    // the key was superseded. Only the life of the segment shows that the old record does not count.
     put_dropped(&rig, "k");
     forget_ram(&rig, "k");
     for keep in [Keep::Nothing, Keep::All, Keep::Random(1)] {
@@ -277,7 +277,7 @@ fn a_removal_whose_cluster_fails_is_written_again() {
     rig.settle();
     assert_eq!(rig.counts().write_errors, 1);
     assert_eq!(rig.kill().text("k"), None);
-    // The removal log releases the removal with a cluster that was written, and not before.
+    // The removal log releases the removal only when a cluster that contains it was written.
     rig.put("another", b"body");
     rig.settle();
     assert_eq!(rig.kill().text("k"), None);
@@ -360,7 +360,7 @@ fn a_record_at_another_place_or_of_another_life_is_refused() {
     forget_ram(&rig, "k");
     let new = rig.plan("k").unwrap();
     assert_ne!(old.at, new.at);
-    // A write went to the wrong place: its record is valid, of the right key, and out of date.
+    // A write went to the wrong place: its record is valid, has the right key, and is out of date.
     rig.disk.corrupt(new.at + u64::from(new.skip), 256, |b| {
         b.copy_from_slice(&record);
     });

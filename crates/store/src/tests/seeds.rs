@@ -267,8 +267,8 @@ fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
     }
 }
 
-/// This is tested with the store alone, and with either superblock damaged right after the store
-/// joined.
+/// Right after the store took another seed, it is opened again without other stores, and with one of
+/// its superblocks damaged.
 #[test]
 fn what_a_store_held_under_its_former_seed_does_not_come_back() {
     for damaged in 0..2 {

@@ -63,7 +63,7 @@ fn stores_of_different_sizes_take_objects_by_their_sizes() {
     assert!((0.1..0.35).contains(&share), "{share}");
 }
 
-/// While more arrives than the stores can write, each store has room in proportion to its speed.
+/// While more bytes arrive than the stores can write, each store has room in proportion to its speed.
 #[test]
 fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
@@ -89,7 +89,8 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
     assert_eq!(routed(), [fast]);
     set(1, 9 << 20, 250_000);
     assert_eq!(routed(), [slow, fast], "neither has room by its speed");
-    // The speed of the fast store is not known: each store must leave a quarter to the other.
+    // The speed of the fast store is not known: each store must leave a quarter of the room to the
+    // other store.
     set(1, 0, 250_000);
     assert_eq!(routed(), [slow, fast]);
     set(1, 0, 400_000);

@@ -22,7 +22,8 @@ pub(super) struct Several {
     pub(super) clock: Arc<ManualClock>,
     pub(super) engine: Arc<Engine>,
     pub(super) writers: Vec<Writer>,
-    /// The version that a lookup may return; without one, only a miss is correct.
+    /// The version that a lookup of each key may return. For a key without a version, only a miss is
+    /// correct.
     pub(super) latest: HashMap<u64, u64>,
     version: u64,
     /// The number of stores that got an identity so far.

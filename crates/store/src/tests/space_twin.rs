@@ -215,8 +215,8 @@ fn a_random_stream_hits_as_in_the_twin() {
     }));
 }
 
-/// This uses a piece of the BU-98 trace, if the file is there. Each object has one size, which is a
-/// quarter of its real size.
+/// This test uses a piece of the BU-98 trace, if the file is there. Each object has one size, which is
+/// a quarter of its real size.
 #[test]
 fn a_real_stream_hits_as_in_the_twin() {
     let path = match foxy_trace::files::Known::Bu98.path() {

@@ -77,7 +77,8 @@ fn power_cuts_around_long_summaries_bring_nothing_old_back() {
         let mut rng = Rng::new(seed);
         let mut rig = Rig::new(8, MEMORY, seed);
         put_tiny(&mut rig, 0..3000, 1);
-        // This was longer ago than the sync interval, so the first versions may not return.
+        // The crash comes more than a sync interval after these puts, so the first versions must not
+        // return.
         put_tiny(&mut rig, 0..1000, 2);
         rig.clock.advance(std::time::Duration::from_secs(5));
         rig.settle();

@@ -150,7 +150,7 @@ impl World {
             thread::yield_now();
         }
         let key = rng.below((KEYS / CHANGERS) as u64) as usize * CHANGERS + owner;
-        // This happens seldom, since purged objects cannot come back out of date.
+        // A purge of all objects happens seldom, since purged objects cannot come back out of date.
         match rng.below(4000) {
             0 => self.purge_all(),
             1..200 => self.remove(key, true),
@@ -291,7 +291,8 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven>
             drain(world, leaving.id);
         }
         let disk = leaving.close();
-        // There are so few changes that most of the store's contents are unchanged, and some are not.
+        // There are so few changes that most of the store's contents stay unchanged. Some contents
+        // change.
         world.wait_for(60);
         leaving = Driven::add(world, disk, 9);
         stores.push(leaving);

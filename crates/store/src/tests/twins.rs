@@ -40,7 +40,8 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.put("twin", b"two");
     rig.fill("second", 40);
     forget_ram(rig, "twin");
-    // The same is done for the twin, which would otherwise push the entry out and void it.
+    // The entry of the second version is removed as well. Otherwise `other twin` would push it out of
+    // the index and void its record.
     rig.engine.ground().tables.index().remove(hash("twin"));
     put_twin(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
@@ -94,7 +95,8 @@ fn a_record_that_the_full_index_does_not_take_is_void() {
     rig.settle();
     assert_eq!(rig.counts().index_displaced, 1, "the index is full");
     forget_ram(&rig, "k");
-    // The key is superseded while the index does not know it, and then loaded by a start that has room.
+    // The key is superseded while the index does not know it. Then a start whose index has room loads
+    // the store.
     rig.supersede("k");
     let mut again = Rig::open(rig.disk.kill(), SMALL_MEMORY, 34, options());
     again.settle();
@@ -137,7 +139,8 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
 fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
     let flip = twin_flip();
-    // Both objects wait together, so that the second finds the first in its place when it is written.
+    // Both objects wait together, so that the second object finds the entry of the first object in its
+    // place when its cluster is written.
     rig.settle();
     put_twin(&rig, "twin", 0, b"old");
     put_twin(&rig, "other twin", flip, b"other");

@@ -8,8 +8,8 @@ use super::records::Chosen;
 use crate::shared::{Numbered, WaitsFor};
 
 impl Writer {
-    /// Writes clusters as long as there is a reason for a cluster, another cluster may be under way, and
-    /// the segment and the write budget have room.
+    /// Writes clusters as long as there is a reason to write a cluster, fewer clusters than the maximum
+    /// are under way, and the segment and the write budget have room.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
             let full = self.gather.ready_bytes() >= self.flight.full_bytes();
@@ -71,8 +71,8 @@ impl Writer {
     }
 
     /// Ensures that the open segment has `need` bytes left for a cluster of `entries` entries. If it
-    /// has not, writing continues in the next segment if that segment is ready. Returns false if it is
-    /// not ready yet.
+    /// has not, writing continues in the next segment if that segment is ready. Returns false if the
+    /// next segment is not ready yet.
     fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         if self.log.has_room(need, entries) {
             return true;
@@ -84,8 +84,8 @@ impl Writer {
         true
     }
 
-    /// Writes a cluster into the open segment. Without removals and objects, the cluster only covers
-    /// what was written before it.
+    /// Writes a cluster into the open segment. A cluster without removals and objects only covers
+    /// removals in earlier clusters.
     fn write_cluster(&mut self, removals: Vec<Numbered>, chosen: &[Chosen]) {
         let mut buf = self.flight.buffer();
         let objects = &self.objects;
@@ -122,7 +122,7 @@ impl Writer {
 }
 
 /// The number of removals that a cluster of `cluster_bytes` bytes takes: their entries fill at most
-/// half of it.
+/// half of the cluster.
 const fn removals_max(cluster_bytes: usize) -> usize {
     (cluster_bytes / 2).saturating_sub(1024) / ENTRY_BYTES
 }

@@ -80,8 +80,8 @@ impl Chain {
         self.given_up.len()
     }
 
-    /// Notes that the next cluster was made with the link returned for it, and has this checksum.
-    /// `removals` is the lowest number that its removals have in the removal log.
+    /// Notes that the next cluster was made with the link that [`Self::next_link`] returned, and has
+    /// the checksum `sum`. `removals` is the lowest number that its removals have in the removal log.
     pub(super) fn made(&mut self, sum: u32, removals: Option<u64>) {
         self.last += 1;
         self.sum = sum;
@@ -90,8 +90,8 @@ impl Chain {
             self.marks.push_back((self.last, self.durable));
         }
         let Some(first) = removals else { return };
-        // Each cluster has the lowest number in it and in all later clusters: removals of a failed
-        // cluster are written again in a later cluster.
+        // Each element contains the lowest number of a removal in its cluster and in all later
+        // clusters, because removals of a failed cluster are written again in a later cluster.
         for earlier in self.removals.iter_mut().rev() {
             if earlier.1 <= first {
                 break;
@@ -172,8 +172,8 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would cover removals that no cluster so far will cover once it is
-    /// durable. With `some`, only the oldest removals that are not covered are checked; otherwise the
+    /// Returns whether another cluster would cover removals that the marks of the clusters so far do
+    /// not cover. With `some`, only the oldest removals that are not covered are checked; otherwise the
     /// cluster must cover all removals.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {

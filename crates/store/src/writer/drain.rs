@@ -24,8 +24,8 @@ impl Writer {
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment, so
-    /// that the next start has nothing to scan (that start continues in the same segment). Blocks for
-    /// at most about `at_most` of the calling thread's time. Returns true if all of it was done.
+    /// that the next start has nothing to scan (that start continues in the same segment). Blocks the
+    /// calling thread for at most about `at_most`. Returns true if all of it was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
         self.drain_for(at_most, false)
     }

@@ -143,7 +143,7 @@ impl Flight {
 
     /// Notes the speed with which the store wrote a cluster.
     pub(super) fn measure(&self, cluster: &Cluster, now: MonoTime) {
-        // The time of a short write depends mostly on latency.
+        // A short write is not measured, because its time depends mostly on latency.
         let bytes = cluster.bytes();
         if bytes * 2 < u64::from(self.store.space.geometry().cluster_bytes) {
             return;

@@ -13,8 +13,8 @@ use super::records::Chosen;
 use crate::StoreOptions;
 use crate::shared::{Item, Numbered};
 
-/// Objects and removals that wait to be assembled. It counts everything that passes, so that a ticket
-/// can detect when everything before it has left.
+/// Objects and removals that wait to be assembled. It counts the objects and removals that arrive and
+/// leave, so that a ticket can detect when all those before the ticket have left.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,
@@ -40,7 +40,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Returns whether everything up to `other` is included.
+    /// Returns whether this position is at or after `other` in both lines.
     pub(super) const fn covers(self, other: Self) -> bool {
         self.items >= other.items && self.removals >= other.removals
     }
@@ -256,7 +256,7 @@ impl Gather {
             .is_some_and(|since| now >= since + self.tombstone_delay)
     }
 
-    /// The time when something will be due.
+    /// The time when the waiting items or removals will be due.
     pub(super) fn next_due(&self) -> Option<MonoTime> {
         let items = self.ready_since.map(|since| since + self.flush_age);
         let removals = self

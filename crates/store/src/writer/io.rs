@@ -137,8 +137,8 @@ impl Io {
         self.flush_started + 1
     }
 
-    /// `Some(true)` once the flush `number` (or a later flush) was carried out, `Some(false)` if it
-    /// failed.
+    /// Returns `Some(true)` once the flush `number` (or a later flush) was carried out, `Some(false)`
+    /// if it failed, and `None` before that.
     pub(crate) fn flushed(&self, number: u64) -> Option<bool> {
         if self.flush_failed >= number {
             Some(false)

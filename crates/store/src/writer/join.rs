@@ -16,9 +16,9 @@ const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// Adds a store: an empty disk is formatted, and the contents of any other disk are recovered. When
-    /// this returns, lookups are correct; the first turns of the writer load older segments. It blocks
-    /// for a few reads, so call it before requests are served, or on a separate thread. If the engine's
-    /// stores met ([`Engine::meet`]), the caller must then call [`Engine::join`].
+    /// this returns, lookups are correct; the first turns of the writer load older segments. This
+    /// method blocks for a few reads, so call it before requests are served, or on a separate thread.
+    /// If [`Engine::meet`] was called, the caller must then call [`Engine::join`].
     ///
     /// # Errors
     /// Each error states what the operator can do. Nothing on the disk was changed in this case, unless

@@ -138,8 +138,9 @@ impl Writer {
         let duty = seat.begin_to_leave();
         let drained = self.drain(at_most);
         seat.note_removals();
-        // This drains once more: records that were removed after the first drain, but before removals
-        // were noted, must be void in the log, because loading knows these removals only from there.
+        // The store is drained once more: records that were removed after the first drain, but before
+        // removals were noted, must be void in the log, because loading knows these removals only from
+        // there.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),
             false => Err(GrowError::Busy),
@@ -217,8 +218,8 @@ fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), 
         disk.grow(bytes).map_err(fail("make it longer"))?;
     }
     let grown = grown(store, next_sequence)?;
-    // On a device, these places may contain anything. Zeroing the header is enough: the header states
-    // whether the slot is in use.
+    // On a device, the places of the new slots may contain anything. Zeroing the header is enough: the
+    // header states whether the slot is in use.
     let zeros = [0; BLOCK as usize];
     for index in store.space.geometry().segments..grown.segments {
         let at = grown.slot_at(index);

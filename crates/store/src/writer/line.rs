@@ -1,10 +1,10 @@
 //! The segments that are being prepared for their next life, in sequence, and their number.
 //!
-//! One segment is enough while the device prepares it sooner than the open segment fills. If writing
+//! One segment is enough as long as its preparation ends before the open segment is full. If writing
 //! had to wait, more segments are prepared at a time: their marks share flushes, and a ready segment
 //! takes the clusters that arrive while the next segments are read, marked and flushed. But the old
-//! contents of these segments are forgotten earlier, so the number falls again when it was not needed
-//! for a while.
+//! contents of these segments are forgotten earlier, so the number of prepared segments falls again
+//! when so many were not needed for a while.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    /// The number of segments that should be in preparation. `half` states that the open segment is
+    /// The number of segments that should be in preparation. `half` states whether the open segment is
     /// over half full.
     pub(super) const fn wanted(&self, half: bool) -> usize {
         if half || self.urgent {
@@ -136,7 +136,7 @@ impl Line {
         self.all.push_back(next);
     }
 
-    /// Hands out all segments, in sequence, until [`Line::give_back`].
+    /// Hands out all segments, in sequence, until [`Line::give_back`] is called with them.
     pub(super) fn lend(&mut self) -> VecDeque<Preparing> {
         std::mem::take(&mut self.all)
     }

@@ -91,8 +91,8 @@ impl Log {
         }
     }
 
-    /// Makes a cluster at the end of the open segment. Without removals and objects, the cluster only
-    /// covers what was written before it. Objects that were superseded since they were chosen are
+    /// Makes a cluster at the end of the open segment. A cluster without removals and objects only
+    /// covers removals in earlier clusters. Objects that were superseded since they were chosen are
     /// left out.
     pub(super) fn append(
         &mut self,

@@ -1,6 +1,6 @@
 //! The writer of one store, which one thread drives.
 //!
-//! This room uses `recovery`, `engine` and the rooms below them; `join` opens stores of an engine.
+//! This module uses `recovery`, `engine` and the modules below them; `join` opens stores of an engine.
 //!
 //! [`Writer`] drives parts that own their state. A turn runs them in this order:
 //!
@@ -19,7 +19,8 @@
 //! | [`Trouble`] | the pause after a failure |
 //! | [`Seat`] | the place of the store among the stores of its engine |
 //!
-//! Only [`Objects`] accesses the engine's tables, and only [`Seat`] accesses its other parts.
+//! Only [`Objects`] accesses the engine's tables, and only [`Seat`] accesses the other parts of the
+//! engine.
 
 mod assemble;
 mod chain;
@@ -86,7 +87,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The maximum time until the next turn; a wake-up or the completion of an operation ends the wait
-    /// earlier. `None`: only these end it.
+    /// earlier. `None`: only such an event ends the wait.
     pub wait: Option<Duration>,
     /// True if there is more to do at once.
     pub busy: bool,
@@ -186,9 +187,10 @@ impl Writer {
         })
     }
 
-    /// Does the work that is due: reaps, commits, assembles, submits, seals, prepares reuse, loads. A turn
-    /// does not wait for a disk, except for writes of superblocks, segments in quarantine, and summaries
-    /// that are damaged or longer than their slot.
+    /// Does the work that is due: reaps completions, commits written clusters, assembles and submits
+    /// new ones, seals segments, prepares their reuse, and loads segments. A turn does not wait for a
+    /// disk, except for writes of superblocks, segments in quarantine, and summaries that are damaged
+    /// or longer than their slot.
     pub fn turn(&mut self) -> Turn {
         self.now = self.seat.now();
         if let Some(turn) = self.company_step() {

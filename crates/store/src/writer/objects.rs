@@ -1,5 +1,5 @@
-//! The engine's tables as the parts of a writer see them. They contain the objects on their way to the
-//! disk, from the choice of an object for a cluster to the index entry that leads to its record.
+//! The engine's tables as the parts of a writer see them. The functions follow an object on its way to
+//! the disk, from its choice for a cluster to the index entry that leads to its record.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,9 +21,9 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
-/// If the index is full, one in this number of new records replaces another entry. If all new records
-/// did, each object that is requested once would displace an object that is requested again. If no new
-/// record did, no new object would be found until older records are overwritten.
+/// If the index is full, one of this many new records replaces the entry of another record. If all new
+/// records did, each object that is requested once would displace an object that is requested again. If
+/// no new record did, no new object would be found until older records are overwritten.
 const DISPLACING: u64 = 16;
 
 /// Number of records whose index entries are prefetched together.
@@ -112,8 +112,8 @@ impl Objects {
         let Some(pending) = pending else {
             return false;
         };
-        // Objects that a soft or hard purge covers are not written after it, so that the purge can
-        // retire by age.
+        // Objects that a soft or hard purge covers are not written after that purge, so that the purge
+        // can retire by age.
         if rule!(
             "write: what a purge covers is not written behind it",
             self.purges.verdict(&pending.object) == Verdict::Clean,
@@ -261,7 +261,7 @@ impl Objects {
 
     /// Returns the fragments of the versions that requests are reading.
     pub(super) fn held_fragments(&self) -> HashSet<KeyHash> {
-        // The limit is the maximum length of one object.
+        // The fragments together are limited to the maximum length of one object.
         let room = self.puts.object_bytes_max();
         self.holds.fragments(self.tables.shards(), room)
     }
@@ -271,8 +271,8 @@ impl Objects {
         self.budget.has_room_for_reinsertion()
     }
 
-    /// Makes the record at `spot` wait to be written again, if it is still the record of what its key
-    /// holds. A record that is not `held` by a reader waits only if it is worth keeping, if there is
+    /// Makes the record at `spot` wait to be written again, if it is still the current record of its
+    /// key. A record that is not `held` by a reader waits only if it is worth keeping, if there is
     /// room, and if `spend` allows its bytes. Returns the ticket of the waiting object.
     pub(super) fn wait_again(
         &self,
@@ -292,7 +292,8 @@ impl Objects {
         let ticket = self.numbers.next();
         let mut shard = self.tables.shard(entry.hash).write();
         let present = self.tables.leads_to(entry.hash, spot);
-        // A superseded record, or one that is being replaced, must not be written after its successor.
+        // A superseded record, or a record that is being replaced, must not be written after its
+        // successor.
         if rule!(
             "reinsert: what was superseded meanwhile is not written again",
             !present,

@@ -119,8 +119,8 @@ impl Writer {
         self.store.all_recalled();
         loader.finish();
         self.settle_removals();
-        // If the store was away, the records that it should have removed are void now; when that is
-        // durable, its contents count again.
+        // If the store was away, its records that were removed meanwhile are void now. When that is
+        // durable, the store's contents count again.
         if let Some(floor) = loader.restores() {
             self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));
         }

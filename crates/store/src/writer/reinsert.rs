@@ -49,8 +49,8 @@ impl Reinsertion {
         self.chosen.is_empty() && self.reading.is_none()
     }
 
-    /// Returns whether another record may be read: if records are read faster than they are written,
-    /// they find no room among the pending objects.
+    /// Returns whether another record may be read: records that are read faster than they are written
+    /// find no room among the pending objects.
     fn may_go_on(&self, objects: &Objects) -> bool {
         self.outstanding.is_empty() || objects.has_room_for_reinsertion()
     }
@@ -175,8 +175,8 @@ impl Reinserter {
     }
 
     /// Makes one step. Returns true when everything is written again. In a `hurry` (writing waits for
-    /// the victim), it returns true as soon as all records that requests are reading are in memory:
-    /// they are read from there until they are written later.
+    /// the victim), it returns true as soon as all records that requests are reading are in memory.
+    /// Requests read them from memory until they are written later.
     pub(super) fn step(
         &mut self,
         work: &mut Reinsertion,
@@ -288,7 +288,7 @@ impl Reinserter {
         }
     }
 
-    /// Sends a record of the victim to the disk again, if it is still the record of what its key holds.
+    /// Sends a record of the victim to the disk again, if it is still the current record of its key.
     fn reinsert(
         &mut self,
         work: &mut Reinsertion,

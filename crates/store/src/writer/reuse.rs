@@ -60,7 +60,8 @@ pub(super) struct Reuse {
     store: Arc<StoreShared>,
     line: Line,
     next_sequence: u64,
-    /// True if a table could not be read: then the index must be searched instead.
+    /// True if a table could not be read: then the whole index must be searched for entries of the next
+    /// victim.
     tables_damaged: bool,
     reinserter: Reinserter,
 }
@@ -336,8 +337,8 @@ impl Reuse {
         }
     }
 
-    /// Begins to read the mark back. If the old slot were still there, a start would take the old life
-    /// for the present one, although from now on removals of its records are not logged.
+    /// Begins to read the mark back. If the disk still contained the old slot, a start would take the
+    /// old life for the present one, although from now on removals of its records are not logged.
     fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);

@@ -30,7 +30,7 @@ enum Stage {
     Flushing(u64),
     /// The slot is being written.
     Slot,
-    /// The slot is written, or was given up: then a start reads the clusters instead.
+    /// The slot is written, or it was given up. In the second case a start reads the clusters.
     Done,
 }
 

@@ -99,8 +99,8 @@ impl Seat {
         self.away().take(self.store.space.uuid());
     }
 
-    /// Notes that the store's disk does not record that its contents do not count. The other stores
-    /// note this; if there are none, it is noted nowhere.
+    /// Handles a store whose disk does not record that the store's contents are void. The other stores
+    /// record it instead. If there are no other stores, nothing records it.
     pub(super) fn leave_unmarked(&self) {
         self.foundation.ground.fleet.trust().leave_unmarked();
         self.leave_behind();

@@ -91,8 +91,8 @@ impl Superblocks {
             company,
             ..self.superblock.clone()
         };
-        // Both are written: if one superblock is damaged later, the other one does not name the former
-        // company.
+        // Both superblocks are written, so that neither names the former company. Otherwise a start
+        // could find the former company after damage of the newer superblock.
         for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
             superblock.generation += 1;
             write_superblock(&*self.store.disk, &superblock)?;
@@ -104,8 +104,8 @@ impl Superblocks {
     /// Records in both superblocks that nothing that is now in the store counts.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        // The store then belongs to no company: where it is opened next, it does not affect the trust
-        // in the other stores.
+        // The store then belongs to no company: wherever it is opened next, it does not affect the
+        // trust in the other stores.
         self.superblock.company = Company::default();
         self.set_floor(end)
     }

@@ -126,8 +126,8 @@ impl Tickets {
         }
     }
 
-    /// Makes written data durable now and then. This includes entries of the removal log, because their
-    /// tombstones may have to wait for a segment.
+    /// Makes written data durable at regular intervals. This includes entries of the removal log,
+    /// because their tombstones may have to wait for a segment.
     pub(super) fn periodic_flush(&mut self, io: &mut Io, now: MonoTime) {
         if now < io.flushed_at() + self.interval {
             return;

@@ -94,7 +94,8 @@ impl Pages {
     /// Closes open visits and returns the statistics.
     #[must_use]
     pub fn report(mut self) -> PagesReport {
-        // The order is always the same, because the first visit to a page decides its set.
+        // The first visit to a page decides its set. The open visits are closed in the order of the clients,
+        // so that the same requests always give the same result.
         let mut left: Vec<(u32, Visit)> = std::mem::take(&mut self.open).into_iter().collect();
         left.sort_unstable_by_key(|(client, _)| *client);
         left.into_iter().for_each(|(_, visit)| self.close(visit));

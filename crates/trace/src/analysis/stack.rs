@@ -16,7 +16,7 @@ pub struct StackDistances {
     repeats: u64,
 }
 
-/// Number of times before the first compaction.
+/// Number of requests before the first compaction.
 const FIRST: usize = 1 << 12;
 
 impl StackDistances {

@@ -51,14 +51,14 @@ pub struct SessionConfig {
     pub spacing_ms: f64,
 }
 
-/// Mean think time of the DEC stream, ms. 10,089 clients made 3,543,968 requests in a week: 5.86 requests a
-/// second, 3.36 requests in each visit.
+/// Mean think time of the DEC stream, ms. It follows from 10,089 clients with 3,543,968 requests in a week
+/// (5.86 requests a second) and 3.36 requests in each visit.
 const THINK_DEC: f64 = 5_800_000.0;
-/// Mean think time of the ISP stream, ms. The log has 4.8 million requests in four days: 13.9 requests a
-/// second, about 11 requests in each visit.
+/// Mean think time of the ISP stream, ms. It follows from the number of clients, 4.8 million requests in four
+/// days (13.9 requests a second) and about 11 requests in each visit.
 const THINK_ISP: f64 = 2_350_000.0;
-/// Mean think time of the NLANR stream, ms. The logs have 1.77 million requests in a day: 20.4 requests a
-/// second, about 9 requests in each visit.
+/// Mean think time of the NLANR stream, ms. It follows from the number of clients, 1.77 million requests in a
+/// day (20.4 requests a second) and about 9 requests in each visit.
 const THINK_NLANR: f64 = 1_270_000.0;
 /// Mean time between the objects of one visit, ms. In the 1990s an answer took 3 to 4 seconds (USITS'99 3.1),
 /// and browsers requested four objects at a time.
@@ -350,7 +350,8 @@ impl Iterator for Sessions {
                 wanted
             }
         };
-        // Embedded objects follow at once. The next page follows after a pause for reading.
+        // The mean pause before the next embedded object is `spacing_ms`. The mean pause before the next
+        // page, in which the user reads, is `think_ms`.
         let pause = if queue.is_empty() {
             self.config.think_ms
         } else {

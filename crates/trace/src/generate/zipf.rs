@@ -9,7 +9,7 @@ use foxy_base::Rng;
 pub struct Zipf {
     n: f64,
     alpha: f64,
-    /// Integral of the hat at 3/2, minus 1.
+    /// Lower bound of the random draws: the integral of the hat function at 3/2, minus 1.
     low: f64,
     high: f64,
     squeeze: f64,

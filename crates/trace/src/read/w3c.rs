@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((r.time_ms, r.size, r.status), (804_571_201_000, 6_245, 200));
         assert_eq!(r.class, Class::Image);
         assert!(r.flags.has(Flags::QUERY) && r.server != 0 && r.client != 0);
-        // The same object as in a log that contains the complete URL.
+        // Object and server are the same as in a log that contains the complete URL.
         let mut whole = Request::default();
         url::describe(b"http://h.example/a.gif?x=1", &mut whole);
         assert_eq!((r.object, r.server), (whole.object, whole.server));

@@ -116,12 +116,12 @@ impl Drop for Device {
         if !self.path.is_empty() {
             let _ = run(Command::new("losetup").args(["-d", &self.path]));
         }
-        // The unmount is lazy, because the device may be released a moment later.
+        // The unmount is lazy (`-l`), because the loop device may still use the file for a moment.
         let _ = run(Command::new("umount").arg("-l").arg(&self.folder));
     }
 }
 
-/// Reason why devices cannot be created here; `None` if they can.
+/// Reason why devices cannot be created on this machine; `None` if devices can be created.
 pub(super) fn missing() -> Option<String> {
     let id = run(Command::new("id").arg("-u")).unwrap_or_default();
     if id.trim() != "0" {

@@ -106,7 +106,8 @@ fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
     std::thread::sleep(Duration::from_secs(TROUBLE_AT));
     let before = see(bench, &foxy)?;
     (story.trouble)(&mut device, &foxy)?;
-    // The state may be short, so it must be observed while it lasts.
+    // The store may be in the expected state only for a short time, so its state is observed again and again
+    // during the load.
     let mut told = None;
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(200));
@@ -178,7 +179,7 @@ fn longest(report: &Value) -> f64 {
     each.fold(0.0, f64::max) / 1e6
 }
 
-/// Number of records that the other store has written between the two observations.
+/// Number of records that the good store has written between the two observations.
 fn taken_over(before: &Seen, after: &Seen) -> f64 {
     let records = |seen: &Seen| number(&seen.stats["stores"][1]["counts"], &["records"]);
     records(after) - records(before)

@@ -17,8 +17,8 @@ pub(super) struct Client {
     pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// Origin and versions of the packages of an installation. By default, these are the newest versions of the
-/// registry in the machine's settings.
+/// Origin and versions of the packages of an installation. By default, an installation gets the newest
+/// versions from the registry in the machine's settings.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packages<'a> {
     /// URL of a Foxy to use in place of the registry.
@@ -70,7 +70,7 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
-        // `pip_cert` contains certificate authorities, not a registry.
+        // `pip_cert` stays set, because it contains certificate authorities and not a registry.
         let kept = lower == "pip_cert";
         let named = ["pip_", "npm_", "cargo"]
             .iter()
@@ -179,7 +179,7 @@ fn npm(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         npm.args(["--registry", &format!("{url}/npm/")]);
     }
     run(&mut npm, folder)?;
-    // npm's own record of the installation contains the registry's address.
+    // npm's own record of the installation contains the registry's address, so it is not compared.
     below(&folder.join("node_modules"), &[".package-lock.json"])
 }
 
@@ -205,7 +205,7 @@ fn cargo(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         cargo.arg("--locked");
     }
     run(&mut cargo, folder)?;
-    // The folder in between has the registry's name.
+    // The folder of the files is named after the registry, so only the file name of each path is used.
     let crates = below(&folder.join("home/registry/cache"), &[])?;
     let named = |path: PathBuf| path.file_name().map(PathBuf::from).unwrap_or(path);
     Ok(crates
@@ -261,7 +261,8 @@ fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         archive.suite
     );
     write(&folder.join("etc/sources.list"), &sources)?;
-    // apt reads this file first, and then does not read the system's own settings.
+    // apt reads this file first. The file names other folders for settings, so apt does not read the system's
+    // own settings.
     let settings = format!(
         "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
          Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\

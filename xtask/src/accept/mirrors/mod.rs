@@ -20,8 +20,8 @@ use crate::report::Outcome;
 /// Folder, port and log of the Foxy processes with these mirrors.
 struct Mirrors<'a> {
     bench: &'a Bench,
-    /// Port of all these processes. Documents contain addresses with this port, and are stored for these
-    /// addresses.
+    /// Port of all these processes. Documents contain addresses with this port, and a stored document is used
+    /// only for requests to these addresses.
     port: u16,
     log: PathBuf,
 }

@@ -28,7 +28,8 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Creates a drive of `gib` GiB in the scratch folder. Its file only takes space that was written.
+    /// Creates a drive of `gib` GiB in the scratch folder. The drive's file takes only the space that was
+    /// written.
     pub(super) fn new(scratch: &Path, gib: u64) -> Result<Self, String> {
         let (folder, image) = (scratch.join(MOUNT), scratch.join("drive.image"));
         let problem = |e: std::io::Error| format!("{}: {e}", image.display());

@@ -153,7 +153,8 @@ fn make(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Servers that drop the rights of root must reach their files.
+/// Permits all users to enter and read the folder, because servers that drop the rights of root must reach
+/// their files.
 fn open_to_all(folder: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))

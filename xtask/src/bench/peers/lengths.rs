@@ -10,7 +10,7 @@ pub(super) struct Lengths {
     pub(super) open: Duration,
     /// Number of objects in the store that S3 fills and that S2 and S5 use.
     pub(super) objects: u64,
-    /// Time limit for filling this store.
+    /// Time limit for filling the store in S3.
     pub(super) fill_limit: Duration,
     /// Number of objects that are requested after a restart.
     pub(super) sample: usize,

@@ -98,7 +98,7 @@ impl Cell {
         if get(&["answers"]) < 1.0 {
             self.problems.push(format!("{part}: no answers"));
         }
-        // Load and origin share a core, so the sum of both must leave a part of it idle.
+        // Load and origin share a core, so the sum of their busy times must leave a part of the core idle.
         let origin = get(&["origin", "busy_ns"]) / 1e9 / get(&["seconds"]).max(1e-9);
         let busy = get(&["generator_busy"]) + origin;
         self.set(&format!("{part} busy"), busy);
@@ -161,7 +161,8 @@ impl Results {
     pub(super) fn save(&self) -> Result<(), String> {
         let shown = self.path.display();
         let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
-        // The file is written under another name and renamed, so that readers always see a complete file.
+        // The file is written under a temporary name and then renamed, so that readers always see a complete
+        // file.
         let aside = self.path.with_extension("part");
         fs::write(&aside, text).map_err(|e| format!("{shown}: {e}"))?;
         fs::rename(&aside, &self.path).map_err(|e| format!("{shown}: {e}"))

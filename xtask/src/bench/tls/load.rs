@@ -13,11 +13,11 @@ pub(super) const CORE: &str = "1";
 /// A kind of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// Requests of 4 KiB over persistent connections.
+    /// Requests for 4 KiB over persistent connections.
     Small,
-    /// Requests of 64 KiB over persistent connections.
+    /// Requests for 64 KiB over persistent connections.
     Large,
-    /// One request of 4 KiB per connection, with a full handshake.
+    /// One request for 4 KiB per connection, with a full handshake.
     Handshake,
 }
 
@@ -32,7 +32,7 @@ impl Case {
         }
     }
 
-    /// The permitted fraction of nginx's CPU time.
+    /// Greatest permitted CPU time of Foxy, as a fraction of nginx's CPU time.
     pub(super) const fn most(self) -> f64 {
         match self {
             Self::Small => 0.85,

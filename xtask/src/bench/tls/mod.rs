@@ -55,7 +55,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     let programs = released(wanted.foxy.as_deref())?;
     let folder = tempfile::tempdir().map_err(|e| format!("no scratch folder: {e}"))?;
     let connections = if wanted.quick { 1_500 } else { 9_900 };
-    // Foxy has a second open file for the request of each connection.
+    // For each connection of a client, Foxy may have a second open file, for the request to nginx.
     raise_files(2 * connections + SPARE_FILES)?;
     let servers = Servers::start(&programs.foxy, folder.path())?;
     let mut outcome = Outcome::default();

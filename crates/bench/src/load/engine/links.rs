@@ -109,7 +109,8 @@ impl Engine<'_> {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }
 
-    /// Reconnects, and fails requests that take too long. It does this at most every 5 ms.
+    /// Opens connections whose time for the next attempt has come, and fails requests that take too long. It
+    /// does this at most every 5 ms.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {

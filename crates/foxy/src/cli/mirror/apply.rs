@@ -68,7 +68,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Sets a value by the client's own command. Or undoes this, if the value is still the value that was set.
+/// With [`Way::There`], runs the client's own command `there`, which sets a value. With [`Way::Back`], runs
+/// `undo` if the client still has that value.
 pub(super) fn set(
     there: &[String],
     undo: &[String],
@@ -136,7 +137,7 @@ pub(super) fn run(words: &[String]) -> Result<String, String> {
     Err(format!("`{words}` failed:\n{}", said.trim()))
 }
 
-/// Writes or removes the block, and returns a line about it.
+/// Writes or removes the block, and returns a line about the change.
 fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
     let name = path.display();
     let old = read(path)?;

@@ -1,4 +1,5 @@
-//! A text of Foxy in a file of settings: adds the text to the file, and removes it. This module does no I/O.
+//! Adds a text of Foxy to a settings file of a client, or removes the text from the file. This module does no
+//! I/O.
 
 use foxy_base::hash64;
 
@@ -109,7 +110,8 @@ impl Block<'_> {
         Ok(before + after)
     }
 
-    /// Returns the text between its marks, as it is written to the file.
+    /// Returns the text as it is written to the file: a block between its marks, or a complete file after its
+    /// title.
     fn whole(&self) -> String {
         let [begin, end] = self.marks();
         match self.form {
@@ -218,7 +220,8 @@ mod tests {
             assert!(own.put_into(Some("{ \"debug\": true }")).is_err());
             assert!(own.take_out_of(Some("{ \"debug\": true }")).is_err());
         }
-        // The comment in a file shows that Foxy wrote the file, also when it contains another URL.
+        // The comment in the first line shows that Foxy wrote the file, even if the file contains another
+        // URL.
         let old = becomes(block(&commented, "old\n").put_into(None));
         assert!(becomes(block(&commented, "new\n").put_into(Some(&old))).ends_with("\nnew\n"));
         let old = becomes(block(&bare, "old\n").put_into(None));

@@ -73,7 +73,8 @@ impl Settings {
         self.base.starts_with("http://")
     }
 
-    /// Returns the text with URLs in place of the words.
+    /// Returns the text with the values of this mirror in place of the words `BASE`, `MIRROR`, `PLACE` and
+    /// `HOST`.
     pub(super) fn filled(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 64);
         for line in text.split_inclusive('\n') {

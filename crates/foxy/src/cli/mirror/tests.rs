@@ -65,7 +65,8 @@ fn every_tool_has_a_preset_and_both_ways() {
         for scheme in ["http", "https"] {
             let settings = settings(tool.name, &format!("{scheme}://[::1]:3128/"));
             let text = settings.printed(&folder);
-            // Images are not below a prefix of the mirror.
+            // The URLs of images do not contain the path of the mirror, so these settings contain only host
+            // and port.
             let url = match tool.preset {
                 "oci" => "[::1]:3128".to_owned(),
                 other => format!("{scheme}://[::1]:3128/{other}"),
@@ -131,7 +132,8 @@ fn files_are_written_once_and_undone() {
             lines[0].ends_with(" is as it should be"),
             "{tool}: {lines:?}"
         );
-        // A second URL replaces the first. JSON has no comments that could show who wrote the file.
+        // A second URL replaces the first. Only docker's file is refused, because JSON has no comments that
+        // could show that Foxy wrote the file.
         let again = changed(tool, second, folder.path(), Way::There);
         let last = match tool {
             "docker" => {

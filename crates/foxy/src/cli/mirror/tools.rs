@@ -12,7 +12,7 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) preset: &'static str,
     pub(super) steps: &'static [Step],
-    /// A sentence about the steps after the settings are made; may be empty.
+    /// A sentence that tells the user the next steps after the settings are applied; may be empty.
     pub(super) then: &'static str,
 }
 
@@ -70,8 +70,8 @@ pub(super) enum Place {
 pub(super) enum Form {
     /// The text is a block of a TOML file. The file must not have another table of this name.
     Block { key: &'static str },
-    /// The text is the complete file. Comments are written between these two texts, which are empty if the
-    /// format has no comments.
+    /// The text is the complete file. `comment` contains the texts before and after a comment. Both are empty
+    /// if the format has no comments.
     Whole { comment: [&'static str; 2] },
 }
 

@@ -267,7 +267,7 @@ fn quoted(texts: &[String], list: bool) -> String {
         true => format!("[{}]", each.join(", ")),
         false => each.join(", "),
     }
-    // TOML writes this escape differently than Rust.
+    // TOML writes the escape of this character in another form than Rust.
     .replace("\\u{7}", "\\u0007")
 }
 
@@ -323,7 +323,7 @@ fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
             one("npm"),
             all(&["", "pip", "npm pypi", "NPM", "/npm", "unknown"]),
         ),
-        // The file is read when the setting is read.
+        // The file is read when the setting is read, so the valid value must name an existing file.
         "mirror.block_file" => (one("/dev/null"), all(&["", "/nowhere/at-all"])),
         "access.time_zone" => (one("UTC"), all(&["", "Nowhere/City", "/", "UTC+99"])),
         _ => samples(setting.kind),
@@ -379,7 +379,7 @@ fn a_value_means_the_same_in_a_file_and_a_variable_and_no_reload_overlooks_it() 
             build(&file(setting, None)),
             build(&file(setting, Some(&right))),
         ) else {
-            // This setting needs other settings or files.
+            // This setting cannot be tested alone, because it needs other settings or files.
             continue;
         };
         compared += 1;

@@ -249,7 +249,7 @@ fn skopeo() {
             .env_remove("https_proxy");
         (skopeo, folder)
     };
-    // Four pulls at once cause one transfer.
+    // Four pulls at the same time cause one transfer of each blob.
     let cold: Vec<_> = (0..4).map(|n| copy(&format!("cold{n}"))).collect();
     std::thread::scope(|scope| {
         for (mut skopeo, folder) in cold {
@@ -372,7 +372,7 @@ fn containerd() {
     daemon.arg("--config").arg(folder.join("containerd.toml"));
     daemon.stdout(Stdio::null()).stderr(Stdio::null());
     let _daemon = Containerd(daemon.spawn().unwrap());
-    // A real client that sends `?ns=`, the registry's name, to the mirror.
+    // containerd is a real client that sends the registry's name (`?ns=`) to the mirror.
     let own = folder.join("settings");
     std::fs::create_dir(&own).unwrap();
     set_up(&foxy, "containerd", &own, "/etc/containerd");

@@ -122,7 +122,7 @@ fn openssl_speaks_tls_1_2_and_1_3_and_is_refused_below() {
             .args(["-connect", &shop.address.to_string(), "-servername", "localhost"])
             .arg("-CAfile")
             .arg(&shop.certificate)
-            // Old versions are not offered unless the security level is lowered.
+            // openssl does not offer old versions of TLS unless its security level is lowered.
             .args(["-cipher", "DEFAULT:@SECLEVEL=0"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -48,7 +48,7 @@ fn the_configured_name_server_is_asked_once_for_many_requests() {
         let answer = get(&foxy, &url);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // One question for each kind of address.
+    // The name server gets at most one question for each kind of address (A and AAAA).
     assert!((1..=2).contains(&names.asked()), "{}", names.asked());
 }
 
@@ -66,7 +66,7 @@ fn a_name_server_that_fails_is_a_clear_error_for_its_names_alone() {
         PhaseKind::Garbage,
         PhaseKind::Torn,
     ];
-    // The requests run at the same time, because some of them have to wait.
+    // The requests run at the same time, because some of them have to wait until a lookup times out.
     std::thread::scope(|scope| {
         for kind in kinds {
             let port = origin.port();

@@ -42,7 +42,7 @@ impl Foxy {
         Self::start(&[], mirrors)
     }
 
-    /// Starts a site named `shop` at the second address, with TLS and these settings.
+    /// Starts a site named `shop` with TLS and these settings. Also returns the address of the site.
     pub(crate) fn secured(settings: &str) -> (Self, SocketAddr) {
         let started = (0..5).find_map(|_| {
             let [address, _] = free_addresses();
@@ -52,7 +52,7 @@ impl Foxy {
         started.expect("Foxy starts with one of five sets of addresses")
     }
 
-    /// Starts a build cache named `build` at the second address, with these settings.
+    /// Starts a build cache named `build` with these settings. Also returns the address of the build cache.
     pub(crate) fn building(settings: &str) -> (Self, SocketAddr) {
         let started = (0..5).find_map(|_| {
             let [address, _] = free_addresses();

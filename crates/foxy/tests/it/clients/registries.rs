@@ -132,7 +132,7 @@ fn installs(
     for (round, fails) in [("cold", false), ("warm", false), ("failing", true)] {
         if fails {
             registries.fails.store(true, Ordering::SeqCst);
-            // Index documents are to be requested again.
+            // Waits until the index documents are stale, so that they are requested again.
             std::thread::sleep(Duration::from_millis(1100));
         }
         let folder = foxy.dir().join(round);

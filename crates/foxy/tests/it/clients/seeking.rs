@@ -9,11 +9,12 @@ use crate::clients::process::{Foxy, run, tool};
 use crate::clients::web::{self, Response, Web};
 use crate::clients::webm;
 
-/// Length of the video in seconds, and the positions that the page seeks, in this order.
+/// Length of the video in seconds.
 const SECONDS: usize = 60;
-/// Bytes allowed in addition to the video: heads, the page, and bytes of abandoned fetches that had already
-/// arrived.
+/// Bytes that Foxy may fetch in addition to the video: heads, the page, and bytes of abandoned fetches that
+/// had already arrived.
 const SLACK: u64 = 2 << 20;
+/// Positions in seconds that the page seeks, in this order.
 const LOOKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
 
 #[test]
@@ -76,7 +77,7 @@ fn chromium_seeks_in_a_video() {
     assert!(both < length + SLACK, "{first}, then {both} of {length}");
 }
 
-/// Returns the colours that a new browser shows at the positions of the page.
+/// Returns the colours that a new browser shows at the positions in `LOOKS`.
 fn watch(foxy: &Foxy, origin: &Web, visit: usize) -> String {
     let mut browser = chromium(&foxy.dir().join(format!("profile-{visit}")));
     // With a debugging port the browser runs until it is told to end.

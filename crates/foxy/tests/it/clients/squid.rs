@@ -92,8 +92,8 @@ impl Drop for Squid {
     }
 }
 
-/// Starts an origin that sends a POST's body back, and otherwise a page with a long lifetime. Squid stores
-/// nothing without a date.
+/// Starts an origin that sends a POST's body back, and otherwise a page with a long lifetime. The page has a
+/// `Date`, because Squid stores no answer without it.
 fn origin() -> Web {
     let origin = serve(|request| match &request.method[..] {
         "POST" => Response::new(200, "text/plain", request.body.clone()),
@@ -157,7 +157,7 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     }
     assert_eq!(origin.requests(), 1);
 
-    // Foxy adds its own time to the age in Squid's answer.
+    // Foxy adds the time for which it has stored an answer to the age in Squid's answer.
     ask(&own, &origin.url("/y"), &[]);
     std::thread::sleep(Duration::from_millis(2100));
     for _ in 0..2 {

@@ -27,8 +27,8 @@ pub(crate) enum BenchCommand {
 impl BenchCommand {
     /// Runs the tool.
     pub(crate) fn run(self) -> ExitCode {
-        // As in the product: without this, a measured start would be slowed by code that is not in memory
-        // yet.
+        // The product makes the same call at its start. Without the call, code that is not in memory yet
+        // would slow down a measured start.
         foxy::cli::read_ahead();
         match self {
             Self::Tool(command) => {

@@ -1,9 +1,9 @@
 //! `foxy-lab bench proxy`: the unchanged front end of Foxy, with a published layout on real files as its
 //! cache.
 //!
-//! `--layout stream-packetizer` with LRU-TH and water marks is Foxy as published. `--layout squid` keeps
-//! one file for each URL. `--layout store` is Foxy's own store with the same amount of memory and disk. A
-//! layout keeps no contents (see [`foxy_sim::live`]): the bytes to send are in memory.
+//! `--layout stream-packetizer` with LRU-TH and water marks is the cache that the papers about Foxy describe.
+//! `--layout squid` keeps one file for each URL. `--layout store` is Foxy's own store with the same amount of
+//! memory and disk. A layout keeps no contents (see [`foxy_sim::live`]): the bytes to send are in memory.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ const OWN: &str = "store";
 /// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
-/// Layout and its size. The front end is that of the product.
+/// The layout, its size, and the options of the product's front end.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchProxyArgs {
     /// Options of the proxy; stores and memory are set by the options below
@@ -41,8 +41,8 @@ pub(crate) struct BenchProxyArgs {
     /// Size of the memory level
     #[arg(long, default_value = "256MiB")]
     ram: ByteSize,
-    /// Size of the objects on disk; contents that a layout does not keep are held in additional memory of
-    /// this size
+    /// Total size of the objects on disk; a layout keeps no contents, so they are held in additional memory
+    /// of this size
     #[arg(long, default_value = "2GiB")]
     disk: ByteSize,
     #[arg(help = PolicyKind::CHOICES)]
@@ -132,7 +132,7 @@ fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
             disk_policy: args.disk_policy,
             watermarks: Some(args.watermarks),
         },
-        // Real files are written by write().
+        // The layout's files are real, so they are written by `write` calls.
         calls: Calls::Write,
         backend: Backend {
             dir: Some(args.dir.clone()),
@@ -163,11 +163,11 @@ fn say(layout: &str, worked: &Worked) {
     );
 }
 
-/// The cache of the papers, in place of the store.
+/// The cache with the published layout. It takes the place of Foxy's store.
 #[derive(Debug)]
 struct Published(Arc<Live>);
 
-/// The site as a number. Layouts distinguish servers by this number.
+/// Returns the number by which a layout distinguishes this group's server from other servers.
 const fn server(group: u64) -> u32 {
     (group ^ (group >> 32)) as u32
 }
@@ -176,7 +176,7 @@ impl StandIn for Published {
     fn ask(&self, key: KeyHash, group: u64, bytes: u64) -> Asked {
         let (told, done) = oneshot::channel();
         let tell = Box::new(move |ok| {
-            // If the client has disconnected, nobody receives this.
+            // If the client has disconnected, nobody receives this result.
             let _gone = told.send(ok);
         });
         match self.0.ask(number(key), bytes, server(group), tell) {
@@ -191,7 +191,7 @@ impl StandIn for Published {
     }
 }
 
-/// Half of the hash is enough to distinguish objects here.
+/// Returns half of the hash. 64 bits are enough to distinguish the objects of a measurement.
 const fn number(key: KeyHash) -> u64 {
     key.0 as u64
 }

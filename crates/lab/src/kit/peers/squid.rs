@@ -16,7 +16,8 @@ pub enum SquidDisk {
     Aufs,
 }
 
-/// Writes the configuration of Squid. To prepare a store on disk, it runs the same command with `-z`.
+/// Writes the configuration of Squid. If Squid has a store on disk, the caller must first run the launch's
+/// command once with `-z` added. This prepares the store.
 ///
 /// # Errors
 /// The folder cannot be written or given to Squid's user, or the program is not installed.

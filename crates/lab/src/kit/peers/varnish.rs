@@ -1,4 +1,4 @@
-//! Varnish with its contents in a mapped file. The page cache is its memory.
+//! Varnish with its contents in a mapped file. Contents in memory are pages of this file in the page cache.
 
 use super::{Place, install, write};
 use crate::kit::Launch;

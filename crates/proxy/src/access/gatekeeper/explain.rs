@@ -24,7 +24,7 @@ pub struct AccessQuestion {
     pub minute: Option<u16>,
     /// Address of the destination, if it is known. For a site, this is the address of its origin.
     pub address: Option<IpAddr>,
-    /// The scheme, or tunnel, by which the client asks for the destination.
+    /// The scheme of the URL, or `Connect` for a tunnel.
     pub scheme: Scheme,
     /// The method, as it is written in the request.
     pub method: String,
@@ -34,7 +34,7 @@ pub struct AccessQuestion {
 }
 
 impl AccessQuestion {
-    /// Returns the question for a request to the forward proxy. A client on this machine asks for a URL.
+    /// Returns the question for a request that a client on this machine sends to the forward proxy for `url`.
     #[must_use]
     pub fn url(method: &str, url: &Url<'_>) -> Self {
         let scheme = match url.scheme {
@@ -49,8 +49,7 @@ impl AccessQuestion {
         }
     }
 
-    /// Returns the question for a tunnel through the forward proxy. A client on this machine opens the
-    /// tunnel.
+    /// Returns the question for a tunnel that a client on this machine opens through the forward proxy.
     #[must_use]
     pub fn tunnel(to: &Authority<'_>) -> Self {
         Self::new("CONNECT", (to, UrlScheme::Https), Scheme::Connect)
@@ -94,7 +93,8 @@ impl AccessQuestion {
 }
 
 impl Gatekeeper {
-    /// Names each rule up to the rule that decides, one rule per line.
+    /// Returns one line for each rule, up to and including the rule that decides. The line states whether the
+    /// rule fits.
     #[must_use]
     pub fn explain(&self, question: &AccessQuestion, now: WallTime) -> Vec<String> {
         let rules = self.rules();

@@ -1,7 +1,8 @@
 //! Limits of clients, users and sites: requests and bytes per second, and requests under way.
 //!
-//! Each subject of a limit has a bucket. The number of buckets is bounded. Buckets without debt are dropped.
-//! If all buckets have a debt, further subjects share one bucket.
+//! Each subject of a limit (a client, a user, a token or a site) has a bucket, in which its requests and
+//! bytes are counted. The number of buckets is bounded. If there is no room for a new bucket, buckets that
+//! count nothing are dropped. Subjects for which there is still no room share one bucket.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::access::places;
 const SHARDS: usize = 64;
 /// Largest number of buckets of a shard.
 const BUCKETS: usize = 1024;
-/// The shared bucket of the subjects that have no bucket of their own, because the shard is full.
+/// Part of a key. Subjects that get no bucket of their own, because their shard is full, share the bucket
+/// with this key.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
@@ -68,7 +70,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Counts one request under way less.
+    /// Subtracts one from the number of requests under way.
     fn leave(&mut self) {
         self.open = self.open.saturating_sub(1);
     }
@@ -174,7 +176,7 @@ impl Limits {
         Ok(keys)
     }
 
-    /// Takes back a request that a later limit refuses.
+    /// Takes a request out of the buckets `keys`, because a limit later in the list refuses the request.
     fn undo(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
             self.with(*key, now, |bucket| {
@@ -204,7 +206,7 @@ impl Limits {
     }
 }
 
-/// A request that the limits count, while it is under way.
+/// A request under way that the limits count. It counts as ended when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gate: Arc<Gatekeeper>,
@@ -402,8 +404,8 @@ mod tests {
         assert_eq!(admitted.count(), 9, "ten at once, and one of them was held");
     }
 
-    /// Fifty clients share the bytes of one site evenly. Each client sends as much as it may, as soon as it
-    /// may.
+    /// Fifty clients share the byte rate of one site evenly. Each client sends its next piece as soon as the
+    /// limit permits it.
     #[test]
     fn fifty_clients_share_a_rate_evenly() {
         let limits = Limits::new(vec![Limit {
@@ -447,7 +449,7 @@ mod tests {
         }
         let held: usize = limits.shards.iter().map(|shard| shard.lock().len()).sum();
         assert!(held <= SHARDS * (BUCKETS + 1), "{held}");
-        // With time the debts are paid, and there is room for buckets again.
+        // A minute later no bucket has a debt. So old buckets are dropped, and there is room for new buckets.
         assert!(limits.enter(&subject("192.0.2.1", ""), at(60_000)).is_ok());
     }
 }

@@ -35,8 +35,8 @@ pub struct Gatekeeper {
     limits: Option<Limits>,
     parents: Vec<Arc<Parents>>,
     zone: TimeZone,
-    /// The minute (since 1970) of the last call and its minute of the week in the zone, packed into one
-    /// number.
+    /// The minute (since 1970) of the last call of [`Self::minute()`], and the minute of the week that this
+    /// call returned. Both are packed into one number.
     minute: AtomicU64,
     addresses: bool,
     paths: bool,
@@ -84,9 +84,9 @@ impl Gatekeeper {
         self
     }
 
-    /// Returns the parents of a request of the forward proxy. If the rule that decided names a group of
-    /// parents, this is the group. Otherwise it is the first group that takes requests to this host without
-    /// a rule.
+    /// Returns the group of parents for a request of the forward proxy. If the rule that decided names a
+    /// group, the result is that group. Otherwise it is the first group that takes requests for this host and
+    /// scheme without a rule.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,
@@ -124,7 +124,7 @@ impl Gatekeeper {
         own.cloned().unwrap_or_default()
     }
 
-    /// Returns the settings that the gatekeeper was made of. Equal texts mean equal judgements.
+    /// Returns the settings of the gatekeeper as a text. Two gatekeepers with equal texts judge equally.
     #[must_use]
     pub fn settings(&self) -> String {
         let logins = self.logins.as_ref().map(Logins::config);

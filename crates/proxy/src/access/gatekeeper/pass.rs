@@ -1,4 +1,4 @@
-//! The judgement about a request that is permitted, kept with its client.
+//! The pass: the judgement that permits a request. `Asker` carries it along with the request.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use foxy_access::{Action, Judgement, Request, Rule, Scheme, Standing, User, Visi
 use super::Gatekeeper;
 use crate::access::parents::Parents;
 
-/// The judgement about a request that is permitted.
+/// The judgement that permits a request.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) gate: Arc<Gatekeeper>,
@@ -17,7 +17,8 @@ pub(crate) struct Pass {
     /// The rule that decided.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
-    /// True if the request's `Authorization` was for Foxy itself.
+    /// True if the request's `Authorization` was a login at Foxy itself, so that it is not meant for the
+    /// origin.
     pub(crate) spent: bool,
     /// The parents that the request is sent through.
     pub(crate) parents: Option<Arc<Parents>>,
@@ -32,7 +33,7 @@ impl PartialEq for Pass {
 impl Eq for Pass {}
 
 impl Pass {
-    /// Makes a judgement without a user and without a rule.
+    /// Makes a pass without a user and without a rule.
     pub(crate) fn new(gate: &Arc<Gatekeeper>) -> Self {
         Self {
             gate: Arc::clone(gate),
@@ -44,7 +45,7 @@ impl Pass {
         }
     }
 
-    /// Adds the rules for addresses, for a request whose addresses are judged.
+    /// Adds the facts by which each address of the destination is judged before Foxy connects to it.
     pub(crate) fn reaching(self, reach: Reach) -> Self {
         Self {
             reach: Some(Arc::new(reach)),
@@ -104,7 +105,7 @@ impl Reach {
     pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let user = self.user.as_ref();
         let request = Request {
-            // The other facts about the client are in the visit.
+            // `self.visit` contains the other facts about the client.
             who: Visitor {
                 client: None,
                 user: user.map_or(User::Unknown, |user| User::Known(user)),
@@ -137,8 +138,8 @@ impl Reach {
 }
 
 /// The addresses that a request may reach. All values of this type compare equal, so destinations that differ
-/// only in this value are equal. A connection that another request opened is used only after a check of its
-/// address.
+/// only in this value are equal. Requests therefore share connections. Before a request uses a connection
+/// that another request opened, the address of the connection is checked by [`has`](Self::has).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 

@@ -4,7 +4,7 @@ use foxy_http1::write;
 
 use super::Logins;
 
-/// Returns the field lines that ask a client to log in.
+/// Returns the field lines that ask a client to log in at a site (`site` is true) or at the forward proxy.
 pub(crate) fn challenge(logins: &Logins, site: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     let name: &[u8] = match site {

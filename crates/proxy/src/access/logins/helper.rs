@@ -1,5 +1,5 @@
-//! A program that checks users, by Squid's protocol of Basic helpers. Foxy writes a line with user and
-//! password, escaped as in URLs. The program answers with a line `OK` or `ERR`.
+//! A program that checks users. It speaks Squid's protocol for helpers of Basic authentication: Foxy writes a
+//! line with user and password, escaped as in URLs, and the program answers with a line `OK` or `ERR`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{self, ChildStdin, Command, Stdio};

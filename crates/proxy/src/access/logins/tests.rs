@@ -126,7 +126,7 @@ fn what_is_no_login() {
 #[tokio::test]
 async fn a_helper_answers_by_the_protocol_of_squid() {
     let clock = ManualClock::new(WallTime::from_secs(1));
-    // The script accepts a user whose password equals the escaped user name.
+    // The script accepts a user whose password equals the user name. It compares both in their escaped form.
     let script = "while read u p; do if [ \"$u\" = \"$p\" ]; then echo OK; else echo ERR; fi; done";
     let helper = Helper {
         command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
@@ -144,7 +144,7 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
         ("a b%", "a b%", true),
         // Each login is one line. A line feed in a password does not begin another line.
         ("bob", "x\neve eve", false),
-        // The helper is not asked about users in the file.
+        // The helper is not asked about users who have a password in the configuration.
         ("alice", "alice", false),
     ] {
         let found = log_in(&logins, &clock, &value(user, password)).await;

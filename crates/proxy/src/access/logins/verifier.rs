@@ -1,9 +1,10 @@
 //! Threads that check passwords, and the queues of waiting checks.
 //!
 //! There are two queues: one for names that have a password, and one for names that no user has. The threads
-//! take from both queues in turn, so a flood of invented names does not keep users out. One client has few
-//! places for a name, and a name has few places for all clients, so a flood for one name keeps no other user
-//! out. Requests with the same user and password share one check.
+//! take from both queues in turn, so a flood of invented names does not keep users out. The number of checks
+//! that wait for one name is small, for each client and for all clients together. So a flood of checks for
+//! one name does not keep users with other names out. Requests with the same user and password share one
+//! check.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -20,9 +21,9 @@ use tokio::sync::oneshot;
 use super::helper::Child;
 use super::{Busy, LoginsConfig};
 
-/// Number of places of one client for one name.
+/// Largest number of checks of one client for one name that are queued or under way.
 const OF_CLIENT: usize = 2;
-/// Number of places of one name for all clients.
+/// Largest number of checks of all clients for one name that are queued or under way.
 const OF_NAME: usize = 8;
 /// Largest number of requests that wait for one check.
 const SHARE: usize = 64;

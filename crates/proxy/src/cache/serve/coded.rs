@@ -36,8 +36,8 @@ const AT_ONCE: usize = 2;
 const ENCODER_BYTES: usize = 4 << 20;
 /// Quality of Brotli. This quality compresses text at 20 to 60 MB/s.
 const BROTLI_QUALITY: u32 = 5;
-/// Window of Brotli, as a power of two. A window that is twice as long as the longest body that is compressed
-/// has no use.
+/// Window of Brotli, as a power of two: 512 KiB. The bodies that are compressed are shorter, so a longer
+/// window has no use.
 const BROTLI_WINDOW: u32 = 19;
 const GZIP_LEVEL: u32 = 6;
 
@@ -56,8 +56,8 @@ impl Making {
         }
     }
 
-    /// Takes a place for a form. Returns false if there is no place, or if the form is being made or was
-    /// tried.
+    /// Takes a place to make a form. Returns false if there is no place, or if the form is being made or was
+    /// tried a short time ago.
     fn begin(&self, form: KeyHash, now: WallTime) -> bool {
         if self.tried.has(form, now) {
             return false;

@@ -1,4 +1,5 @@
-//! Finds the object for a key: in memory or else by one disk read, and through the variants of Vary.
+//! Finds the stored object for a request, in memory or by one disk read. If the response varies, finds the
+//! variant for the request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use crate::state::local::Local;
 
 /// Longest wait of a request for a disk before the request goes to the origin instead.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Longest wait of a request if the origin cannot help. Without this wait, a running answer would be cut.
+/// Longest wait of a request for a disk if the origin cannot send the bytes instead. With a shorter wait,
+/// answers that have begun would be cut off.
 const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 
 /// The place where an object was found.
@@ -142,8 +144,8 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Returns fragment `n` of a large object. `last` means that no other source has the bytes. The function then
-/// waits even for a slow disk, or for a disk that other requests have given up.
+/// Returns fragment `n` of a large object. If `last` is true, no other source has the bytes. The function
+/// then waits even for a slow disk, or for a disk that other requests have given up.
 pub(crate) async fn fragment(
     local: &Local,
     head: &Arc<Object>,
@@ -171,7 +173,8 @@ pub(crate) async fn fragment(
         match answer {
             Ok(object) => return Some(object),
             Err(ReadMiss::Moved) => {}
-            // The read was shared with a request that had less patience, so it is tried again.
+            // The read was shared with a request that had less patience and gave the read up. So the read is
+            // tried again.
             Err(ReadMiss::Device) if last && shared => {}
             Err(_) => return None,
         }

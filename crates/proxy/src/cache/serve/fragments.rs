@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// Longest pause of a request that waits until other requests have sent their fragments. The pause is limited
-/// because other workers also free memory.
+/// Longest pause of a request that waits until other requests of its worker have sent their fragments. The
+/// pause is limited because memory that other workers free does not wake the request.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.
@@ -148,9 +148,9 @@ impl Fragments {
         Some(held)
     }
 
-    /// As [`try_hold`](Self::try_hold), but waits for memory until other requests have sent their fragments.
-    /// To free memory, clients that do not read are disconnected. Returns `None` if no memory becomes free
-    /// within the time limit for progress. Cancel safe.
+    /// Does the same as [`try_hold`](Self::try_hold), but waits for memory until other requests have sent
+    /// their fragments. To free memory, clients that do not read are disconnected. Returns `None` if no
+    /// memory becomes free within the time limit for progress. Cancel safe.
     pub(crate) async fn hold(
         &self,
         local: &Local,

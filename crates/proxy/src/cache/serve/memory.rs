@@ -1,5 +1,5 @@
-//! Sends an object that is in memory: all of it, one part, several parts, or only its head. A complete object
-//! costs no allocation and one vectored write.
+//! Sends an object that is in memory: all of it, one part, several parts, or only its head. To send a
+//! complete object, Foxy allocates nothing and makes one vectored write.
 
 use std::io::{self, IoSlice};
 
@@ -108,7 +108,7 @@ pub(crate) fn write_heads(
         _ => {}
     }
     if hit.to.rules().is_some() {
-        // Rules for fields need the complete head.
+        // Rules for fields change the complete head, so all fields are written into one buffer.
         scratch.head.extend_from_slice(match shape {
             Shape::NotModified => &[],
             _ if lacks_some(object, shape) => &[],

@@ -9,8 +9,8 @@ use super::caller::Admission;
 use crate::http::net::Transport;
 
 impl<T: Transport> Conn<T> {
-    /// Asks the gatekeeper about a request. Returns `None` if the request is admitted. Otherwise the request was
-    /// answered, and the result is true if the connection can carry another request.
+    /// Asks the gatekeeper about a request. Returns `None` if the request is admitted. Otherwise the request
+    /// was answered, and the result is true if the connection can carry another request.
     pub(super) async fn turned_away(
         &mut self,
         parts: &RequestParts,
@@ -51,7 +51,7 @@ impl<T: Transport> Conn<T> {
         Some(self.turn_away(&admission, parts, started, keep).await)
     }
 
-    /// Slows the answer if a limit requires it.
+    /// Slows the answer if a limit of bytes per second requires it.
     fn slow(&self) {
         if let Some(counted) = self.caller.slowed_by() {
             self.link.slow(Some(counted));

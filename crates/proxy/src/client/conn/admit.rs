@@ -18,7 +18,7 @@ pub(crate) const PORT: Refusal = Refusal {
     reason: "port-not-allowed",
 };
 
-/// True if a request may use this port. A site's origin may have any port: the operator chose it.
+/// True if a request may use this port. A site's origin may have any port, because the operator chose it.
 pub(crate) fn port(access: &Access, role: &Role, url: &Url<'_>) -> bool {
     let port = url.authority.port_or_default(url.scheme);
     !matches!(role, Role::Forward)

@@ -1,4 +1,5 @@
-//! The way from a parsed request to its answer. Hits take the short way, all other requests the long way.
+//! Answers parsed requests. [`Conn::short`] looks a request up and sends hits. `Conn::long` carries out all
+//! other requests.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,11 +43,11 @@ pub(super) enum Instead {
     Refuse(Refusal, Outcome),
     /// The answer comes from the cache, in fragments.
     Large(Box<LargeHit>),
-    /// The request takes the long way.
+    /// `Conn::long` answers the request.
     Long(Long),
 }
 
-/// The task of a request that takes the long way.
+/// The task of `Conn::long` for a request.
 pub(super) enum Long {
     Tunnel,
     /// Redirect the client to the same URL with https.
@@ -76,7 +77,7 @@ pub(super) enum Long {
     Fill(Want),
 }
 
-/// Estimated bytes of the future of an answer that takes the long way. Fetches and send queues have memory
+/// Estimated bytes of the future of an answer that `Conn::long` makes. Fetches and send queues have memory
 /// entries of their own.
 const LONG_BYTES: usize = 4 << 10;
 
@@ -237,7 +238,7 @@ impl<T: Transport> Conn<T> {
         self.done(parts, started, &here)
     }
 
-    /// Answers a request from an owned copy of the request. The read buffer is no longer needed.
+    /// Answers a request from an owned copy of the request, so that the read buffer is no longer needed.
     async fn longer(
         &mut self,
         parts: &RequestParts,
@@ -282,7 +283,8 @@ impl<T: Transport> Conn<T> {
             fields: &fields,
             ..Extra::default()
         };
-        // A body that nobody reads would be parsed as the next request.
+        // If the request has a body, the connection ends. Otherwise the unread body would be parsed as the
+        // next request.
         let keep = keep && parts.framing().is_empty();
         let sent = self.page(refusal, &extra, parts, keep).await;
         Finish::refused(refusal, Outcome::Local, keep, sent)
@@ -300,8 +302,8 @@ fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_
     )
 }
 
-/// Returns the answer that the request's site prescribes, whether an object is stored or not; `None` if the
-/// site prescribes no answer.
+/// Returns the answer that the request's site prescribes, whether an object is stored or not. Returns `None`
+/// if the site prescribes no answer.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -324,7 +326,8 @@ fn aside(
     }
 }
 
-/// Does the same as [`missed`]. In a build cache (`own`), which has no origin, returns a refusal.
+/// Returns the next step for a request that no stored object answers. A build cache (`own`) has no origin, so
+/// it refuses the request. In all other cases, [`missed`] decides.
 fn absent(
     own: bool,
     parts: &RequestParts,
@@ -338,7 +341,8 @@ fn absent(
     }
 }
 
-/// Passes a request that does not concern the cache straight to the origin, if its site has an origin.
+/// Returns the step that passes a request to the origin if the request does not concern the cache. Returns
+/// `None` for all other requests. Also returns `None` if the site is a build cache, because it has no origin.
 #[inline]
 fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     let reason = past_the_cache(&head.parts())?;
@@ -347,7 +351,7 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the next step for a request to a build cache, unless the request reads an object; `None` for all
+/// Returns the next step for a request to a build cache that does not read an object. Returns `None` for all
 /// other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
@@ -364,7 +368,7 @@ fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     }
 }
 
-/// Returns the URL to fetch if this client may fetch it; otherwise the answer to send instead.
+/// Returns the URL to fetch if this client may fetch it. Otherwise returns the answer to send instead.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     to: Recipient<'b>,
@@ -433,7 +437,7 @@ impl Known {
     }
 }
 
-/// Decides how the origin is asked when no usable object is stored.
+/// Returns the next step for a request that no stored object answers. Usually the origin is asked.
 pub(super) fn missed(
     parts: &RequestParts,
     (request, arrived): (&RequestDigest, WallTime),
@@ -452,7 +456,7 @@ pub(super) fn missed(
         }
         Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
     };
-    // Conditions on an object that is not stored are evaluated by the origin.
+    // If no stored object answers the request, only the origin can judge If-Match and If-Unmodified-Since.
     if request.precondition {
         return Instead::Long(Long::Pass(reason));
     }

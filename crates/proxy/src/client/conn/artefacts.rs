@@ -40,8 +40,9 @@ impl Local {
         standing.ok_or_else(unusable)
     }
 
-    /// Returns `None` if the object must not be used. A part whose bytes were never compared with a digest
-    /// must not be used either: if the bytes are wrong, every completion of the part would be wrong too.
+    /// Returns the standing of a stored object under the digests that documents name. Returns `None` if the
+    /// object must not be used. A part whose bytes were never compared with a digest must not be used either:
+    /// if the bytes are wrong, every completion of the part would be wrong too.
     #[inline]
     fn standing(
         &self,
@@ -121,7 +122,8 @@ impl Local {
         }
     }
 
-    /// Returns true if the body of a stored object has this digest; `None` if a part of the body is missing.
+    /// Returns true if the body of a stored object has this digest. Returns `None` if a part of the body is
+    /// missing.
     async fn has_digest(&self, object: &Arc<Object>, digest: Digest) -> Option<bool> {
         self.count(Event::MirrorCompared);
         let mut comparison = Comparison::with(digest);
@@ -161,8 +163,8 @@ impl<T: Transport> Conn<T> {
         self.short(parts, keep).await
     }
 
-    /// Hashes a stored artefact, unless another request has hashed it meanwhile. An object with another
-    /// digest is removed. Then the request is looked up again.
+    /// Hashes a stored artefact, unless another request has hashed it meanwhile. An object whose digest
+    /// differs from `digest` is removed. Then the request is looked up again.
     pub(super) async fn compared(
         &mut self,
         parts: &RequestParts,
@@ -198,7 +200,8 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Ends a request that was looked up again, unless it needs a fetch.
+    /// Sends the answer to a request after it was looked up again. If another step is needed before the
+    /// answer, returns that step.
     ///
     /// # Errors
     /// An error means that the answer was sent. Its value is true if the connection carries another request.

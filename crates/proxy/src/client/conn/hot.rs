@@ -33,11 +33,11 @@ pub(super) struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// Returns the part of the object to send, if all of it is in memory.
+    /// Returns the shape of the answer, if the answer can be sent from memory.
     ///
     /// # Errors
-    /// Returns the way that the answer takes instead, if the object is large or the origin must judge the
-    /// request's conditions; in a build cache, also a refusal.
+    /// Returns the next step if the body is in fragments, or if the origin must judge the request's
+    /// conditions. In a build cache, the next step may also be a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
         // Most requests are for all of a short object.

@@ -12,7 +12,8 @@ use crate::http::net::Transport;
 use crate::{Outcome, mirrors};
 
 impl<T: Transport> Conn<T> {
-    /// Asks the registry whether the client may have the layer, and looks the layer up if the client may.
+    /// Asks the registry whether the client may have the layer. If the client may have it, looks the layer
+    /// up.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,

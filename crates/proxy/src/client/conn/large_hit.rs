@@ -1,4 +1,4 @@
-//! Hits on large objects, from the wait for a place in the send queues to the end of the body.
+//! Hits on large objects, from the wait for room in the send queues to the end of the body.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct LargeHit {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Answers with a large object. Many clients may wait for places in the send queues. So an answer that
+    /// Answers with a large object. Many clients may wait for room in the send queues. So an answer that
     /// waits holds neither a read buffer nor a future on the heap.
     pub(super) async fn large_answer(
         &mut self,
@@ -72,7 +72,8 @@ impl<T: Transport> Conn<T> {
         }
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();
-        // The stored head stays until an answer replaces it, because its variants are found through it.
+        // The stored head of the object stays until a new answer replaces it, because requests find the
+        // variants through this head.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,

@@ -1,5 +1,5 @@
-//! Answers that Foxy itself makes: to OPTIONS and TRACE requests that end here, the file by which browsers
-//! find the proxy (PAC), and the answer by which a registry identifies itself.
+//! Answers that Foxy itself makes: to OPTIONS and TRACE requests that are not passed on, the file by which
+//! browsers find the proxy (PAC), and the answer by which a registry identifies itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};
@@ -15,7 +15,7 @@ use crate::http::reply::send_plain;
 pub(super) type Plain = (&'static str, Vec<u8>);
 
 impl<T: Transport> Conn<T> {
-    /// Sends an answer of Foxy. Nobody reads the body of the request, if it has a body.
+    /// Sends an answer of Foxy. If the request has a body, nobody reads it, so the connection ends.
     pub(super) async fn plain(
         &mut self,
         parts: &RequestParts,

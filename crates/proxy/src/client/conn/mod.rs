@@ -93,7 +93,8 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Sets the number that distinguishes the client from other clients; 0 if the client is not counted.
+    /// Sets the number that distinguishes the client from other clients. The number is 0 if the client is not
+    /// counted.
     pub(crate) fn set_client(&self, client: u64) {
         self.link.set_client(client);
     }
@@ -130,7 +131,7 @@ impl<T: Transport> Conn<T> {
         self.link.count_bytes(&self.local);
     }
 
-    /// Takes the newest settings for the request that has come.
+    /// Applies the newest settings to the request that has arrived.
     #[inline]
     fn renew(&mut self) {
         if self.settings != self.post.number() {
@@ -206,7 +207,8 @@ impl<T: Transport> Conn<T> {
         self.carries_on(finish)
     }
 
-    /// Ends a request that left the read buffer. Returns true if the connection carries another request.
+    /// Ends a request that was copied out of the read buffer. Returns true if the connection carries another
+    /// request.
     fn end(&self, ask: &Ask, started: MonoTime, finish: &Finish) -> bool {
         let recent = finish.recent(self.local.wall());
         self.local.proxy.recent.note(ask.base_hash, recent);
@@ -233,7 +235,7 @@ impl<T: Transport> Conn<T> {
         Some(ask)
     }
 
-    /// A copy of the request; `None` if it has no URL.
+    /// Returns a copy of the request. Returns `None` if the request has no URL.
     fn ask(&self, parts: &RequestParts) -> Option<Ask> {
         let received = self.link.received();
         let head = received.head(parts);

@@ -36,7 +36,8 @@ impl<T: Transport> Conn<T> {
         let (status, reason, outcome) = said(admission, rule, site);
         let refusal = Refusal { status, reason };
         let fields = fields(admission, gate, site);
-        // A body that nobody reads would be parsed as the next request.
+        // If the request has a body, the connection ends. Otherwise the unread body would be parsed as the
+        // next request.
         let keep = rule!(
             "smuggling: a connection ends with a body that is turned away",
             keep && parts.framing().is_empty(),

@@ -88,7 +88,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let is_head = method == Method::Head;
         if self.ask.is_document() && !is_head && head.status() == 200 {
-            // This document would reach the client without being rewritten.
+            // A document in a passed answer would reach the client without being rewritten.
             return Err(PassError::Origin(UpstreamError::BadResponse(
                 "document-past-the-cache",
             )));
@@ -103,7 +103,8 @@ impl<T: Transport> Download<'_, T> {
             None
         };
         let mode = self.mode(parts, framing);
-        // If the answer comes before the end of the request, nobody will read the rest of the request.
+        // If the answer comes before the end of the request, nobody will read the rest of the request. So the
+        // connection must end.
         self.keep &= mode != Mode::UntilClose && self.upload.is_done();
         let fields = self.write_head(&head, mode, framing);
         up.buf.consume(parts.len());
@@ -241,7 +242,8 @@ impl<T: Transport> Download<'_, T> {
         let status = parts.status();
         let mut reader = BodyReader::new(framing, &self.local.limits);
         loop {
-            // The head waits for the first bytes of the body only if they are already in the buffer.
+            // The head is sent together with the first bytes of the body if these bytes are already in the
+            // buffer. Otherwise the head is sent at once.
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }

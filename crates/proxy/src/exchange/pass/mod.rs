@@ -31,17 +31,17 @@ use upload::{Upload, UploadError, send_body};
 /// Reason why an exchange is not complete.
 #[derive(Debug)]
 enum PassError {
-    /// The client is gone. The value is the status that was sent to the client.
+    /// The client is gone. The value is the status that was sent to the client, or 0 if no status was sent.
     Client(u16),
     /// The origin failed before anything was sent to the client.
     Origin(UpstreamError),
     /// The request is broken, and nothing was sent to the client yet.
     Request(Reject),
-    /// The origin answered with this error status; a stale answer may be sent in its place.
+    /// The origin answered with this error status. A stale answer may be sent in its place.
     Status(u16),
 }
 
-/// Reason and mode of a request that is passed without the cache.
+/// The facts about a request that is passed without the cache.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     reason: Fwd,
@@ -72,7 +72,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Asks the origin for a head. If the origin fails, a stale answer is sent, as for GET.
+    /// Passes a HEAD to the origin. If the origin fails, a stale answer is sent if the rules permit it, as
+    /// for GET.
     pub(super) async fn pass_head(&mut self, want: &Want) -> Finish {
         if let Some(error) = self.ask.fails_at_once(&self.local, want.stored.as_ref()) {
             return self.failed(want, error).await;
@@ -207,8 +208,8 @@ impl<T: Transport> Exchange<'_, T> {
                         Err(UploadError::Client | UploadError::Framing(_)) => {
                             return Err(PassError::Client(0));
                         }
-                        // The origin stopped reading the body. If its answer comes, the answer is passed on.
-                        // Then both connections end.
+                        // The origin stopped reading the body. If the origin still answers, the answer is
+                        // passed on. Then both connections end.
                         Err(UploadError::Origin) => refused = true,
                     }
                 }

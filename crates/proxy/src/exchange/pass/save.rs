@@ -71,7 +71,8 @@ impl<'a> Saving<'a> {
         length: Option<u64>,
         sent: Sent,
     ) -> Option<Self> {
-        // Under rules about the query, the key may be that of another URL than the requested URL.
+        // A rule may change the query in the key. Then the key belongs to a URL that differs from the
+        // requested URL, and the answer is not stored.
         if ask.digest.method != Method::Post || !ask.by_key {
             return None;
         }
@@ -119,7 +120,7 @@ impl Drop for Saving<'_> {
     }
 }
 
-/// Updates the object that a GET stored with the answer to a HEAD that was sent at `sent`.
+/// Uses the answer to a HEAD, which was sent at `sent`, to update the object that a GET stored.
 pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
     if ask.digest.method != Method::Head {
         return;
@@ -127,7 +128,7 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
     let mut key = ask.base.to_vec();
     let parts = &local.proxy.rules(ask.rule).key_parts;
     let Found { object, .. } = find(local, &mut key, &ask.sent(local), parts).await;
-    // An object that was stored after the HEAD was sent may be newer than its answer.
+    // An object that was stored after the HEAD was sent may be newer than the answer to the HEAD.
     let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent.at)
     else {
         return;

@@ -9,7 +9,7 @@ use crate::state::local::Local;
 
 /// Guard of an unsafe request in progress. When dropped, it invalidates the stored answers of the request's
 /// URL (RFC 9111 section 4.4), unless an answer has come or the request certainly has not reached the origin.
-/// It also invalidates them if the client has left.
+/// This also applies if the request ended because the client left.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
     ask: &'a Ask,
@@ -31,7 +31,7 @@ impl<'a> Unanswered<'a> {
         self.open.set(false);
     }
 
-    /// Notes that no answer will arrive; `replayed` is true if the request may have been sent twice.
+    /// Notes that no answer will arrive. `replayed` is true if the request may have been sent twice.
     pub(super) fn failed(&self, error: UpstreamError, replayed: bool) {
         if !error.may_have_reached_it(replayed) {
             self.open.set(false);

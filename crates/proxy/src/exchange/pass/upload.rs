@@ -58,7 +58,7 @@ impl Upload {
         self.answering.set(answering);
     }
 
-    /// True if another answer can no longer be sent.
+    /// True if no other answer can begin, because bytes of an answer are being sent or were sent.
     pub(super) fn is_answering(&self) -> bool {
         self.answering.get()
     }

@@ -45,7 +45,7 @@ pub(super) struct Body<'a> {
     pub(super) background: bool,
     /// Largest permitted length of the body, in bytes. A longer body is an error.
     pub(super) most: u64,
-    /// Longest silence of the origin.
+    /// Longest time for which the origin may be silent.
     pub(super) patience: Ticks,
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,
@@ -75,7 +75,7 @@ impl Body<'_> {
                 self.edit = Some(edit);
                 edited?;
                 if piece.end {
-                    // The trailers describe the body before rewriting.
+                    // The trailers are dropped, because they describe the body before rewriting.
                     return Ok(Ended::Whole(Bytes::new()));
                 }
             } else {

@@ -1,9 +1,9 @@
 //! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are accepted only
-//! under the same strong validator. An answer of another version ends the object's life.
+//! under the strong validator of the stored object. An answer of another version ends the object's life.
 //!
 //! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
-//! as long as requests make progress. If gaps of an object fail twice because of the origin's answers, the
-//! object is removed, so that the next request fetches the complete object.
+//! as long as requests make progress. If two fetches of gaps of one object fail in a row because of the
+//! origin's answers, the object is removed, so that the next request fetches the complete object.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::state::local::Local;
 
 /// Number of requests that are always allowed for one run, however few bytes the origin sends.
 const SHORT_ANSWERS: u64 = 8;
-/// Number of fetched bytes that allow one request more.
+/// Number of fetched bytes that allow one more request.
 const SHORT_BYTES: u64 = 4 << 10;
 
 /// The task to fetch one missing run.
@@ -114,7 +114,8 @@ impl Job {
             match ended {
                 Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
                 Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
-                // The answer was cut off or too short: request the rest while there is progress.
+                // The answer was cut off or too short. The rest is requested as long as each answer contains
+                // new bytes.
                 Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
                     if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
                         return Err(UpstreamError::BadResponse("range-too-short"));
@@ -168,7 +169,7 @@ impl Job {
         let mut kept = match (keeper.take(), verdict) {
             (Some(kept), Verdict::Store) => kept,
             (None, Verdict::Store) => Keeper::resume(local, writer.fill(), (&self.head, self.span)),
-            // The run is not stored any more.
+            // The caching rules forbid storing this answer, so its bytes are only sent.
             (_, Verdict::Pass) => Keeper::nothing(local),
         };
         writer.keep(kept.window());
@@ -222,7 +223,7 @@ impl Job {
         let exact = range.and_then(|range| {
             let same = range.complete.is_none_or(|length| length == complete);
             range.span.filter(|span| {
-                // Fewer bytes than requested are allowed. Bytes from another start are useless.
+                // Fewer bytes than requested are allowed. Bytes that begin at a different offset are useless.
                 let fits = span.start == rest.start && span.end <= rest.end;
                 same && fits && length.is_none_or(|length| length == span.len())
             })
@@ -285,7 +286,7 @@ impl Job {
     }
 }
 
-/// The decision about valid bytes.
+/// The use of an answer whose bytes belong to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The bytes are sent and stored.

@@ -21,7 +21,7 @@ pub(crate) struct FillHead {
     pub(crate) fields: FieldBlock,
     /// Length of the body in bytes, if known.
     pub(crate) length: Option<u64>,
-    /// The rules digest, if the answer may be stored.
+    /// The digest of the answer for the caching rules, if the answer may be stored.
     pub(crate) digest: Option<Digest>,
     /// The origin's Age, for an answer that is not stored.
     pub(crate) age: Option<Bytes>,
@@ -57,7 +57,8 @@ pub(crate) struct FillHead {
 /// A large body that can be read back while it arrives.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// The head of the object. While the object is not visible, only this head leads to its fragments.
+    /// The head of the object. While the object is not visible, its fragments can be found only through this
+    /// head.
     pub(crate) head: Arc<Object>,
     /// Keeps the fragments alive before the object is visible.
     pub(super) _stored: Option<Arc<Stored>>,

@@ -47,7 +47,7 @@ pub(crate) struct Place {
     pub(super) piece: Option<Piece>,
     /// For a large object: the range of its bytes that the answer contains.
     pub(super) sparse: Option<ContentRange>,
-    /// True if a beginning of the body is worth storing.
+    /// True if the beginning of a body that ends early is worth storing.
     pub(super) beginning: bool,
     /// The operator's rule that decided.
     pub(super) rule: RuleId,
@@ -75,7 +75,7 @@ pub(crate) struct Asked<'a> {
 /// Days during which an expired object with a validator is still useful.
 const VALIDATOR_DAYS: i64 = 7;
 
-/// Returns true if this answer ends the life of the object stored under the same key.
+/// Returns true if an answer with this status ends the life of the object stored under the same key.
 pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
     rules::supersedes(&asked.digest, status)
 }
@@ -99,7 +99,7 @@ pub(crate) fn judge(
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
     // A rule may deny this address to other clients, and a stored object does not contain the address that it
-    // came from.
+    // came from. So the answer is not stored.
     let apart = rule!(
         "fetch: an answer from an address that a rule names is not stored",
         asked.ask.client.keeps_apart(peer.ip()),
@@ -310,7 +310,7 @@ fn storable(
     Ok(plan)
 }
 
-/// The target URI of a request, in owned parts.
+/// The parts of the target URI of a request, as owned values.
 pub(crate) struct Target {
     scheme: &'static str,
     authority: String,

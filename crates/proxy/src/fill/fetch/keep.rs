@@ -31,9 +31,9 @@ pub(crate) struct Keeper {
     lasting: bool,
 }
 
-/// Smallest size in bytes of fragments that are not overwritten too early. Smaller fragments may be
-/// overwritten before a follower has read them back. In a store with smaller fragments followers read from
-/// the window, and a large object is visible only when it is complete.
+/// Smallest size of fragments, in bytes, from which on stored fragments stay long enough for followers.
+/// Smaller fragments may be overwritten before a follower has read them back. In a store with smaller
+/// fragments followers read from the window, and a large object is visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -312,7 +312,7 @@ impl Keeper {
         self.goal = None;
     }
 
-    /// Checks that a fill continues after its last follower has left.
+    /// Checks that a fill is worth continuing after its last follower has left.
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if the fill ends.
@@ -327,7 +327,8 @@ impl Keeper {
                 done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
         });
-        // The bytes of an unfinished fragment would be fetched again.
+        // A fill that ends within a fragment loses the bytes of this fragment, and they would be fetched
+        // again.
         let in_fragment = match &self.kept {
             Kept::Sparse(sparse) if sparse.divisible => {
                 let put = &sparse.put;

@@ -11,7 +11,8 @@ use crate::state::local::Local;
 const SMALL_WINDOW: usize = 64 << 10;
 /// Bytes of a window when there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
-/// Estimated bytes of a long body that wait in the kernel, if the system chooses the length of the queue.
+/// Estimated bytes of a long body in the kernel's receive queue, if the system chooses the length of this
+/// queue.
 const RECEIVE: usize = 64 << 10;
 
 /// The memory of a fill.
@@ -22,7 +23,7 @@ pub(super) struct FillMemory {
 }
 
 impl FillMemory {
-    /// No memory, and no window.
+    /// Returns the memory of a fill that has neither memory nor a window yet.
     pub(super) fn none(local: &Local) -> Self {
         Self {
             memory: local.proxy.ledger.empty(Use::Fills),
@@ -36,12 +37,13 @@ impl FillMemory {
         self.window
     }
 
-    /// Keeps all bytes from now on. [`grow`](Self::grow) enters them.
+    /// Keeps all bytes from now on. [`grow`](Self::grow) adds them to the ledger entry.
     pub(super) fn keep_all(&mut self) {
         self.window = usize::MAX;
     }
 
-    /// Enters further bytes. If there is no room, enters nothing and returns false.
+    /// Adds `bytes` to the ledger entry. If there is no memory for them, leaves the entry unchanged and
+    /// returns false.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         self.memory.grow(bytes)
     }

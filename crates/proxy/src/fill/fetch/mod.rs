@@ -360,8 +360,8 @@ async fn stream(
         200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
         _ => None,
     };
-    // A body that is changed or checked during the transfer gets no length here, so that it is not visible
-    // before its end: no request may get a part of a wrong body.
+    // A body that is changed or checked during the transfer gets no length here. Without a length, the object
+    // becomes visible only when its body is complete. So no request gets a part of a wrong body.
     let length = head.length.filter(|_| edit.is_none());
     if edit.is_some() {
         head.strong_etag = None;
@@ -439,7 +439,7 @@ struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Reads the body to its end. If a connection breaks or falls silent, continues over another one.
+    /// Reads the body to its end. If a connection breaks or falls silent, continues over another connection.
     async fn bring(
         &mut self,
         local: &Local,

@@ -41,7 +41,7 @@ pub(super) fn open(
         return Err(UpstreamError::BadResponse("unexpected-upgrade"));
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    // Rewriting changes the length.
+    // The length of a rewritten body is not known yet, because rewriting changes it.
     let rewritten = asked.ask.is_document() && head.status() == 200;
     let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
     if asked.ask.comes_whole() && head.status() == 206 {

@@ -1,5 +1,5 @@
-//! Parts of representations. A 206 becomes a stored part or extends one. A stored beginning is completed by
-//! requesting only the rest.
+//! Parts of representations. A 206 becomes a stored part or extends a stored part. A stored beginning is
+//! completed by requesting only the rest.
 //!
 //! A stored part is an object under the usual key. So everything that ends the life of a complete object also
 //! ends the life of a part. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it
@@ -28,7 +28,7 @@ const FIELD: &str = "Content-Range";
 pub(super) struct Piece {
     /// The range of the body.
     range: ContentRange,
-    /// A stored part under the same strong validator.
+    /// A stored part with the same strong validator as the 206.
     old: Option<(Span, Bytes)>,
     /// Largest number of bytes to store.
     limit: u64,
@@ -102,7 +102,8 @@ fn merge(
         return Ok(None);
     }
     let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
-    // The merged part contains old bytes: a purge since the lookup of these bytes covers the merged part too.
+    // The merged part contains old bytes. So a purge that came after the lookup of these bytes covers the
+    // merged part too.
     let checked = old.purge_checked();
     place.meta.purge_sequence = rule!(
         "purge: it covers the old bytes of a part that grows",
@@ -127,7 +128,7 @@ pub(super) fn is_sparse(
 ) -> bool {
     let fragment = u64::from(local.proxy.engine.fragment_bytes());
     let large = range.complete.is_some_and(|length| length > fragment);
-    // A widened range must begin where it was requested.
+    // The answer to a widened range must begin at the start of a fragment, as requested.
     let fits = range.span.is_some_and(|span| {
         span.start.is_multiple_of(fragment) || Some(span.end) == range.complete
     });

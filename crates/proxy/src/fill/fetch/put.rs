@@ -1,4 +1,4 @@
-//! The place of an object that a client stores itself. There is no answer to judge.
+//! The place of an object that a client stores itself. No origin has sent an answer that could be judged.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestDigest};

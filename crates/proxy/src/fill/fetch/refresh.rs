@@ -50,7 +50,7 @@ pub(super) fn apply(
                 |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
             selection.as_ref().is_none_or(matches)
         },
-        // Running answers of the same version stay.
+        // Running answers of the same version are not replaced.
         replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
     };
     let order = local.proxy.fills.publish(writer.fill(), claim);
@@ -192,7 +192,7 @@ pub(crate) fn updated<F: Fields>(
 }
 
 /// The fields of an answer. If the origin sent no Date, the time of receipt is added as Date (RFC 9110
-/// section 6.6.1). Without it the refreshed object would keep its old Date, and seem too old.
+/// section 6.6.1). Without the added Date, the refreshed object would keep its old Date, and seem too old.
 struct Dated<'a, F> {
     fields: &'a F,
     date: Option<&'a [u8; 29]>,

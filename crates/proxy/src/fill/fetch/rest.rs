@@ -224,7 +224,7 @@ impl Source {
         let span = range.span?;
         let same = status == 206 && super::strong_etag(head).as_ref() == Some(etag);
         let inside = self.end.is_none_or(|end| span.end <= end);
-        // A body of unknown length ends with the representation.
+        // If the end of the body is unknown, the body ends with the representation.
         let end = self.end.or(range.complete);
         (same && alone && inside && span.start == from && end.is_some()).then_some(end)
     }

@@ -175,7 +175,8 @@ impl<T: Transport> Link<T> {
             return;
         }
         self.io.transport().shutdown_write();
-        // Only time limits the reading, because an upload that was refused early may be long.
+        // Time limits the reading, and not a number of bytes, because an upload that was refused early may be
+        // long.
         let deadline = match self.io.ledger().pressure() {
             Pressure::Spent => local.sweep.now(),
             _ => self.io.deadline(local.patience.linger),
@@ -197,7 +198,7 @@ impl<T: Transport> Link<T> {
         (received - self.counted.0, sent - self.counted.1)
     }
 
-    /// Adds the bytes since the last call to the counters.
+    /// Adds the bytes that were received and sent since the last call of this function to the counters.
     pub(crate) fn count_bytes(&mut self, local: &Local) {
         let (received, sent) = self.moved();
         let counters = local.counters();

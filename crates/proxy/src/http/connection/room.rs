@@ -20,14 +20,15 @@ const RECEIVED_BYTES: usize = 16 << 10;
 
 /// Number of tries of a request that waits until other requests free memory. All tries and pauses take 5 s.
 const ROOM_TRIES: u32 = 100;
-/// Length in bytes of a long head. The rest of such a head waits whenever new connections have to wait for
-/// memory, because the head needs more memory than usual.
+/// Number of bytes from which on a head is long. While new connections have to wait for memory, Foxy does not
+/// read the rest of a long head, because this head needs more memory than usual.
 pub(super) const LONG_HEAD: usize = 16 << 10;
-/// Number of tries for the rest of a long head. They take 0.5 s in all.
+/// Number of tries to read the rest of a long head while there is no memory for it. They take 0.5 s in all.
 pub(super) const HEAD_TRIES: u32 = 10;
 pub(super) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// The refusal for a request that finds no free memory, although connections that are not needed were closed.
+/// The refusal for a request that finds no free memory, even after Foxy has closed connections that are not
+/// needed.
 pub(crate) const MEMORY: Refusal = Refusal {
     status: 503,
     reason: "memory-spent",
@@ -35,7 +36,7 @@ pub(crate) const MEMORY: Refusal = Refusal {
 
 /// Returns the memory of a connection whose head is still incomplete, without its read buffer.
 pub(super) fn head_bytes(limits: &Limits) -> usize {
-    // The kernel doubles a length that is set.
+    // The kernel doubles the length that a program sets for a receive queue.
     let received = limits.receive_bytes().map(|bytes| 2 * bytes);
     ACTIVE_BYTES + received.unwrap_or(RECEIVED_BYTES)
 }

@@ -76,7 +76,7 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
-        // If the waiting connection is closed, there is room for the other connection.
+        // When the waiting connection is closed, its memory is enough for the other connection.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
         assert!(!waits.await.unwrap(), "the one that waits gets no place");
@@ -84,7 +84,7 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     });
 }
 
-/// There is room for two places, so each place has the smallest size.
+/// The memory suffices for two places in send queues, so each place has the smallest size.
 #[test]
 fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
     with_worker(MEMORY, |local| async move {
@@ -113,7 +113,7 @@ fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
         let (_other_client, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
-        // The first answer has sent nothing. Its turn ends because of the time.
+        // The first answer has sent nothing. Its turn ends because the time of the turn is over.
         while !queued.is_over(&local, link.io()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -7,7 +7,7 @@ use foxy_http1::{BodyReader, BodyStep, Reject};
 
 use super::{Io, ReadBuf, Ticks, Transport};
 
-/// Room for a piece of a body, in bytes.
+/// Largest number of bytes in the read buffer while a body is read.
 const PIECE: usize = 64 << 10;
 
 /// A piece of a body, as offsets into [`ReadBuf::filled`]. The caller uses the piece and then calls

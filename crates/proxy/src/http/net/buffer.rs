@@ -113,8 +113,8 @@ impl ReadBuf {
             if more == 0 {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            // The first buffer may exceed the limit, because the first bytes of a request matter more than an
-            // exact limit.
+            // The first memory of a buffer may exceed the limit of the ledger, because the first bytes of a
+            // request matter more than an exact limit.
             let begins = self.data.is_empty();
             let entry = self.entry.get_or_insert_with(|| ledger.empty(Use::Buffers));
             match begins {

@@ -4,12 +4,12 @@ use foxy_base::eq_name;
 
 use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
 
-/// The changes of a request.
+/// The changes to a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changed<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
-    /// Host and port, if the request goes to another server than the registry.
+    /// Host and port, if the request goes to a server other than the registry.
     pub(crate) host: Option<&'a str>,
     pub(crate) authorization: Option<&'a str>,
     /// The range that is requested.
@@ -76,7 +76,7 @@ pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) 
             out.extend_from_slice(control.as_bytes());
         }
     }
-    // Here the text begins with the first field line.
+    // `fields` skips the first line. So an empty line is put before the field lines.
     let text = [b"\n", lines].concat();
     let digest = fields(&text).find(|(name, _)| eq_name(name, b"docker-content-digest"));
     let digest = digest.filter(|(_, value)| {

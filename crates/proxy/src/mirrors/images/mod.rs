@@ -100,7 +100,8 @@ pub(crate) struct ImagePart {
 }
 
 impl ImagePart {
-    /// Makes the first step of a request. `own` is the client's credential, and the seed for its name.
+    /// Makes the part in the first step of a request. `own` contains the client's credential, and the seed
+    /// for the name of this credential.
     pub(crate) fn new(
         image: Image,
         own: Option<(Login, u64)>,
@@ -189,7 +190,7 @@ impl ImagePart {
     /// Returns the digest that the answer must have. `said` is the digest in the head of the answer.
     pub(crate) fn digest(&self, said: Option<&[u8]>) -> Option<Digest> {
         match self.image.wanted {
-            // The answer to a proof has no body.
+            // The answer to a request for a proof has no body.
             Wanted::Blob(_) if self.is_proof() => None,
             Wanted::Blob(digest) | Wanted::Manifest(digest) => Some(digest),
             Wanted::Tag => foxy_mirror::digest_of_name(std::str::from_utf8(said?).ok()?),

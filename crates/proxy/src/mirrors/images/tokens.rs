@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// Largest number of entries. If the table is full, all entries are dropped. Each entry can be fetched again.
 const ENTRIES: usize = 4096;
-/// A token is not used in this number of seconds before its end.
+/// Number of seconds at the end of a credential's validity in which the credential is not used any more.
 const EARLY: u64 = 10;
 /// Longest time in seconds for which a credential is kept.
 const SECONDS_MAX: u64 = 3600;

@@ -117,7 +117,8 @@ impl Group {
         draw: Draw,
     ) -> std::result::Result<usize, Nobody> {
         let any_in = (0..self.members.len()).any(|at| self.is_in(at, now));
-        // If all origins are down, each may have recovered. A retry would only add to their load.
+        // If all origins are down, the first attempt may go to any of them, because each may have recovered.
+        // A retry is not sent, because it would only add to their load.
         let open = |at: &usize| self.is_in(*at, now) || (!any_in && tried.is_first());
         let fit: Vec<usize> = (0..self.members.len())
             .filter(|at| !tried.has(*at))
@@ -216,7 +217,7 @@ impl Group {
         true
     }
 
-    /// Ends a request at an origin, which is no longer under way.
+    /// Ends a request at an origin. The request no longer counts as under way.
     pub(super) fn end(&mut self, at: usize) {
         if let Some(member) = self.members.get_mut(at) {
             member.outstanding = member.outstanding.saturating_sub(1);

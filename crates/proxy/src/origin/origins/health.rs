@@ -9,10 +9,10 @@ use foxy_base::MonoTime;
 const SERIES: Duration = Duration::from_secs(10);
 /// Longest time for which an origin is left out, unless the configured first time is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
-/// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Otherwise an
-/// origin that fails fast would have the fewest requests under way.
+/// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Without this time,
+/// an origin that fails fast would have the fewest requests under way and get most requests.
 const ERROR_COUNTS: u64 = 1_000_000_000;
-/// Number of parts into which that time is divided.
+/// Number of parts into which [`ERROR_COUNTS`] is divided.
 const PARTS: usize = 10;
 /// Fraction of the weight of an origin at the beginning of its slow start.
 const FIRST_SHARE: f64 = 0.1;
@@ -20,9 +20,11 @@ const FIRST_SHARE: f64 = 0.1;
 /// Rules for leaving out an origin, and for its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRules {
-    /// Errors in a row after which the origin is left out. With 0, requests leave no origin out.
+    /// Errors in a row after which the origin is left out. With 0, failed requests never cause an origin to
+    /// be left out.
     pub errors: u32,
-    /// Time for which the origin is left out the first time. Each further time is twice as long.
+    /// Time for which the origin is left out the first time. After each further ejection in a row, the time
+    /// is twice as long as before.
     pub out: Duration,
     /// Time from the return of the origin until it has its full share of requests.
     pub slow_start: Duration,
@@ -111,7 +113,8 @@ impl Health {
         }
     }
 
-    /// Returns the fraction of the origin's weight that counts.
+    /// Returns the fraction of the origin's weight that counts at `now`. It is below 1 until the slow start
+    /// has ended.
     pub(super) fn share(&self, now: MonoTime, rules: &HealthRules) -> f64 {
         let Some(back) = self.out_until.max(self.up_since) else {
             return 1.0;
@@ -172,7 +175,7 @@ impl Health {
         }
     }
 
-    /// Returns true if the origin answered well at that time or later.
+    /// Returns true if the origin answered well at `time` or later.
     pub(super) fn was_good_since(&self, time: MonoTime) -> bool {
         self.last_good.is_some_and(|good| good >= time)
     }
@@ -282,7 +285,7 @@ mod tests {
             );
             assert_eq!(health.standing(before, &RULES), Standing::Ejected);
             assert_eq!(health.standing(back, &RULES), Standing::SlowStart);
-            // On trial, the first error is enough.
+            // An origin on trial is left out again after its first error.
             assert_eq!(health.bad(back, false, &RULES), Some(back));
             now = back;
         }

@@ -1,5 +1,6 @@
 //! The origins of one site. This module chooses an origin, leaves failing origins out, asks another origin
-//! after an error, and keeps figures about origins. A site with one origin has only the figures.
+//! after an error, and keeps figures about origins. For a site with one origin, this module only keeps the
+//! figures.
 //!
 //! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file
 //! shares the decisions among the workers. `ask` connects to origins. `check` sends Foxy's own requests to
@@ -62,7 +63,7 @@ pub struct OriginsConfig {
     pub origins: Vec<Origin>,
     /// TLS settings for the origins. `None` means plain connections.
     pub tls: Option<OriginTls>,
-    /// Times that Foxy waits for the origins.
+    /// Longest times for which Foxy waits for the origins.
     pub timeouts: OriginTimeouts,
     /// The way in which requests are distributed.
     pub balance: Balance,
@@ -119,8 +120,8 @@ impl Origins {
         Self::with(config, SiteCounters::new(workers))
     }
 
-    /// Makes other origins of the same site, which are all up. The figures about the site's requests
-    /// continue.
+    /// Makes the origins of the same site for new settings. All origins are up. The figures about the site's
+    /// requests continue.
     #[must_use]
     pub fn renewed(&self, config: OriginsConfig) -> Self {
         Self::with(config, self.0.requests.clone())
@@ -278,7 +279,7 @@ impl Turn {
         &self.origins.0.members[self.at].0
     }
 
-    /// Notes that from now on the request waits only for the origin.
+    /// Notes that the request was sent, so that from now on it waits only for the origin's answer.
     pub(crate) fn wait(&self, local: &Local) {
         let now = local.mono();
         self.asked.set(Some(now));

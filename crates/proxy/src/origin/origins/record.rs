@@ -1,5 +1,5 @@
-//! The last results of one origin, which tell people whether and how the origin is failing. Requests do not
-//! depend on them. This module does no I/O and reads no clock.
+//! The last results of one origin, which tell people whether and how the origin is failing. The choice of an
+//! origin does not depend on them. This module does no I/O and reads no clock.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use foxy_base::MonoTime;
 
 /// Number of results that are remembered.
 const RESULTS: u32 = 32;
-/// Number of failures in a row of a failing origin.
+/// Number of failures in a row from which on an origin counts as failing.
 const FAILS: u32 = 3;
-/// Number of failures of a flapping origin, among the remembered results.
+/// Number of failures among the remembered results from which on an origin counts as flapping.
 const FLAPS: u32 = 5;
 /// Time since the last failure after which an origin does not count as flapping any more.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub struct Recently {
     pub failures: u32,
     /// The reason of the last failure, or an empty text.
     pub reason: &'static str,
-    /// Average time to the beginning of an answer. It covers about four answers.
+    /// Moving average of the time to the beginning of an answer, over about the last four answers.
     pub first_byte: Duration,
     /// Time for which requests have waited without any answer.
     pub waiting: Duration,

@@ -160,7 +160,7 @@ impl Default for Counters {
     }
 }
 
-/// Adds without a locked instruction: only the owning worker writes.
+/// Adds without a locked instruction. This is possible because only the owning worker writes the counter.
 fn bump(counter: &AtomicU64, by: u64) {
     counter.store(
         counter.load(Ordering::Relaxed).wrapping_add(by),
@@ -181,7 +181,8 @@ impl Counters {
         bump(&self.classes[class(status)], 1);
         bump(&self.bodies[outcome as usize], body);
         match outcome {
-            // The duration of a tunnel depends only on its two ends.
+            // The duration of a tunnel is no latency of Foxy, because it depends only on the two ends of the
+            // tunnel.
             Outcome::Tunnel => {}
             outcome if outcome.is_hit() => self.hits.note(duration),
             _ => self.misses.note(duration),
@@ -223,12 +224,12 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Requests with this outcome.
+    /// Returns the number of requests with this outcome.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
     }
-    /// Body bytes sent in answers with this outcome.
+    /// Returns the number of body bytes sent in answers with this outcome.
     #[must_use]
     pub fn body(&self, outcome: Outcome) -> u64 {
         self.bodies[outcome as usize]
@@ -238,7 +239,7 @@ impl Totals {
     pub fn event(&self, event: Event) -> u64 {
         self.events[event as usize]
     }
-    /// All requests.
+    /// Returns the number of all requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.outcomes.iter().sum()

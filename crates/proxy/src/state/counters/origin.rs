@@ -110,7 +110,7 @@ impl OriginTotals {
         add_all(&mut self.troubles, &counters.troubles);
     }
 
-    /// Failures of this kind.
+    /// Returns the number of failures of this kind.
     #[must_use]
     pub fn trouble(&self, trouble: Trouble) -> u64 {
         self.troubles[trouble as usize]

@@ -67,7 +67,7 @@ mod tests {
             (1, Outcome::Miss, 404),
             (0, Outcome::OriginError, 502),
             (0, Outcome::ClientGone, 0),
-            // There is no such worker.
+            // Worker 2 does not exist, so this request is not counted.
             (2, Outcome::Miss, 200),
         ] {
             site.finished(worker, outcome, status);

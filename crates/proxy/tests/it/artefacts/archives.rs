@@ -164,7 +164,7 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // A process that has not read a release file yet does not use a list of another set either.
+    // A process that has not read a release file since its start does not use a list of the wrong set either.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

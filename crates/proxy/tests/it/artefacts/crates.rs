@@ -38,7 +38,7 @@ impl Registry {
                     asked.reply("304 Not Modified", "ETag: \"i\"\r\n", "");
                 }
                 "/de/mo/demo" => asked.reply("200 OK", fields, line("demo", &named)),
-                // This index file names a crate with another name.
+                // This index file of the crate `evil` has a line about the crate `demo`.
                 "/ev/il/evil" => asked.reply("200 OK", fields, line("demo", &"00".repeat(32))),
                 "/dl/demo/1.0.0/download" => {
                     let mut count = count.lock().unwrap();

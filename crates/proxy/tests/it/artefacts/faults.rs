@@ -81,8 +81,8 @@ fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
                     for step in 0..FILES {
                         let n = (step * 7 + client * 31) % FILES;
                         let path = format!("/pypi/packages/{n}");
-                        // One answer in four is wrong. It does not happen that forty answers in a row are
-                        // wrong.
+                        // One answer in four is wrong, so forty wrong answers in a row are practically
+                        // impossible.
                         let mut tries = (0..40).map(|_| download(foxy, &path));
                         let got = tries.find(|(_, whole)| *whole);
                         let right = got.is_some_and(|(bytes, _)| bytes == release(round, n));

@@ -74,7 +74,8 @@ fn a_crowd_waits_for_one_comparison() {
     assert_eq!(registry.asked(), (1, 0));
 }
 
-/// The store is on a disk, and a second process follows the first. The digest is in the record.
+/// The store is on a disk, and a second process follows the first. The digest is in the record of the
+/// artefact.
 #[test]
 fn a_restart_keeps_digests_of_stored_artefacts() {
     for (size, named_first) in [

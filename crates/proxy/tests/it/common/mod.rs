@@ -132,7 +132,7 @@ impl Foxy {
         Self::listening((role, None), config, workers, engine, clock)
     }
 
-    /// As `with_engine`, but with certificates.
+    /// Does the same as `with_engine`, but with certificates.
     pub fn listening(
         (role, tls): (Role, Option<foxy_tls::ServerTls>),
         config: Config,
@@ -144,7 +144,7 @@ impl Foxy {
         Self::serving(listener, config, workers, engine, clock)
     }
 
-    /// As `listening`, but for several sites.
+    /// Does the same as `listening`, but for several sites.
     pub fn serving(
         (serves, tls, proxy_protocol): (Serves, Option<foxy_tls::ListenerTls>, bool),
         config: Config,
@@ -333,7 +333,7 @@ impl Stored {
         Self::on(disk, config, memory, workers)
     }
 
-    /// As `start_as`, but on a disk that an earlier proxy may have used.
+    /// Does the same as `start_as`, but on a disk that an earlier proxy may have used.
     pub fn on(disk: Arc<MemDisk>, config: Config, memory: u64, workers: usize) -> Self {
         Self::serving(Role::Forward, disk, config, memory, workers)
     }

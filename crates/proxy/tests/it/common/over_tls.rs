@@ -190,7 +190,7 @@ fn answers(session: &Mutex<ClientConnection>, mut tls: &TcpStream, mut plain: &T
             while !bytes.is_empty() {
                 let fine =
                     session.read_tls(&mut bytes).is_ok() && session.process_new_packets().is_ok();
-                // An announced end reads as 0 bytes.
+                // `read_to_end` succeeds only if the peer has announced the end of its data.
                 match session.reader().read_to_end(&mut out) {
                     Ok(_) => (ended, whole) = (true, true),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -26,8 +26,8 @@ impl MemoryLimit {
     fn under(root: &Path, bytes: u64) -> Result<Self, RunError> {
         let unified = root.join("cgroup.controllers").exists();
         let (parent, limit) = if unified {
-            // The system refuses this write if the controller is already on. If the write was necessary but
-            // failed, writing the limit fails later.
+            // An error of this write is ignored. The system refuses the write if the memory controller is
+            // already on. If the write was necessary but failed, writing the limit fails later.
             let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
             (root.to_owned(), "memory.max")
         } else {
@@ -55,7 +55,8 @@ impl MemoryLimit {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         if let Some(parent) = self.group.parent() {
-            // If this fails, the empty group remains, without effect.
+            // Errors are ignored. If the process was moved but its group cannot be removed, an empty group
+            // remains, without effect.
             let process = std::process::id().to_string();
             let _ = std::fs::write(parent.join("cgroup.procs"), process);
             let _ = std::fs::remove_dir(&self.group);

@@ -9,7 +9,7 @@ use crate::model::SimTime;
 pub(super) struct Ahead {
     /// First sector in the segment.
     pub(super) start: u64,
-    /// Sector under the head at `since`. All sectors of the segment before it are in the buffer.
+    /// Sector under the head at `since`. All sectors of the segment before this sector are in the buffer.
     pub(super) next: u64,
     /// Time at which `next` was under the head.
     pub(super) since: SimTime,
@@ -50,8 +50,8 @@ impl Buffer {
                 .any(|(from, to)| *from <= first && end <= *to)
     }
 
-    /// Starts a segment with the sectors `[start, end)`, which were read until `since`. It grows
-    /// by `more` sectors.
+    /// Starts a segment with the sectors `[start, end)`, which were read until `since`. The segment grows by
+    /// `more` sectors.
     pub(super) fn remember(&mut self, start: u64, end: u64, since: SimTime, more: u64) {
         if self.segments == 0 {
             return;

@@ -164,7 +164,7 @@ impl Disk {
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
-                    // The sectors are behind the head and no longer in the buffer.
+                    // Otherwise the sectors are behind the head and no longer in the buffer.
                     && first + count > ahead.next
                     && reached < ahead.limit
                     && self.idle_at <= begin =>
@@ -330,7 +330,7 @@ impl Disk {
         SimTime::from_nanos(if wait + ROUNDING > self.turn { 0 } else { wait })
     }
 
-    /// Time from the end of `track` to the start of the next one, by their skew.
+    /// Time from the end of `track` to the start of `next`. It follows from the skew between the two tracks.
     fn switch(&self, track: &Track, next: &Track) -> SimTime {
         let skew = fraction(next.angle - track.angle + 1.0);
         SimTime::from_nanos((skew * self.turn as f64) as u64)

@@ -84,7 +84,8 @@ impl Geometry {
             sector += u64::from(zone.cylinders) * u64::from(heads) * u64::from(zone.sectors);
             cylinder += zone.cylinders;
         }
-        // There are a few thousand parts, so that a position is found without a search.
+        // The drive is divided into a few thousand parts. The table of their zones replaces a search for the
+        // zone of a sector.
         let part = 64u32.saturating_sub(sector.leading_zeros() + 12).max(8);
         let zone = |at: u64| starts.partition_point(|z: &ZoneStart| z.sector <= at << part);
         let parts = (0..=sector >> part).map(|at| zone(at).saturating_sub(1) as u16);

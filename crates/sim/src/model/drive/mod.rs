@@ -147,8 +147,8 @@ impl Drive {
     }
 
     /// Serves `request`, which reached the drive at `now`. Returns the time at which it is done for the host
-    /// (a cached write is done when it is in the drive's buffer). The part beyond the end of the drive is cut
-    /// off. A request with no bytes left is done at once.
+    /// (a cached write is done when it is in the drive's buffer). The part of the request beyond the end of
+    /// the drive is cut off. A request with no bytes left is done at once.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
         let end = request.end().min(self.capacity());
         let request = Request {
@@ -197,7 +197,8 @@ impl Drive {
         &self.stats
     }
 
-    /// Counts so far, for a reset of the sums after a warm-up or for the start of a head trace.
+    /// Counts so far, as a mutable reference: a caller can reset the sums after a warm-up, or start a head
+    /// trace.
     pub const fn stats_mut(&mut self) -> &mut DriveStats {
         &mut self.stats
     }

@@ -27,18 +27,20 @@ pub struct DiskParams {
     pub bus_mb: u64,
     /// True if commands are queued in the drive, so that `overhead` overlaps the previous command.
     pub queued: bool,
-    /// Segments of the read buffer; 0 = none.
+    /// Number of segments of the read buffer; 0: there is no read buffer.
     pub segments: usize,
     /// Bytes of each segment.
     pub segment_bytes: u64,
     /// Bytes that are read ahead after a read, if no other request arrives.
     pub read_ahead: u64,
-    /// Bytes of write cache; 0 = a write is done when it is on the platter.
+    /// Bytes of the write cache; 0: there is no write cache, and a write is done only when it is on the
+    /// platter.
     pub write_cache: u64,
 }
 
 impl DiskParams {
-    /// The nearest possible parameters: the platter turns, and the disk has at least one sector.
+    /// Replaces impossible parameters by the nearest possible values, so that the platter turns and the disk
+    /// has at least one sector.
     pub(super) fn clamped(mut self) -> Self {
         self.rpm = if self.rpm.is_finite() {
             self.rpm.clamp(60.0, 1e6)
@@ -85,7 +87,7 @@ pub struct FlashParams {
 }
 
 impl FlashParams {
-    /// The nearest possible parameters.
+    /// Replaces impossible parameters by the nearest possible values.
     pub(super) fn clamped(mut self) -> Self {
         self.parallel = self.parallel.clamp(1, 4_096);
         self.read_mb = self.read_mb.max(1);

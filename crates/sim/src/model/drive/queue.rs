@@ -165,7 +165,7 @@ impl Queue {
         &self.drive
     }
 
-    /// The drive, for changes of its statistics.
+    /// The drive as a mutable reference, so that a caller can change its statistics.
     pub const fn drive_mut(&mut self) -> &mut Drive {
         &mut self.drive
     }
@@ -218,7 +218,8 @@ impl Queue {
         }
         let head = (self.drive.head(), 0);
         let above = self.waiting.range(head..).next().map(|(key, _)| *key);
-        // Computed only for the schedules that need it, because this is the hot path of the model.
+        // `below` is a closure, so that only the schedules that need it compute it: this is the hot path of
+        // the model.
         let below = || self.waiting.range(..head).next_back().map(|(key, _)| *key);
         match self.schedule {
             Schedule::CLook | Schedule::Fcfs => above.or_else(lowest),

@@ -58,7 +58,8 @@ fn seek(drive: &Drive, distance: u32) -> f64 {
     let now = drive.serve(SimTime::ZERO, Request::read(from, 512));
     drive.serve(SimTime::from_secs(1.0), Request::read(from, 512));
     let before = drive.stats().seeking;
-    // A write ends read-ahead, so the arm is at the last sector.
+    // Read-ahead ended on the cylinder of `from` long before this time, so the arm crosses `distance`
+    // cylinders.
     let far = now + SimTime::from_secs(5.0);
     drive.serve(far, Request::read(to, 512));
     (drive.stats().seeking - before).as_millis()
@@ -251,7 +252,8 @@ fn a_write_cache_hides_the_platter_until_it_is_full() {
     assert!(first < SimTime::from_millis(1.5), "{first}");
     let done = drive.flush(first);
     assert!(done > SimTime::from_millis(5.0), "{done}");
-    // Random writes without pauses: in the long run they are as fast as the platter can write.
+    // In the long run, the write cache does not speed up random writes without pauses: each takes the time
+    // that the platter needs.
     let mut rng = Rng::new(3);
     let (mut now, start) = (done, done);
     for _ in 0..500 {
@@ -272,7 +274,8 @@ fn the_buffer_answers_what_was_just_read_and_loses_what_is_written() {
     let next = drive.serve(now, Request::read((1 << 30) + 8_192, 65_536));
     assert_eq!(drive.stats().buffer_hits, 1);
     assert!(next - now < SimTime::from_millis(8.0), "{}", next - now);
-    // Read-ahead has progressed meanwhile. A write in the middle of its data makes the data stale.
+    // Read-ahead continues during the pause, so the next read is answered from the buffer. Then a write makes
+    // a part of the buffered data stale.
     now = next + SimTime::from_millis(60.0);
     now = drive.serve(now, Request::read((1 << 30) + 120_000, 8_192));
     assert_eq!(drive.stats().buffer_hits, 2);

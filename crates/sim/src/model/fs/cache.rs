@@ -15,7 +15,8 @@ const CLEAN: u64 = u64::MAX;
 /// Value in place of a key, if the slot is free.
 const FREE: u64 = u64::MAX;
 
-/// One block. It takes half a cache line, because the model spends most of its time on slots.
+/// One block. Its size is kept to half a cache line, because the model spends most of its time on reading
+/// slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     key: u64,
@@ -90,7 +91,7 @@ impl Cache {
         slot.is_some_and(|slot| self.slots[slot as usize].is_dirty())
     }
 
-    /// Makes the block the newest, if it is in the cache. Returns true if it is.
+    /// Makes the block the newest, if it is in the cache. Returns true if it is in the cache.
     pub(super) fn touch(&mut self, key: u64) -> bool {
         self.touched(key).is_some()
     }
@@ -102,7 +103,7 @@ impl Cache {
         Some(slot)
     }
 
-    /// Touches the blocks `0..count` of a run in this order, if all blocks of the run are there;
+    /// Touches the blocks `0..count` of a run in this order, if all blocks of the run are in the cache;
     /// otherwise does nothing and returns false.
     pub(super) fn touch_run(&mut self, owner: u32, count: u64) -> bool {
         let whole = self.runs.scan(owner, count, self.moment + 1);

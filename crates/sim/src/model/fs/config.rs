@@ -60,7 +60,8 @@ pub struct FsConfig {
     pub inode_cache: usize,
     /// A process that writes waits if more than this many bytes of one file are queued.
     pub write_high: u64,
-    /// Such a process waits until no more than this many bytes are queued.
+    /// A process that waits because of `write_high` continues when at most this many bytes of the file are
+    /// queued.
     pub write_low: u64,
     /// True if the last close of a file starts the writes of its dirty pages.
     pub flush_on_close: bool,
@@ -108,7 +109,7 @@ impl FsConfig {
             sync_directory_inode: true,
             frees_behind: true,
             schedule: Schedule::CLook,
-            block: 8_192, // newfs defaults, down to max_per_group
+            block: 8_192, // newfs defaults, from here to max_per_group
             fragment: 1_024,
             group: 18 << 20, // 16 cylinders
             bytes_per_inode: 2_048,
@@ -129,15 +130,15 @@ impl FsConfig {
             log_record: 0,
             log_buffer: 0,
             sync_cpu: SimTime::from_micros(1_000), // calibrated by create and delete times
-            call_cpu: SimTime::from_micros(20),    // class of a 166 MHz machine, down to entry_cpu
+            call_cpu: SimTime::from_micros(20), // class of a 166 MHz machine, from here to entry_cpu
             page_cpu: SimTime::from_micros(100),
             name_cpu: SimTime::from_micros(300),
             entry_cpu: SimTime::from_nanos(250),
         }
     }
 
-    /// The nearest possible parameters: a block has 1 to 8 fragments, groups have room for data, and the
-    /// daemon pauses between its runs.
+    /// Replaces impossible parameters by the nearest possible values. Then a block has 1 to 8 fragments,
+    /// groups have room for data, and the daemon pauses between its runs.
     pub(super) fn clamped(mut self) -> Self {
         self.block = self.block.clamp(512, 1 << 20).next_power_of_two();
         self.fragment = self
@@ -204,8 +205,8 @@ impl FsConfig {
         }
     }
 
-    /// A file system of 1999 like XFS: extents (fragments hardly matter), a log, and large clusters. Each
-    /// change of names waits for its log write.
+    /// A file system of 1999 like XFS, with a log and large clusters. Files consist of extents, so the size
+    /// of fragments hardly matters. Each change of names waits for its log write.
     #[must_use]
     pub const fn xfs(page_cache: u64) -> Self {
         Self {

@@ -111,8 +111,8 @@ impl Ufs {
             self.config.block,
             METADATA_OWNER,
         );
-        // The block was written without its newest changes, because they depend on blocks that were not yet
-        // on disk. So the block is still dirty.
+        // The block was written without its newest changes, because these changes depend on blocks that were
+        // not yet on disk. So the block is still dirty.
         if self.rolled_back.remove(&key) {
             self.blocks.set_dirty(key, self.now);
         }

@@ -50,8 +50,8 @@ pub(super) struct Groups {
     free: u64,
 }
 
-/// Length of the longest run of free fragments in a block, indexed by its used fragments. Fragments that a
-/// smaller block does not have count as used.
+/// Length of the longest run of free fragments in a block, indexed by the bit mask of the block's used
+/// fragments. Fragments that a smaller block does not have count as used.
 const LONGEST_RUN: [u8; 256] = {
     let mut runs = [0; 256];
     let mut used = 0;

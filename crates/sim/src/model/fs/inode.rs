@@ -279,7 +279,7 @@ mod tests {
             (98_305, 112),
         ] {
             file.grow(size, &mut groups, &config, &mut touched).unwrap();
-            // 13 blocks, and an indirect block at the end.
+            // The last size needs 13 data blocks and one indirect block.
             assert_eq!(all - groups.available(), fragments, "{size}");
         }
         assert!((0..10).all(|page| file.adjacent(page, 8)));

@@ -34,9 +34,8 @@ impl Ufs {
         inode.directory.as_deref().ok_or(FsError::NotFound)
     }
 
-    /// Reads the entries `0..places` of a directory in order, and repeats this scan until it was made `times`
-    /// times. A journalled file system keeps names in a tree, so its scan reads only the block (leaf) of the
-    /// last entry.
+    /// Reads the entries `0..places` of a directory in order, `times` times. A journalled file system keeps
+    /// names in a tree, so its scan reads only the block (leaf) of the last entry.
     fn scan(&mut self, dir: u32, places: u32, times: u64) {
         let per_page = (self.config.block / self.config.name_bytes).max(1);
         let last = u64::from(places.saturating_sub(1)) / per_page;

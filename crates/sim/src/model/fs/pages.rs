@@ -35,8 +35,8 @@ impl Ufs {
             self.counters.page_hits += to;
             self.note_read(dir, 0);
             let inode = &mut self.inodes[dir as usize];
-            // The state is the same as if each page had been noted: every page except the first follows
-            // the page before.
+            // The state is the same as if `note_read` had been called for each page: every page except the
+            // first follows the page before it.
             inode.streak =
                 u32::try_from(to - 1).map_or(16, |n| inode.streak.saturating_add(n).min(16));
             inode.next_read = to;
@@ -244,7 +244,8 @@ impl Ufs {
         let within = at % self.config.block;
         let key = Self::page_key(slot, page);
         let size = self.inodes[slot as usize].size;
-        // A write past the end allocates space. If it starts at the start of a page, nothing is read.
+        // A write past the end of the file allocates space. If such a write starts at the start of a page, no
+        // page is read.
         let longer = at + len > size;
         let part = if longer {
             self.grow(slot, at + len)?;
@@ -274,7 +275,7 @@ impl Ufs {
         Ok(())
     }
 
-    /// The small-write trap: a page is read because only a part of it is written.
+    /// Reads a page before a write that covers only a part of the page.
     fn fetch_for_write(&mut self, slot: u32, page: u64) -> Option<u32> {
         self.counters.read_modify_writes += 1;
         self.read_cluster(slot, page, 1);

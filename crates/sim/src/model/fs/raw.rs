@@ -94,8 +94,8 @@ impl Raw {
         self.now += span;
     }
 
-    /// Position of the head, as a byte of the partition (UCFS' current disk position). It is clamped
-    /// to the partition.
+    /// Position of the head as a byte address in the partition (UCFS' current disk position). If the head is
+    /// outside the partition, this is the nearest address in the partition.
     #[must_use]
     pub fn head(&self) -> u64 {
         let head = match &self.under {

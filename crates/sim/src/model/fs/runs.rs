@@ -15,8 +15,8 @@ struct Run {
     /// Number of pages in memory. `end` is the page after the last page that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment and length of each scan that no later, longer scan covers; the oldest and longest
-    /// scan is first.
+    /// Moment (number of touches until then) and length of each scan that no later, longer scan covers; the
+    /// oldest and longest scan is first.
     scans: Vec<(u64, u64)>,
 }
 

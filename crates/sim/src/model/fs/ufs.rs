@@ -94,7 +94,7 @@ impl Ufs {
         self.groups.available() * self.config.fragment
     }
 
-    /// The drive, for changes of its statistics.
+    /// The drive as a mutable reference, so that a caller can change its statistics.
     pub const fn drive_mut(&mut self) -> &mut Drive {
         self.queue.drive_mut()
     }

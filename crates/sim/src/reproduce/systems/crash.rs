@@ -43,7 +43,7 @@ struct Outcome {
     bytes: u64,
 }
 
-/// Variants of the logs.
+/// Variants of Hummingbird's logs, each with its name in the table.
 const KINDS: [(&str, LogConfig); 3] = [
     ("no log, scan", with(0, usize::MAX, None)),
     ("hot clusters and deletes", with(2_500, 100, None)),

@@ -156,7 +156,7 @@ fn words(out: &mut Section) {
     out.because("Hummingbird table 1", &[""], "Idle time");
 }
 
-/// Adds claims for the goals of the generator.
+/// Adds claims for the published figures that the generator of the ISP stream was made to meet.
 fn acceptance(config: &SystemConfig, out: &mut Section) -> Result<(), RunError> {
     let mut failed = None;
     let stream = config.requests()?.map_while(|r| match r {

@@ -2,10 +2,10 @@
 //! lost parameters.
 //!
 //! Conditions: there are two generated streams, because the NLANR logs are not available. The DEC stream runs
-//! on 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR proxies and
-//! runs on 8 GB. Each system has 192 MB of memory including its tables, and a modelled Atlas 10K II with
-//! three times the sectors. The first half of each stream is not counted. The published digits are lost, so
-//! only orders and factors are compared.
+//! on a disk of 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR
+//! proxies and runs on a disk of 8 GB. Each system has 192 MB of memory including its tables, and a modelled
+//! Atlas 10K II with three times the sectors. The first half of each stream is not counted. The published
+//! digits are lost, so only orders and factors are compared.
 
 mod notes;
 
@@ -25,8 +25,8 @@ const SOURCE: &str = "UCFS";
 /// Memory of each system, including its tables.
 const MEMORY: u64 = 192 * MB;
 const DISK: u64 = 2 << 30;
-/// Mean object size in bytes of the DEC stream. `ROOT_OBJECT` is the mean object size of the stream of the
-/// NLANR proxies without objects that are not cached.
+/// Mean size of the objects of the DEC stream, in bytes. `ROOT_OBJECT` is the mean size of those objects in
+/// the stream of the NLANR proxies that are cached.
 const OBJECT: u64 = 5_400;
 const ROOT_OBJECT: u64 = 9_000;
 /// Maximum rate of the published proxies in requests per second (NLANR, 1.2 million a day).
@@ -99,7 +99,8 @@ fn base(conditions: &Conditions) -> SystemConfig {
     }
 }
 
-/// The same configuration with the stream of the NLANR proxies, on a disk that is large enough for its hits.
+/// The configuration `base`, but with the stream of the NLANR proxies and a disk that is large enough for the
+/// hits of this stream.
 fn root(base: &SystemConfig) -> SystemConfig {
     SystemConfig {
         workload: Workload::Made(Made::Nlanr, 1_766_409),
@@ -112,9 +113,9 @@ fn root(base: &SystemConfig) -> SystemConfig {
     }
 }
 
-/// UCFS, Squid on FFS, Squid on async FFS, SQUIDML on FFS. Each system has the memory that its tables leave
-/// (tables have 72 bytes an object for Squid, and 24 bytes and one bit for UCFS; objects have `object`
-/// bytes).
+/// UCFS, Squid on FFS, Squid on async FFS and SQUIDML on FFS. The memory for contents is [`MEMORY`] minus the
+/// memory of the system's tables. For each object, tables take 72 bytes in Squid, and 24 bytes and one bit in
+/// UCFS. `object` is the mean size of an object.
 fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
     let objects = base.disk / object;
     let squid = |spec, fs| {
@@ -123,7 +124,7 @@ fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
             spec,
             fs,
             ram,
-            // The mapped files and the buffers of the file system share the other half.
+            // The other half of `ram` is for the mapped files and the buffers of the file system.
             cache_mem: ram / 2,
             ..base.clone()
         }
@@ -239,7 +240,8 @@ fn add(out: &mut Section, what: String, published: f64, ours: f64, comparison: C
         .push(Claim::new(SOURCE, what, published, ours, comparison));
 }
 
-/// The published ranges. Before each range is its geometric mean.
+/// For each system: its name, the published text, the geometric mean of the published range, and the range.
+/// The ranges are factors of the system's total disk latency over that of UCFS.
 const RANGES: [(&str, &str, f64, (f64, f64)); 3] = [
     (
         "Squid on FFS",

@@ -1,8 +1,8 @@
 //! Additions of the journal version: activity inside the drive and the file.
 //!
 //! In the journal, figures 8 and 9 show positions of the head over time, figure 13 fragmentation maps, figure
-//! 14 free pieces over time, and figure 15 distances of consecutive reads. This part adds the share of the
-//! bandwidth.
+//! 14 free pieces over time, and figure 15 distances of consecutive reads. This part also shows the share of
+//! the drive's bandwidth that a run uses.
 
 use super::{BUDDY, MILLION, figure};
 use crate::{
@@ -90,7 +90,7 @@ fn efficiency(best: &Watched, out: &mut Section) {
     );
 }
 
-/// Part of a run's time that a snapshot of the head covers.
+/// Share of a run's time that a snapshot of the head's positions covers.
 const SNAPSHOT: f64 = 0.01;
 
 fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {

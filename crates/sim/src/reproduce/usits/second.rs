@@ -1,4 +1,4 @@
-//! Table 2 with the other interpretation of the object sizes.
+//! Table 2 with the second interpretation of the object sizes: 10.5 KB on average.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{
@@ -109,12 +109,14 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
     }
 }
 
-/// Adds two figures that do not depend on the share of deletes: reads and writes per second; and the time per
-/// read, minus the time to move all bytes at the sequential rate. Larger objects fill the same disk sooner,
-/// so that more of the operations are deletes, which cost these layouts almost nothing.
+/// Adds two kinds of figures that do not depend on the share of deletes. For each layout, the first figure is
+/// the number of reads and writes per second. For the layouts that extend STREAM, the second figure is the
+/// time per read after the time to move all bytes at the sequential rate was subtracted. Deletes are left out
+/// because larger objects fill the same disk sooner. Then more of the operations are deletes, which cost
+/// these layouts almost nothing.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
-    // Published reads and writes of a million operations. `GETS` scales them to 300,000 operations, which
-    // come from 398,034 gets.
+    // Numbers of reads and of writes in the published million operations. `GETS` scales them to the published
+    // runs of 300,000 operations, which come from 398,034 gets.
     const READS: f64 = 42_085.0;
     const WRITES: f64 = 678_040.0;
     const GETS: f64 = 398_034.0 / 1_058_206.0;

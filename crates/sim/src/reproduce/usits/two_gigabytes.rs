@@ -290,7 +290,8 @@ fn figure_8(large: &Large, out: &mut Section) {
         "The more buffers, the nearer to each other are the objects of one server.",
         utilisation("Figure 8: locality buffers", series),
     );
-    // The gain in percent. A band of a quarter around a factor near 1 would accept no gain at all.
+    // The claim compares the gain in percent, not the factor: a band of a quarter around a factor near 1
+    // would also accept a result without any gain.
     let gain = |b, u| 100.0 * (large.times(LayoutSpec::LazyLoc(b), LayoutSpec::Lazy(10), u) - 1.0);
     let claim = |what: &str, published, ours| {
         Claim::new("figure 8", what, published, ours, Comparison::Shape)

@@ -84,7 +84,7 @@ impl FreeMap {
         let home = at / GROUP;
         let mut best: Option<u32> = None;
         for step in 0..self.groups.len() as u32 {
-            // All clusters further out are further away than the cluster found.
+            // No cluster in the remaining groups is nearer to `at` than the cluster found.
             if best.is_some_and(|b| b.abs_diff(at) < step.saturating_sub(1) * GROUP) {
                 break;
             }

@@ -35,7 +35,7 @@ pub struct HummingbirdCounts {
     pub writing: SimTime,
     /// Prefetched files: files that were read together with a requested file.
     pub prefetched: u64,
-    /// Prefetched files that were then requested; counted again for each read of a cluster.
+    /// Prefetched files that were then requested. A file counts at most once for each read of its cluster.
     pub prefetch_hits: u64,
     /// Files put into clusters, including replicas.
     pub packed: u64,
@@ -54,7 +54,7 @@ pub struct HummingbirdCounts {
 type Done<T> = Result<T, HummingbirdError>;
 
 impl Hummingbird {
-    /// Stores a file. The library owns its buffer from now on. Returns the file's size.
+    /// Stores a file and returns its size. The library owns the file's buffer from now on.
     ///
     /// # Errors
     /// [`HummingbirdError::TooLarge`]; [`HummingbirdError::NoCluster`] if memory cannot be freed;
@@ -204,7 +204,8 @@ impl Hummingbird {
                 self.log_delete(hash(name))?;
             }
             self.forget(file);
-            // Also remove older files of this name that are only on disk: a write does not know them.
+            // Also remove older files of this name that are only on disk. They remain because `write_file`
+            // replaces a name without a search on disk.
             match self.on_disk(name) {
                 Some(older) => file = older,
                 None => return Ok(0),
@@ -290,7 +291,7 @@ impl Hummingbird {
         };
         let nomem = self.files.get(file).nomem;
         if !nomem {
-            // The cluster must not be freed or overwritten while memory is made for it.
+            // The cluster must not be freed or overwritten while room for it is made in memory.
             self.clusters.get_mut(cluster).pins += 1;
             let room = self.make_room(self.config.cluster);
             self.clusters.get_mut(cluster).pins -= 1;

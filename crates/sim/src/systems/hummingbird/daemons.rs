@@ -8,7 +8,8 @@ use crate::model::SimTime;
 const DAEMONS: u8 = 4;
 
 impl Hummingbird {
-    /// Counts one more event of the client. One daemon runs after each thousandth event (a parameter).
+    /// Counts one more event of the client. One daemon runs after each `daemon_every` events (published:
+    /// 1,000).
     ///
     /// # Errors
     /// Errors of the partition.
@@ -93,8 +94,8 @@ impl Hummingbird {
         self.shrink_to(self.share(self.config.free_to))
     }
 
-    /// Frees clusters and deletes files whose lifetimes have ended. This does not run for log placement,
-    /// which overwrites clusters.
+    /// Frees clusters and deletes files whose lifetimes have ended. With log placement this does nothing,
+    /// because log placement overwrites clusters instead of freeing them.
     pub fn free_disk_space(&mut self) {
         if self.config.placement == Placement::Log {
             return;

@@ -126,7 +126,8 @@ fn what_belongs_together_is_packed_together() {
     };
     let first = library.clusters.last_written;
     assert_eq!(names(&library, first), [0, 6, 7, 1, 2]);
-    // A hint to a file that is already in another cluster, and in memory: the result is a replica.
+    // This hint names a file that is already in another cluster and is still in memory. So the new cluster
+    // gets a replica of the file.
     library.collocate_files(3, 6).unwrap();
     library.pack().unwrap();
     assert_eq!(names(&library, library.clusters.last_written), [3, 6, 4, 5]);
@@ -250,7 +251,7 @@ fn clusters_live_as_long_as_their_files_are_used() {
 
 #[test]
 fn one_daemon_runs_in_a_second_that_has_idle_time() {
-    // Only the hot-cluster log writes here, when the fourth daemon runs.
+    // Of all logs, only the hot-cluster log grows in this test. It is written when the fourth daemon runs.
     let mut library = library(64, config());
     for name in 0..40 {
         library.write_file(name, 8_000, 0).unwrap();

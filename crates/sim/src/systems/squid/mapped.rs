@@ -1,12 +1,13 @@
 //! Small objects in memory-mapped files (SQUIDM; Maltzahn, Richardson, Grunwald, USENIX 1999).
 //!
 //! Rules: objects below 8 KB are stored in a few large mapped files. Each file consists of segments of one
-//! size (powers of two from 512 bytes to 8 KB; these are recalled, because the digits are lost). The virtual
-//! memory system reads and writes their pages. Each file gets new segments on demand until all files together
-//! have used their share of the disk. From then on segments are replaced cyclically by frequency: a cursor
-//! goes round, subtracts one use from each object that it passes, and replaces the first object without
-//! remaining uses. In aligned files (SQUIDMLA), no segment crosses a page. In other files, a head of 64 bytes
-//! precedes each segment, so that many segments cross pages (our interpretation of the effect of alignment).
+//! size (powers of two from 512 bytes to 8 KB; these values are quoted from recollection, because the digits
+//! are lost in the paper). The virtual memory system reads and writes the pages of the files. Each file gets
+//! new segments on demand until all files together have used their share of the disk. From then on segments
+//! are replaced cyclically by frequency: a cursor goes round, subtracts one use from each object that it
+//! passes, and replaces the first object without remaining uses. In aligned files (SQUIDMLA), no segment
+//! crosses a page. In other files, a head of 64 bytes precedes each segment, so that many segments cross
+//! pages (our interpretation of the effect of alignment).
 
 use std::collections::HashMap;
 

@@ -87,7 +87,7 @@ mod tests {
         let taken: Vec<_> = (0..4).map(|_| numbers.take()).collect();
         assert_eq!(taken, [0, 1, 2, 3]);
         numbers.give(1);
-        // 1 is behind the search position, so it is not assigned before the search has wrapped.
+        // Number 1 is behind the search position, so it is not assigned before the search has wrapped.
         assert_eq!([numbers.take(), numbers.take()], [4, 5]);
         assert_eq!(numbers.take(), 1);
         numbers.give(3);

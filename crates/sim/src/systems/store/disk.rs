@@ -1,8 +1,8 @@
 //! A disk for the production store. It keeps contents, and its times come from the modelled drive.
 //!
-//! Operations of a queue go to the drive in their order. They complete when the simulated clock has reached
-//! their end. Contents are kept in small pieces, and only if they are not zero. Bodies of zeros take no
-//! memory, so that a disk of gigabytes fits into memory.
+//! Operations of a queue go to the drive in the order in which they were submitted. An operation is complete
+//! when the simulated clock has reached its end time. Contents are kept in small pieces, and only if they are
+//! not zero. Bodies of zeros take no memory, so that a disk of gigabytes fits into memory.
 
 use std::{
     collections::HashMap,
@@ -128,7 +128,7 @@ impl ModelDisk {
         }
     }
 
-    /// A copy of the drive in its present state, for its sums.
+    /// A copy of the drive in its present state, so that the caller can read its sums.
     pub(super) fn drive(&self) -> Drive {
         self.state.lock().drive.clone()
     }

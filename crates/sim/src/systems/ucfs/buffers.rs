@@ -16,7 +16,8 @@ pub(super) struct Held {
     pub(super) size: u64,
     pub(super) version: u32,
     pub(super) host: u32,
-    /// A number in place of the path: files of a page have adjacent numbers.
+    /// A number in place of the path: the number of the object without its low 8 bits, because the files of a
+    /// page have adjacent numbers.
     pub(super) path: u64,
     pub(super) page: bool,
     pub(super) count: u32,
@@ -61,8 +62,8 @@ pub(super) struct Buffers {
     medium_up: bool,
     cold_bytes: u64,
     entered: u64,
-    /// Cold files by age. `pages`: cold pages by age. `hosts` and `counts`: cold files by site or count,
-    /// then by age.
+    /// Cold files by age. `pages` contains the cold pages by age. `hosts` and `counts` contain the cold files
+    /// by site or by number of requests, then by age.
     cold: BTreeMap<u64, u32>,
     pages: BTreeSet<(u64, u32)>,
     hosts: BTreeSet<(u32, u64, u32)>,

@@ -14,30 +14,32 @@ pub struct UcfsConfig {
     pub hot: f64,
     /// Share of memory for new and prefetched files (lost). The cold buffer has the rest.
     pub medium: f64,
-    /// True: when medium is full, its most recent file moves up to hot, and its oldest file moves down. (This
-    /// is published; it moves new files to hot one at a time.)
+    /// True if a full medium buffer moves its most recent file up to hot and its oldest file down to cold.
+    /// (This rule is published. It moves new files to hot one at a time.)
     pub medium_up: bool,
     /// Maximum number of clusters that one request writes (lost).
     pub write_clusters: u32,
     /// Bytes of writes that may wait before a request has to wait (the swap-out pool; lost).
     pub pool: u64,
-    /// The second pass fills a cluster if more than this number of bytes are free (lost).
+    /// The second level of grouping adds files to a cluster while more than this number of bytes are free
+    /// (lost).
     pub fill_above: u64,
-    /// Size of the largest file that the second pass uses (lost).
+    /// Size of the largest file that the second level of grouping adds (lost).
     pub fill_below: u64,
     /// Size of the largest file that is cached (lost; the usual value of Squid).
     pub largest: u64,
     /// A cluster that was not used for this long after it was written counts as a cluster of one-timers
     /// (lost: hours or days).
     pub one_timers: SimTime,
-    /// Applies if some files of a cluster are hot or medium when another of its files has to leave. True: the
-    /// cluster keeps its place on disk, and the leaving file is dropped from memory. False: the disk copy is
-    /// voided, and its files are grouped again.
+    /// Rule for a cluster of which one file has to leave memory while other files of it are hot or medium.
+    /// True: the cluster keeps its place on disk, and the leaving file is dropped from memory. False: the
+    /// disk copy is voided, and its files are grouped again.
     pub keep_partial: bool,
     /// The second rule of the paper: the disk keeps clusters that were read (virtual clusters). Without this
     /// rule, reading a cluster blanks it.
     pub virtual_clusters: bool,
-    /// Grouping by site and by count. Without it, clusters are filled in the order of eviction.
+    /// True if files are grouped by site and by count; otherwise clusters are filled in the order of
+    /// eviction.
     pub grouping: bool,
     /// Bytes of a file's URL, size, times, count and cluster array.
     pub head_bytes: u64,

@@ -198,7 +198,7 @@ impl Ucfs {
         })
     }
 
-    /// Adds a new file to medium: it may be a one-timer.
+    /// Adds a new file to medium instead of hot, because the file may never be requested again.
     fn insert(&mut self, request: &Request) -> Result<(), FsError> {
         if request.size > self.config.largest {
             self.refused += 1;

@@ -1,10 +1,10 @@
 //! Removal of files from memory: two-level grouping by URL, and multi-cluster writes.
 //!
 //! Rules: the file that leaves is the first page in the older half of cold, otherwise the oldest file. First
-//! level: files of its site from the older half join it while they fit; files of the same path come first.
-//! Second level: if more bytes than a threshold are free, small files with the same or about the same count
-//! fill the rest. Before writing, free clusters in a row are searched near the head. All groups that fit into
-//! them are written with one request.
+//! level: files of the same site from the older half of cold join this file while they fit into its cluster;
+//! files of the same path come first. Second level: while more bytes of the cluster than a threshold are
+//! free, small files with the same or about the same count are added. Before writing, free clusters in a row
+//! are searched near the head. All groups that fit into them are written with one request.
 
 use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;

@@ -68,8 +68,8 @@ impl Tables {
         &self.clusters[cluster as usize]
     }
 
-    /// Bytes that both tables take as published. The assumption is 16 bytes for a cluster (the published
-    /// digits are lost).
+    /// Bytes that both tables take in their published form. The assumption is 16 bytes for a cluster (the
+    /// published digits are lost).
     pub(super) fn bytes(&self) -> u64 {
         (self.files.len() as u64 * 193).div_ceil(8) + 16 * self.clusters.len() as u64
     }

@@ -1,5 +1,5 @@
 //! A walk over everything that is stored: memory first, then each store's segments, the newest first,
-//! with large reads. Sweeps, lists and checks use it; a request never does.
+//! with large reads. Sweeps, scrubs, drains and lists use the walk; a request never does.
 //!
 //! The walk blocks its thread for one read at a time; the caller pauses between them.
 
@@ -44,7 +44,7 @@ pub struct Walked {
     pub object: Arc<Object>,
     /// The place of the object.
     pub place: Place,
-    /// True if the object is in memory (too).
+    /// True if the object is in memory, whether or not it is also on disk.
     pub in_memory: bool,
 }
 
@@ -67,8 +67,8 @@ pub struct Walk {
     segments: VecDeque<(Arc<StoreShared>, u32, u64)>,
     current: Option<Segment>,
     missed: bool,
-    /// True if the walk meets every copy of an object in memory. There can be two: an object that is
-    /// written again was read anew for that.
+    /// True if the walk meets every copy of an object in memory. There can be two copies: one in the RAM
+    /// tier, and one that reinsertion has read from the disk and that waits to be written again.
     each_copy: bool,
     /// True if the walk checks fragments and dead records too.
     thorough: bool,
@@ -78,11 +78,11 @@ pub struct Walk {
     /// True if returned objects get their own memory: the caller keeps them for a while, so they must
     /// not share the buffers of the reads.
     copies: bool,
-    /// The number of stores that had left at the last check.
+    /// The number of stores that had left when the walk last checked for departed stores.
     departures: u64,
 }
 
-/// A fault that a lookup could meet.
+/// A fault that a request could meet when it reads from a disk.
 #[derive(Debug)]
 pub(crate) enum WalkFault {
     /// A record fails its checks.
@@ -145,7 +145,7 @@ impl Walk {
         self.missed
     }
 
-    /// Makes the walk meet each copy of an object in memory.
+    /// Makes the walk meet each copy of an object in memory, and not only the newest copy.
     pub(crate) const fn each_copy(mut self) -> Self {
         self.each_copy = true;
         self
@@ -178,7 +178,7 @@ impl Walk {
         current.or_else(|| self.segments.front().map(|(store, _, _)| store))
     }
 
-    /// Removes all segments of the stores for which `out` returns true from the walk.
+    /// Removes from the walk all segments of the stores for which `out` returns true.
     pub(crate) fn drop_segments(&mut self, out: impl Fn(&StoreShared) -> bool) {
         self.current.take_if(|segment| out(&segment.store));
         self.segments.retain(|(store, _, _)| !out(store));
@@ -263,13 +263,14 @@ impl Walk {
     fn next_segment(&mut self) -> Option<Segment> {
         loop {
             let (store, index, sequence) = self.segments.pop_front()?;
-            // Lookups find nothing in this segment now, but after the next start they may.
+            // Lookups find nothing in this segment while it is in quarantine. After the next start they
+            // may find its records again, because the superblock may not list the segment.
             if store.condition.is_quarantined(index) {
                 self.missed = true;
                 continue;
             }
-            // If the segment was reused meanwhile, records worth keeping were written again, and the
-            // walk meets them at their new places.
+            // A segment that was reused meanwhile is left out. Its records that were worth keeping were
+            // written again, and the writer writes no object that an active purge covers.
             if store.space.life(index) == sequence {
                 return Some(Segment::new(store, index, sequence));
             }

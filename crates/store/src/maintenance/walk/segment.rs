@@ -15,7 +15,7 @@ use crate::Object;
 use crate::interface::Spot;
 use crate::shared::StoreShared;
 
-/// The minimum length of a read, in bytes.
+/// The minimum length of a read in bytes, if the contents of the segment do not end earlier.
 const WINDOW: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub(super) struct Segment {
     pub(super) at: u64,
     /// The first byte after the segment's contents, as an offset in the segment.
     pub(super) end: u64,
-    /// The parts of the segment that contain no cluster.
+    /// The parts of the segment before `at` in which no cluster could be read.
     pub(super) gaps: Vec<Range<u64>>,
 }
 
 impl Walk {
-    /// Reads and parses the next clusters of a segment.
+    /// Reads and parses the next clusters of a segment. Returns the number of bytes of the read.
     pub(super) fn window(&mut self, segment: &mut Segment, each: &mut impl FnMut(Walked)) -> u64 {
         let store = segment.store.clone();
         let geometry = store.space.geometry();
@@ -63,8 +63,8 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // Unless the segment ends here, the remaining bytes must be long enough for a whole
-            // cluster.
+            // Unless the segment ends here, the remaining bytes must have room for a cluster of the
+            // maximum length. If they do not, the next read begins here.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;
@@ -93,7 +93,7 @@ impl Walk {
         let Some(spot) = store.space.spot(segment.index, entry.offset_units) else {
             return;
         };
-        // Fragments are not reported by themselves: their head represents them.
+        // A walk that is not thorough does not report fragments: their head represents them.
         let live = self.is_live(entry, spot);
         if !self.thorough && (entry.kind == EntryKind::Fragment || !live) {
             return;
@@ -102,7 +102,8 @@ impl Walk {
         let Some(record) = cluster.get(start as usize..) else {
             return;
         };
-        // If the segment was reused during the read, parsing the record fails.
+        // If the segment was reused during the read, parsing the record fails, because the record does
+        // not belong to the segment's present life.
         let place = store.space.place(spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
@@ -144,7 +145,8 @@ impl Walk {
         self.tables.leads_to(entry.hash, spot)
     }
 
-    /// Returns whether the index leads to a place where no cluster could be read.
+    /// Returns whether the index leads to a place in a gap of this segment, where no cluster could be
+    /// read.
     pub(super) fn holds_something(&self, segment: &Segment) -> bool {
         let store = &segment.store;
         if store.space.life(segment.index) != segment.sequence {
@@ -185,8 +187,8 @@ impl Segment {
         here.then_some(decoded)
     }
 
-    /// The number of bytes in gaps that should contain clusters. A gap at the end of the segment does
-    /// not count if all of the segment is walked, because it may never have been written.
+    /// The number of bytes in gaps that should contain clusters. If the walk covers the full length of
+    /// the segment, a gap at the end does not count, because that part may never have been written.
     pub(super) fn gap_bytes(&self) -> u64 {
         let whole = self.end == u64::from(self.store.space.geometry().segment_bytes);
         let gaps = self.gaps.iter().filter(|gap| !whole || gap.end < self.end);
@@ -204,14 +206,14 @@ impl Segment {
 }
 
 impl StoreShared {
-    /// The number of segments that are reused before the life `sequence`.
+    /// The number of segments that are reused before the segment whose life is `sequence`.
     fn segments_ahead(&self, sequence: u64) -> u32 {
         let lives = self.space.lives();
         lives.filter(|life| *life != 0 && *life < sequence).count() as u32
     }
 }
 
-/// The number of bytes of a segment that may contain clusters.
+/// The number of bytes at the beginning of a segment that may contain clusters.
 fn used_bytes(store: &StoreShared, index: u32, sequence: u64) -> u64 {
     let end = store.marks.log_end();
     if end.sequence() == sequence {

@@ -164,7 +164,7 @@ impl Condition {
     }
 
     /// Notes that a read of this segment returned bytes that were not written there. Several such reads
-    /// in a row in one segment count as one: a region may be lost while the rest is intact.
+    /// in a row in one segment count as one, because perhaps only one region of the segment is lost.
     pub(crate) fn read_damage(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
         if self.damaged.swap(segment, Ordering::Relaxed) != segment {
             self.count_failed_read(disk, failure);
@@ -181,8 +181,8 @@ impl Condition {
         }
     }
 
-    /// Notes that the thread that writes the store has ended because of a bug in this program. Its
-    /// knowledge of the disk is lost.
+    /// Notes that the thread that writes the store has ended because of a bug in this program. The
+    /// state that the thread kept in memory is lost.
     pub(crate) fn abandoned(&self, disk: &str) {
         let why = "the thread that writes it has ended by a mistake in Foxy";
         if self.worsen(Health::Offline, why) {
@@ -247,8 +247,8 @@ impl Condition {
             failure.doing == "flush",
             false
         );
-        // A full file system may get room again, and nothing is broken: the store never stops trying to
-        // write.
+        // A full file system may get room again, and the disk is not broken. So the store never stops
+        // trying to write.
         let full = matches!(
             failure.error.kind(),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded

@@ -52,7 +52,8 @@ pub(super) struct Seen {
     pub(super) refused: bool,
     /// The number of removals that were undone, and were neither acknowledged nor older than [`LIMIT`].
     pub(super) young: u64,
-    /// The other removals that were undone: life, key and version.
+    /// The removals that were undone although they were acknowledged or older than [`LIMIT`]: life, key
+    /// and version.
     pub(super) returns: Vec<(usize, u64, u64)>,
 }
 
@@ -72,7 +73,7 @@ struct Removal {
     step: u64,
     when: MonoTime,
     /// True for a purge of many objects: if a disk does not answer, the journal on that disk cannot
-    /// record it.
+    /// record the purge.
     noted: bool,
     /// True if a crash came so soon after this removal that the crash may have undone it.
     young: bool,
@@ -83,7 +84,8 @@ struct Ticket {
     ticket: SyncTicket,
     step: u64,
     keys: Vec<u64>,
-    /// True if the ticket is for a soft purge only. When it ends, earlier removals may not be durable yet.
+    /// True if the ticket is for a soft purge only. When the ticket ends, earlier removals may not be
+    /// durable yet.
     soft: bool,
 }
 
@@ -370,7 +372,7 @@ impl Run<'_> {
             true => self.seen.young += 1,
             false => self.seen.returns.push((self.life, key, version)),
         }
-        // From now on, this is the version that the key has.
+        // From now on, the version that was found counts as the present version of the key.
         all.truncate(at + 1);
         (all[at].ended, all[at].stale) = (None, None);
     }

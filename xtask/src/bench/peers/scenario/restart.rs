@@ -116,7 +116,8 @@ fn take(cell: &mut Cell, part: &str, report: &Value) {
     cell.set(&format!("{part} retained"), kept);
 }
 
-/// Evenly spread lines of a record. Reading all 300,000 lines would take longer than a start.
+/// Writes evenly spread lines of a record to another file, and returns the path of that file. Reading all
+/// 300,000 lines would take longer than a start.
 fn sample(record: &Path, count: usize) -> Result<PathBuf, String> {
     let shown = record.display();
     let text = fs::read_to_string(record).map_err(|e| format!("{shown}: {e}"))?;

@@ -151,8 +151,8 @@ impl Climb<'_> {
         at: u64,
         skip: u64,
     ) -> Result<Value, String> {
-        // This is enough for all requests that wait for the origin and for a queue of the same length. A
-        // proxy that needs more is saturated already.
+        // This number of connections is enough for all requests that wait for the origin and for a queue of
+        // the same length. A proxy that needs more is saturated already.
         let connections = 100 + offered / 4 + 2 * self.wait * offered;
         let seed = self.goes_on_from.map_or(100 + at, |_| SLOW_SEED);
         let numbers = [

@@ -44,7 +44,7 @@ fn package_list() -> String {
     )
 }
 
-/// Returns the document that names the lists.
+/// Returns apt's release document, which names the package lists.
 fn release() -> String {
     let list = package_list();
     format!(
@@ -61,7 +61,7 @@ struct Signed {
     key: Vec<u8>,
 }
 
-/// Returns the document, which is signed once; `None` without gpg.
+/// Returns the release document with its signature, which is made once; `None` without gpg.
 fn signed() -> Option<&'static Signed> {
     static SIGNED: OnceLock<Option<Signed>> = OnceLock::new();
     let made = SIGNED.get_or_init(|| {
@@ -145,7 +145,7 @@ pub(super) fn answer(path: &str) -> Option<(&'static str, Vec<u8>)> {
             ("text/xml", pom("foxy.test", "demo", "1.0", "jar").into())
         }
         "/maven2/foxy/test/demo/1.0/demo-1.0.jar" => ("application/java-archive", jar()),
-        // Maven adds this file to every extension.
+        // Maven adds plexus-utils to the dependencies of every extension.
         "/maven2/org/codehaus/plexus/plexus-utils/1.1/plexus-utils-1.1.jar" => {
             ("application/java-archive", jar())
         }
@@ -162,7 +162,7 @@ fn apt() {
     installs_by_apt("yes");
 }
 
-/// Without names by hash, all versions of a list have the same name.
+/// If apt does not request package lists by their hash, all versions of a list have the same URL.
 #[test]
 fn apt_without_names_by_hash() {
     installs_by_apt("no");
@@ -190,7 +190,8 @@ fn installs_by_apt(by_hash: &str) {
             foxy.url()
         );
         std::fs::write(folder.join("etc/sources.list"), sources).unwrap();
-        // apt reads this file first, and therefore none of the system's own settings.
+        // apt reads this file first. The file sets the folders of all other settings, so apt reads none of
+        // the system's own settings.
         let settings = format!(
             "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
              Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\
@@ -256,7 +257,7 @@ fn maven() {
         mvn.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .env("MAVEN_SKIP_RC", "1")
             .arg(format!("-Dmaven.repo.local={}", repository.display()));
-        // Java does not take the home folder from the environment.
+        // Java does not take the home folder from the environment, so the settings file is named here.
         let settings = ".m2/settings.xml";
         run(mvn.args(["-B", "-q", "-s", settings, "-gs", settings, "validate"]));
         undo(foxy, "maven", folder, &[]);

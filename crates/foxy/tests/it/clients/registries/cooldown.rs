@@ -292,7 +292,7 @@ fn npm() {
         ]);
         npm
     };
-    // Writes a lock file like npm's without the mirror.
+    // Writes a lock file as npm writes it when it does not use the mirror.
     let locked = |folder: &Path| {
         let text = format!(
             "{{\"name\":\"x\",\"version\":\"1.0.0\",\"lockfileVersion\":3,\"requires\":true,\"packages\":{{\

@@ -130,7 +130,7 @@ fn yarn_later() {
             .env("YARN_NODE_LINKER", "node-modules")
             .env("YARN_ENABLE_TELEMETRY", "0")
             .env("YARN_ENABLE_IMMUTABLE_INSTALLS", "0")
-            // The packument of this test has no dates.
+            // The packument of this test has no dates, so yarn's own minimum age is turned off.
             .env("YARN_NPM_MINIMAL_AGE_GATE", "0");
         run(install.arg("install"));
         assert!(!names(foxy, folder, "yarn.lock"));

@@ -33,7 +33,7 @@ pub(in crate::client::conn) enum Admission {
     NoAddress(UpstreamError),
     /// A login has to be checked.
     Check(Box<Login>),
-    /// The judgement depends on the address of this host.
+    /// The judgement depends on the address of the destination, whose name must be resolved.
     Resolve(Box<Reach>),
 }
 
@@ -54,7 +54,8 @@ impl Caller {
         self.within_limits(local, admission)
     }
 
-    /// Counts a request that the rules admit.
+    /// If the rules admit a request, counts it under the limits. Returns `Limited` if a limit is exceeded,
+    /// and otherwise `admission`.
     pub(in crate::client::conn) fn within_limits(
         &mut self,
         local: &Local,

@@ -1,4 +1,4 @@
-//! The mirror of a request, on the listeners of the forward proxy.
+//! Finds the mirror that a request to a listener of the forward proxy is for.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ use crate::mirrors::{NoMirror, Wants, own_name};
 use crate::state::local::Local;
 
 impl Caller {
-    /// If the request is for a mirror, sets the role of the mirror for this request; otherwise the role of
-    /// the listener. Returns a refusal if the mirror refuses the request.
+    /// If the request is for a mirror, sets the role of the mirror for this request. Otherwise sets the role
+    /// of the listener. Returns a refusal if the mirror refuses the request.
     #[inline]
     pub(super) fn mirrored<T: Transport>(
         &mut self,
@@ -60,13 +60,14 @@ impl Caller {
         };
         match target.form {
             TargetForm::Origin => {}
-            // The client sends all its requests through Foxy as a proxy, also requests for Foxy itself.
+            // The client uses Foxy as a proxy for all its requests, even for requests to Foxy itself.
             TargetForm::Absolute if mirrors.sites.iter().any(|s| s.mirror.has(target.path)) => {
                 base().ok_or(NoMirror::Path)?;
             }
             _ => return Err(NoMirror::Path),
         }
-        // If Foxy itself requires logins here, `Authorization` may be for Foxy.
+        // If Foxy itself requires logins here, `Authorization` may be for Foxy. Then it is not taken as a
+        // credential for the registry.
         let gate = config.gatekeeper.as_ref();
         let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
         let login = takes_none.then(|| all_of(&head)).flatten();

@@ -26,7 +26,7 @@ use crate::state::local::Local;
 pub(super) use admission::Admission;
 use visiting::Visiting;
 
-/// The client of a connection, and the roles and names that are permitted to the client.
+/// The client of a connection, and the roles and names that its requests may use.
 #[derive(Debug)]
 pub(super) struct Caller {
     client: Asker,
@@ -86,7 +86,7 @@ impl Caller {
         self.role = Rc::new(role);
     }
 
-    /// Applies other settings to the same client.
+    /// Applies new settings to the client of this connection.
     pub(super) fn renew(&mut self, local: &Local, door: Door) {
         let access = &local.proxy.config.access;
         let client = Asker {
@@ -99,7 +99,8 @@ impl Caller {
         self.door_role = door.role;
     }
 
-    /// Notes the certificate that the client has shown in the handshake, and the certificate that it got.
+    /// Notes the certificate that the client has shown in the handshake, and the certificate that Foxy has
+    /// sent.
     pub(super) fn shook_hands(&mut self, local: &Local, stream: &TlsStream) {
         if !matches!(*self.role, Role::Forward) {
             self.served = stream.served();
@@ -112,7 +113,7 @@ impl Caller {
         self.client = self.client.clone().at(access, &self.role);
     }
 
-    /// Sets the client of this request, if the peer is a trusted proxy.
+    /// Sets the client of this request to the client that the peer names, if the peer is a trusted proxy.
     pub(super) fn note_client<'h>(
         &mut self,
         local: &Local,

@@ -23,8 +23,8 @@ const DOTS: Refusal = Refusal {
 };
 
 impl Caller {
-    /// Returns a refusal if this request may not be answered here. On a listener of several sites, also sets
-    /// the role.
+    /// Returns a refusal if this request may not be answered on this connection. On a listener of several
+    /// sites, also sets the role of the request.
     #[inline]
     pub(in crate::client::conn) fn misplaced<T: Transport>(
         &mut self,
@@ -64,7 +64,7 @@ impl Caller {
         }
     }
 
-    /// Sets the role to that of the site of this request.
+    /// Sets the role of the request to the role of the site that the request is for.
     fn site<T: Transport>(
         &mut self,
         local: &Local,

@@ -19,7 +19,8 @@ pub(in crate::client::conn) struct Visiting {
     role: Rc<Role>,
     minute: u16,
     pub(super) visit: Visit,
-    /// The judgement about the last request. The next request of the same kind uses it.
+    /// The judgement about the last request. The next request uses it too if the rules decide in the same
+    /// way.
     pub(super) last: Option<Arc<Pass>>,
 }
 
@@ -57,7 +58,8 @@ impl Who {
 }
 
 impl Visiting {
-    /// Returns the visit in `slot`. If that visit is of another visitor, a new visit replaces it.
+    /// Returns the visit in `slot`. If client, user, role or minute differ from those of the visit, a new
+    /// visit replaces it.
     pub(super) fn of<'s>(
         slot: &'s mut Option<Box<Self>>,
         gate: &Gatekeeper,
@@ -95,7 +97,7 @@ impl Visiting {
         })
     }
 
-    /// Returns the judgement about the last request, if it is also right for this request.
+    /// Returns the judgement about the last request, if this judgement is also right for the present request.
     pub(super) fn again(
         &self,
         rule: Option<usize>,

@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the destination; `None` if the request names nothing that could be fetched.
+    /// Returns the destination. Returns `None` if the request names nothing that could be fetched.
     pub(super) fn of(
         gate: &Gatekeeper,
         head: &RequestHead<'_>,
@@ -63,8 +63,8 @@ impl Wanted {
         });
         Some(Self {
             host,
-            // The address of a site is that of its origin, not of the name that clients use. A build cache
-            // has no origin, so rules about addresses need not wait for an address.
+            // Rules about addresses judge the address of a site's origin, not an address in the URL that the
+            // client uses. A build cache has no origin, so its requests do not have to wait for an address.
             address: match role.objects() {
                 Some(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
                 None => address.filter(|_| matches!(role, Role::Forward)),

@@ -1,4 +1,5 @@
-//! Tests of deadlines, and of the connections that are closed when memory or places are short.
+//! Tests of deadlines, and of the connections that are closed when memory or places for connections are
+//! short.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Wake;
@@ -70,7 +71,8 @@ fn silence_is_shorter_where_many_wait_for_it() {
             sweep.shed_stalled(1, outside) == 1
         })
     };
-    // Each tick is a quarter of a second. One more tick is added, because a deadline must not be too early.
+    // The results are in ticks of a quarter of a second. Each contains one additional tick, because a
+    // deadline must not be too early.
     let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
     assert_eq!(inside, [21, 9, 9, 5].map(Some));
     assert_eq!([longest(0, 1), longest(2, 2)], [9, 5].map(Some));
@@ -130,7 +132,7 @@ fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
     };
     let heads = [0, 1, 2, 9].map(|outside| longest(Doing::Head, outside));
     assert_eq!(heads, [5, 5, 2, 2].map(Some));
-    // A client far away needs a round trip for its handshake.
+    // A handshake keeps its time, because a client far away needs a round trip for it.
     assert_eq!(longest(Doing::Handshake, 9), Some(5));
 }
 
@@ -172,7 +174,7 @@ fn the_oldest_idle_connection_makes_place_however_short_it_has_been_idle() {
     assert_eq!(sweep.shed_idle(1), 1);
     assert!(old.is_doomed() && !new.is_doomed());
     assert_eq!((sweep.shed_idle(1), sweep.shed_idle(1)), (1, 0));
-    // A connection that becomes idle within the same tick is found.
+    // `shed_idle` also closes a connection that has become idle within the present tick.
     let next = sweep.watch();
     next.set_doing(Doing::Idle);
     assert_eq!(sweep.shed_idle(1), 1);

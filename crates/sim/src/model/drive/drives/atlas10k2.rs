@@ -1,5 +1,6 @@
-//! Quantum Atlas 10K II (2000): UCFS' simulated disk, as sold and with three times the sectors
-//! on each track (which, taken literally, triples the media rate as well).
+//! Quantum Atlas 10K II (2000), the simulated disk of UCFS. There are two variants: the disk as sold, and the
+//! disk with three times the sectors on each track. Taken literally, the second variant also has three times
+//! the media rate.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

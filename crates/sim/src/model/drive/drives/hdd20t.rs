@@ -7,7 +7,7 @@ pub(super) fn params() -> DiskParams {
         name: "hdd20t",
         rpm: 7_200.0,
         heads: 20, // memory: 10 discs
-        // memory: 285 MB/s at the outer edge, about half of that inside; the number of cylinders
+        // memory: 285 MB/s at the outer edge, about half of that at the inner edge; the number of cylinders
         // is derived from the capacity.
         zones: even_zones(545_000, 30, 4_890, 2_280),
         read_seek: SeekTimes {

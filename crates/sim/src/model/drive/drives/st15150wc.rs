@@ -10,7 +10,8 @@ pub(super) fn params() -> DiskParams {
         // memory: 3,711 cylinders, 107 sectors per track on average, 8,388,315 sectors in all;
         // the ends of the zones are derived from an internal rate of 47 to 77 Mbit/s.
         zones: even_zones(3_711, 11, 131, 84),
-        // "9 ms average access" (sheet) is the write seek; the read seek is memory.
+        // "9 ms average access" (sheet) is taken as the write seek. The figures of the read seek are from
+        // memory.
         read_seek: SeekTimes {
             single: 0.6,
             average: 8.0,
@@ -25,10 +26,10 @@ pub(super) fn params() -> DiskParams {
         skew_margin: 0.2, // derived: whole sectors and servo tolerance
         overhead: 0.9,    // memory: command decoding and SCSI phases of the class, 0.5 to 1.2 ms
         bus_mb: 10,       // fast narrow SCSI of the Ultra-1 (memory)
-        queued: false,    // decision 0010: gives the measured 4.7 MB/s
+        queued: false,    // decision 0010: without queueing, the model gives the measured 4.7 MB/s
         segments: 4,      // memory: 1 MB buffer, adaptive segments
         segment_bytes: 256 << 10,
         read_ahead: 256 << 10,
-        write_cache: 0, // decision 0010: 20 ms for two synchronous writes exclude it
+        write_cache: 0, // decision 0010: the measured 20 ms for two synchronous writes exclude a cache
     }
 }

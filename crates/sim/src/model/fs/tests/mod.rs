@@ -224,7 +224,8 @@ fn the_textbook_file_system_waits_twice_for_a_create_and_twice_for_a_delete() {
 
 #[test]
 fn a_change_of_names_waits_until_its_log_record_is_on_the_medium() {
-    // This drive uses its write cache: a further write is done in a fraction of a turn.
+    // This drive uses its write cache, in which a write is done in a fraction of a turn. A log write bypasses
+    // the cache, so it takes longer.
     let drive = Drive::named("st118202fc").unwrap();
     let turn = drive.turn();
     let mut fs = Ufs::new(drive, FsConfig::xfs(64 << 20));
@@ -391,7 +392,8 @@ fn a_full_file_system_refuses_and_recovers() {
     assert!(fs.write(again, 0, 40 << 20).is_ok());
     assert_eq!(fs.create(root, 1), Err(FsError::Exists));
     assert_eq!(fs.open(DirId(77), 1), Err(FsError::NotFound));
-    // A hole that cannot be filled is refused before any space is allocated.
+    // A write far beyond the end would leave a hole for which there is no space. It is refused before any
+    // space is allocated.
     let free = fs.available();
     assert_eq!(fs.write(again, 1 << 40, 1), Err(FsError::NoSpace));
     assert_eq!(fs.write(again, u64::MAX, 1), Err(FsError::OutOfRange));

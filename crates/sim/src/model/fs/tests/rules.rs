@@ -114,7 +114,8 @@ fn pages_under_memory_pressure_are_written_before_they_leave() {
     let mut fs = fs(config);
     let root = fs.root();
     let file = fs.create(root, 1).unwrap();
-    // These writes cover parts of pages: only a lack of memory starts the writes to the drive.
+    // Write-behind collects only full pages, and these writes cover only parts of pages. So only a lack of
+    // memory starts their writes to the drive.
     for i in 0..512u64 {
         fs.write(file, i * 8_192, 4_096).unwrap();
     }

@@ -125,7 +125,7 @@ proptest! {
             (0..3).for_each(|name| assert!(fs.mkdir(root, name).is_ok()));
             fs.available()
         };
-        // Directories do not shrink: each keeps at most one block.
+        // Directories do not shrink, so each of the three directories may keep one block.
         prop_assert!(free <= empty && empty - free <= 3 * config.block);
     }
 }

@@ -1,10 +1,11 @@
 //! Contents of BUDDY and of the STREAM family after a crash. Their tables are only in memory.
 //!
-//! The papers compare three methods (WebCoSM, section 4): tables written every few minutes; name and size
-//! beside each object on disk, found by a scan of the disk; no recovery method. A run is stopped at random
-//! operations. An object is recovered if the method finds it at its position. A checkpoint may contain an
-//! entry of an object that was deleted after the checkpoint. This entry leads to other bytes, which only a
-//! name beside the object would reveal.
+//! The papers compare three methods (WebCoSM, section 4). The first method writes the tables to disk every
+//! few minutes (a checkpoint). The second method stores name and size beside each object and scans the disk
+//! after a crash. The third method recovers nothing. A run is stopped at random operations. An object is
+//! recovered if the method finds it at its position. A checkpoint may contain an entry of an object that was
+//! deleted after the checkpoint. Such an entry leads to bytes of another object, and only a name stored
+//! beside each object would reveal this.
 
 use std::collections::HashMap;
 
@@ -92,7 +93,7 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
     Ok(())
 }
 
-/// A checkpoint: for each object, the number of its write that the checkpoint contains.
+/// A checkpoint. For each object, it contains the number of the operation that wrote the object.
 type Known = HashMap<u64, u32>;
 
 /// Sums for each method, in the order of the table.
