@@ -336,7 +336,8 @@ impl Scene {
     fn start_again(&mut self) {
         let (disk, stand_in) = (self.disk.as_ref(), self.stand_in.clone());
         self.foxy = Some(run(&self.config, &self.clock, disk, stand_in));
-        // Foxy answers requests while older segments are still being loaded. A story needs all of them.
+        // Foxy answers requests while older segments are still being loaded. A story needs the contents of
+        // all segments.
         let loading = || {
             self.foxy()
                 .engine()

@@ -1,7 +1,8 @@
-//! The crate graph: the crates that each crate may depend on. It is compared with `cargo metadata`.
+//! The crate graph: its arrows lead from each crate to the crates that it may depend on. The graph is
+//! compared with `cargo metadata`.
 //!
-//! The tables define the architecture. A new arrow is a decision: change the table, give the reason in the
-//! commit message, and update docs/architecture.md.
+//! The tables define the architecture. A new arrow changes the architecture: add it to the table, give the
+//! reason in the commit message, and update docs/architecture.md.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Checks the licences, duplicates and reasons of dependencies. They are read from `cargo tree`. Security
-//! advisories are not checked; see docs/decisions/0002-own-dependency-check.md.
+//! Checks the licences, duplicates and reasons of dependencies. The dependencies are read from `cargo tree`.
+//! Security advisories are not checked; see docs/decisions/0002-own-dependency-check.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -143,7 +143,8 @@ impl Tally {
                 "ok" => self.passed += 1,
                 result if result.starts_with("ignored") => self.ignored += 1,
                 result if result.starts_with("FAILED") => self.failed.push(name.to_owned()),
-                // Other output is mixed into the line. The summary line counts the test.
+                // Other output is mixed into the line, so this line shows no result. The summary line counts
+                // the test.
                 _ => {}
             }
             if result == "ok" {

@@ -51,7 +51,7 @@ const FETCHED: [Fetched; 3] = [
         folder: "npm",
         packages: &["pnpm@12.21.0", "@yarnpkg/cli-dist@4.18.1"],
     },
-    // Both generations of yarn have a program with the same name.
+    // Both generations of yarn have a program with the same name, so they need separate folders.
     Fetched::Npm {
         folder: "yarn-1",
         packages: &["yarn@1.22.22"],

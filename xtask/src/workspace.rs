@@ -7,7 +7,7 @@ use cargo_metadata::{Metadata, MetadataCommand};
 
 /// The folder that contains the workspace manifest.
 pub(crate) fn root() -> &'static Path {
-    // xtask is a direct child of the root, independent of the clone's location.
+    // The folder of xtask is a direct child of the root, wherever the clone is.
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))

@@ -1,21 +1,21 @@
-//! Rates: a number of units per second on average, with a burst. The state of a rate is one number: the time
-//! up to which the units taken so far are paid for (GCRA).
+//! Rates: a number of units per second on average, with a burst. Each unit occupies the rate for a fixed
+//! time. The state of a rate is one number: the time up to which the units taken so far occupy it (GCRA).
 
 use foxy_base::MonoTime;
 
 /// A rate and its burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Nanoseconds that one unit takes.
+    /// Nanoseconds for which one unit occupies the rate.
     unit: f64,
-    /// Nanoseconds by which the time of a charge may be ahead of the clock.
+    /// Largest number of nanoseconds for which the units of a charge may still occupy the rate.
     burst: f64,
 }
 
 /// The units taken from a rate so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// The time, in nanoseconds of the clock, up to which the units taken so far are paid for.
+    /// The time up to which the units taken so far occupy the rate, in nanoseconds of the clock.
     until: u64,
 }
 
@@ -58,7 +58,8 @@ impl Rate {
         ahead.saturating_sub(self.burst as u64)
     }
 
-    /// Returns true if all units taken are paid for. The charge then behaves like a new charge.
+    /// Returns true if the units taken so far do not occupy the rate any more. The charge then behaves like a
+    /// new charge.
     #[must_use]
     pub fn is_idle(charge: Charge, now: MonoTime) -> bool {
         charge.until <= now.nanos()

@@ -116,7 +116,7 @@ const NO_CLASS: Class = Class::MAX;
 /// Number of host classes that a visit remembers.
 const FOUND: usize = 4;
 
-/// The first rule for a class of hosts with the last way.
+/// The remembered result for a class of hosts, for requests with the last way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     class: Class,

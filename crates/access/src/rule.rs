@@ -180,7 +180,7 @@ impl Rule {
     }
 }
 
-/// Checks if an address is in one of the networks. IPv4-mapped addresses count as IPv4 addresses.
+/// Checks whether an address is in one of the networks. IPv4-mapped addresses count as IPv4 addresses.
 fn within(networks: &[IpNet], address: IpAddr) -> Fit {
     let address = address.to_canonical();
     let mut all = networks.iter();

@@ -17,12 +17,13 @@ impl Budget {
     const PROGRAM: u64 = 18 << 20;
 
     /// Requests get three eighths of the memory that the program and the allocator leave, up to this many
-    /// bytes. With only a third of a small budget, small answers would find no room beside large answers.
+    /// bytes. If requests got only a third of a small budget, small answers would find no room beside large
+    /// answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
-    /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get
-    /// three eighths, but at most 20 MiB, or a third if that is more. They get at most 96 MiB, or an eighth
-    /// of the rest if that is more.
+    /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get the
+    /// larger of two amounts: three eighths but at most 20 MiB, and a third. This result is limited to 96
+    /// MiB, or to an eighth of the rest if that is more. The engine gets everything else.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
@@ -35,9 +36,9 @@ impl Budget {
     }
 
     /// Memory in bytes that the allocator keeps between objects in use, and that requests need beyond their
-    /// share when all of them use their full rights. It is a seventh of `memory` but at most 32 MiB, or a
-    /// sixteenth of `memory` if that is more. According to measurements, this memory grows more slowly than
-    /// the budget.
+    /// share when each of them uses all the memory that it may use. It is a seventh of `memory` but at most
+    /// 32 MiB, or a sixteenth of `memory` if that is more. According to measurements, this memory grows more
+    /// slowly than the budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

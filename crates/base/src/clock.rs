@@ -58,7 +58,7 @@ impl std::ops::Add<Duration> for MonoTime {
 pub trait Clock: Send + Sync + Debug {
     /// Calendar time, for comparison with HTTP dates and for records.
     fn wall(&self) -> WallTime;
-    /// Monotonic time, for the time that requests wait in queues, and for pauses.
+    /// Monotonic time, for measuring waits and pauses.
     fn mono(&self) -> MonoTime;
 }
 

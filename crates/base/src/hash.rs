@@ -45,9 +45,9 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Seed of the hashes of keys. All stores that are open together have the same seed. Nobody who
-/// does not know the seed can choose keys whose hashes are equal. 0 means no seed, as in stores
-/// that were formatted before seeds existed.
+/// Seed of the hashes of keys. All stores that are open together have the same seed. Only somebody who knows
+/// the seed can choose keys whose hashes are equal. 0 means no seed, as in stores that were formatted before
+/// seeds existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySeed(pub u64);
 

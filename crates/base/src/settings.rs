@@ -123,10 +123,10 @@ impl OfPlain for Duration {
 /// use foxy_base::settings::{Plain, Range, Settings};
 ///
 /// foxy_base::settings! {
-///     /// How long others are waited for.
+///     /// Longest waits for clients.
 ///     #[derive(Debug)]
 ///     pub struct Patience {
-///         /// Until a head has arrived whole.
+///         /// Time until a complete head has arrived.
 ///         "head" head: std::time::Duration = Plain::seconds(15), Range::Time(1, 60);
 ///     }
 ///     besides {
@@ -136,7 +136,7 @@ impl OfPlain for Duration {
 /// }
 ///
 /// assert_eq!(Patience::default().head.as_secs(), 15);
-/// assert_eq!(Patience::ROWS[0].about, "Until a head has arrived whole.");
+/// assert_eq!(Patience::ROWS[0].about, "Time until a complete head has arrived.");
 /// assert_eq!(Patience::read(|_| Plain::seconds(2)).head.as_secs(), 2);
 /// ```
 #[macro_export]

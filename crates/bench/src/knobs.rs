@@ -23,9 +23,9 @@ pub struct Knobs {
     pub private: bool,
     /// `e=0`: no `ETag`.
     pub etag: bool,
-    /// `y=1`: `Vary: Accept-Language`; the body's version is then shifted by the language.
+    /// `y=1`: `Vary: Accept-Language`; then the language also changes the version of the body.
     pub vary: bool,
-    /// `k=1`: `Vary: Cookie`; the body's version is then shifted by the cookie.
+    /// `k=1`: `Vary: Cookie`; then the cookie also changes the version of the body.
     pub cookie: bool,
     /// `c=1`: chunked instead of `Content-Length`.
     pub chunked: bool,

@@ -19,7 +19,7 @@ const ALLOW_THP: i32 = 43;
 /// an existing huge page stays. The C library calls the functions in this section as constructors.
 #[cfg(target_os = "linux")]
 // SAFETY: entries of this section are functions of the C calling convention that return nothing. The C
-// library calls each of them once, in one thread, when it is ready.
+// library calls each of them once, in one thread, after its own initialisation.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
@@ -29,8 +29,9 @@ static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
 /// cleared it. Other memory may still be in huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
 #[cfg(target_os = "linux")]
 extern "C" fn forbid_huge_pages() {
-    // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised first.
-    // Otherwise it would forbid huge pages to the whole process. The option's number is within the table.
+    // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised before
+    // the option is set. If the option is 0 during the initialisation, mimalloc forbids huge pages to the
+    // whole process. The option's number is within the table.
     unsafe {
         mi::mi_process_init();
         mi::mi_option_set(ALLOW_THP, 0);
@@ -56,7 +57,7 @@ static SEPARATE: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether [`Allocator`] gives each new block of 80 to 512 KiB an area of its own. Pages of the area
 /// that are not touched need no memory. The block goes back to the system as soon as it is freed. This costs
-/// a system call, and page faults in the next block.
+/// a system call, and page faults when a later block is used.
 pub fn separate_long_blocks(separate: bool) {
     SEPARATE.store(separate, Ordering::Relaxed);
 }
@@ -83,7 +84,8 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: as above.
             return unsafe { mi::mi_zalloc_aligned(size, align).cast() };
         }
-        // For a block with its own area, mimalloc would write zeros to the whole area.
+        // For a block with its own area, mimalloc would write zeros to the whole area. Only the requested
+        // bytes need them.
         // SAFETY: the layout is the caller's, and the block has at least `size` bytes.
         unsafe {
             let block = self.alloc(layout);
@@ -121,7 +123,7 @@ pub fn give_back_after(delay: Duration) {
     unsafe { mi::mi_option_set(PURGE_DELAY, millis) };
 }
 
-/// Forbids huge pages to this process (`small`), or permits them where
+/// If `small` is true, forbids huge pages to this process. Otherwise permits them where
 /// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that
 /// the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used,
 /// so a process with many short objects needs more memory with huge pages. Programs that this process starts
@@ -204,7 +206,7 @@ mod tests {
         assert!(matches!(huge_pages_forbidden(), 0 | 3));
     }
 
-    /// Held by the tests that change a setting of the process.
+    /// Lock that a test holds while it changes a setting of the process.
     static SWITCH: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
     /// Allocates with the allocator under test directly. The test program itself may use another allocator.

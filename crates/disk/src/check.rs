@@ -60,14 +60,15 @@ pub(crate) fn count(stats: &mut QueueStats, op: &Op) {
     }
 }
 
-/// The completion of `op`. The buffer of a read gets the length of the bytes read, or 0 if the read
-/// failed.
+/// The completion of `op`. The length of a read's buffer is set to the number of bytes read, or to 0 if the
+/// read failed.
 pub(crate) fn completion(op: Op, result: Result<()>) -> Completion {
     let buf: Option<AlignedBuf> = match op.kind {
         OpKind::Flush => None,
         OpKind::Write { buf, .. } => Some(buf),
         OpKind::Read { mut buf, len, .. } => {
-            // `len` of a refused read may exceed the capacity of its buffer.
+            // `len` is used only after a success: the `len` of a refused read may exceed the capacity of its
+            // buffer.
             buf.set_len(if result.is_ok() { len } else { 0 });
             Some(buf)
         }

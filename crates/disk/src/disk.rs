@@ -23,12 +23,12 @@ pub trait Disk: Send + Sync + Debug {
     fn block_bytes(&self) -> u32;
 
     /// Description of the disk for logs: its path, direct or buffered transfers, ring or pool, and the
-    /// reasons.
+    /// reasons for these choices.
     fn describe(&self) -> String;
 
-    /// A queue for one thread, meant for about `depth` operations at once (1..=4096). Further operations are
-    /// accepted and wait inside the queue. The queue may be opened on one thread and then moved to the
-    /// thread that owns it.
+    /// Opens a queue for one thread. `depth` (1..=4096) is the number of operations that the caller expects
+    /// to have under way at once. The queue accepts more operations, which wait inside it. The queue may be
+    /// opened on one thread and then moved to the thread that owns it.
     ///
     /// # Errors
     /// If the system offers neither a ring nor threads.
@@ -47,20 +47,21 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes `data` at byte `at` through the operating system's cache. Any alignment and any length are
-    /// permitted. From the return of this call on, the bytes survive the death of the process. After
-    /// the end of a flush that began later, they also survive a power cut. Without such a flush a power
-    /// cut may keep any part of them. The call takes about a microsecond, because it does not wait for
+    /// permitted. Once the call has returned, the bytes survive the death of the process. Once a flush that
+    /// began after this call has ended, they also survive a power cut. Before the end of such a flush, a
+    /// power cut may keep any part of them. The call takes about a microsecond, because it does not wait for
     /// the device.
     ///
     /// Blocks written in this way must never be written or read in any other way: direct transfers bypass the
-    /// cache, and neither sees the other's changes.
+    /// cache, so a cached call does not see direct changes, and a direct transfer does not see cached
+    /// changes.
     ///
     /// # Errors
     /// `InvalidInput` past the end, otherwise the error of the system.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Fills `into` from byte `at`, where [`write_cached`](Self::write_cached) wrote the bytes. Bytes that
-    /// have reached the device are read from the device again by each call.
+    /// Fills `into` from byte `at`, where [`write_cached`](Self::write_cached) wrote the bytes. If the bytes
+    /// have reached the device, each call reads them from the device again, not from the cache.
     ///
     /// # Errors
     /// As `read_at`.
@@ -73,7 +74,8 @@ pub trait Disk: Send + Sync + Debug {
     fn flush(&self) -> io::Result<()>;
 
     /// Makes the disk `new_len` bytes long (rounded down to blocks). The contents are kept. The new part of a
-    /// file reads as zeros; the new part of a device reads as its old contents. A smaller length is refused.
+    /// file reads as zeros; the new part of a device keeps the bytes that it already contains. A smaller
+    /// length is refused.
     ///
     /// # Errors
     /// `Unsupported`, `StorageFull`, or `InvalidInput` (for a smaller length, or a device that is too small).
@@ -87,7 +89,8 @@ pub enum OpKind {
     Read {
         /// Byte offset, block-aligned.
         at: u64,
-        /// Room for at least `len` bytes. It comes back with its length set to `len`, or to 0 on error.
+        /// The buffer for the bytes, with a capacity of at least `len`. It comes back with its length set to
+        /// `len`, or to 0 on error.
         buf: AlignedBuf,
         /// Number of bytes to read: a multiple of the block.
         len: usize,
@@ -96,7 +99,7 @@ pub enum OpKind {
     Write {
         /// Byte offset, block-aligned.
         at: u64,
-        /// At least `len` bytes. It comes back unchanged.
+        /// The buffer with the bytes; its length is at least `len`. It comes back unchanged.
         buf: AlignedBuf,
         /// Number of bytes to write: a multiple of the block.
         len: usize,
@@ -167,9 +170,9 @@ pub struct QueueStats {
     pub read_bytes: u64,
     /// Bytes that the submitted writes contain.
     pub written_bytes: u64,
-    /// Calls that passed operations to the kernel or the pool (for a ring: `io_uring_enter`).
+    /// Number of calls that passed operations to the kernel or the pool (for a ring: `io_uring_enter`).
     pub submit_calls: u64,
-    /// Further calls that were made only to collect completions or to wait for them.
+    /// Number of other calls, made only to collect completions or to wait for them.
     pub wait_calls: u64,
     /// Number of operations that were submitted again because of a short transfer or an interruption.
     pub reissued: u64,
@@ -192,8 +195,8 @@ pub trait Queue: Send {
     /// Stages an operation. It makes no system call, never blocks, and accepts any number of operations.
     fn submit(&mut self, op: Op);
 
-    /// Passes everything staged to the kernel by one call. Operations for which the ring has no room follow
-    /// automatically in later turns. The call does nothing if nothing is staged.
+    /// Passes all staged operations to the kernel by one call. Operations for which the ring has no room
+    /// follow automatically in later turns. The call does nothing if nothing is staged.
     ///
     /// # Errors
     /// If the kernel refuses the call as a whole. The operations then stay staged, and the call may be

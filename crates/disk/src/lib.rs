@@ -12,7 +12,8 @@
 //! - An operation is done in full or fails. The queue continues short transfers itself.
 //! - A completed write is *written* (reads see it) but *durable* only when a flush that was submitted after
 //!   that completion has completed. Until then a power cut may keep any part of the write.
-//! - A cached write outlives the process as soon as it returns, and is durable like any other write.
+//! - A cached write survives the death of the process as soon as the call has returned. To survive a power
+//!   cut, it needs a later flush like any other write.
 //! - Operations in flight at the same time have no order, even if they overlap.
 //!
 //! This is the proxy's only crate with `unsafe`; each block has a comment that explains why it is sound.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::buf::map_aligned;
 
-/// Memory that [`map_zeroed`] returned, that was unmapped and can be reused. It is all zeros.
+/// Memory that [`map_zeroed`] returned and [`unmap_zeroed`] took back. It is all zeros, and is reused.
 static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
 /// Addresses and lengths of the mappings in use.
 static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -38,8 +38,8 @@ fn take_spare(len: usize) -> Option<&'static mut [u8]> {
 }
 
 /// Takes back the complete memory that one call of [`map_zeroed`] returned. The pages go back to the system.
-/// The addresses are kept for the next request of this length, since a reference must not outlive its memory.
-/// Other memory is not changed.
+/// The addresses stay mapped, because a `'static` reference must stay valid for ever. They are used for the
+/// next request of this length. Other memory is not changed.
 pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let this = (bytes.as_ptr() as usize, bytes.len());
@@ -68,10 +68,9 @@ fn drop_pages(bytes: &mut [u8]) {
     bytes.fill(0);
 }
 
-/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB), at once
-/// where it can (Linux 6.1; about 0.3 ms for each huge page), else at a time of its own choice. The
-/// contents do not change, and concurrent reads and writes are safe. Without huge pages nothing
-/// happens.
+/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB). Linux 6.1
+/// and later do this at once, in about 0.3 ms for each huge page. Otherwise the system chooses the time. The
+/// contents do not change, and concurrent reads and writes are safe. Without huge pages nothing happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {

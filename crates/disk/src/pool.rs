@@ -219,7 +219,8 @@ impl Drop for PoolQueue {
         // The threads own the buffers that they work on. So this wait is not necessary for safety;
         // it only makes the queue's end orderly.
         self.inbox.wait(self.flying, DRAIN);
-        // A thread may keep the inbox a moment longer. The buffers are returned now.
+        // A thread may keep the inbox a moment longer than this queue exists. So the buffers in the inbox are
+        // dropped now.
         self.inbox.drain(drop);
     }
 }

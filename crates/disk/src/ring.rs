@@ -1,8 +1,8 @@
 //! Queues on `io_uring`. Each queue has one ring, and submits with one system call per turn.
 //!
-//! Where the kernel supports it (6.1 and later), completions are deferred to the owner's next call. Otherwise
-//! they run cooperatively (5.19), or else by interruption. The ring starts disabled and belongs to the thread
-//! that uses it first.
+//! Linux 6.1 and later deliver completions only when the owner calls the ring. Linux 5.19 delivers them when
+//! the owner returns from any system call. Older kernels interrupt the owner. The ring starts disabled and
+//! belongs to the thread that uses it first.
 //!
 //! An eventfd wakes a thread that sleeps in epoll. The ring's own descriptor is not sufficient: with
 //! deferred completions it becomes readable, but does not wake a thread that already sleeps on it
@@ -25,8 +25,8 @@ use std::time::Duration;
 
 /// Most entries of a ring; further operations wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
-/// Most times that one `reap` checks for completions, including those that arrive during the call. The
-/// remaining completions are left for a later call.
+/// Most checks for completions in one `reap`. Completions that arrive during a check are found by the next
+/// check. Those that arrive after the last check are left for a later call.
 const LOOKS: u32 = 4;
 /// A dropped queue waits for operations in flight at most this many times, [`DRAIN_TURN`] each.
 const DRAIN_TURNS: u32 = 100;
@@ -76,7 +76,8 @@ fn build(entries: u32) -> io::Result<(IoUring, Mode)> {
     for mode in [Mode::Deferred, Mode::Cooperative, Mode::Plain] {
         match build_in(mode, entries) {
             Ok(ring) => return Ok((ring, mode)),
-            // An older kernel does not know the flags. Other errors would also occur with other flags.
+            // The kernel is too old for the flags of this mode, so the next mode is tried. Any other error
+            // would also occur in the other modes.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = Some(error),
             Err(error) => return Err(error),
         }
@@ -111,8 +112,8 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
 /// A queue that has its own ring.
 pub(crate) struct RingQueue {
     ring: IoUring,
-    /// An eventfd that the kernel signals. It is made at the first request, since a queue whose owner only
-    /// waits does not need it.
+    /// An eventfd that the kernel signals. It is made at the first call of `event_fd`, since a queue whose
+    /// owner only calls `wait` does not need it.
     events: OnceCell<OwnedFd>,
     /// Memory that the kernel may be reading or writing. It is freed only when the kernel no longer uses it.
     flights: ManuallyDrop<Flights>,
@@ -133,7 +134,8 @@ pub(crate) struct RingQueue {
 impl RingQueue {
     pub(crate) fn new(target: Arc<Target>, depth: u32) -> io::Result<Self> {
         let (ring, mode) = build(depth.clamp(1, DEPTH_MAX))?;
-        // A registered file needs no reference counting per operation. Unregistered files work too.
+        // With a registered file, the kernel counts no references per operation. If the registration fails,
+        // operations name the file by its descriptor.
         let fixed = ring
             .submitter()
             .register_files(&[target.file.as_raw_fd()])
@@ -167,7 +169,8 @@ impl RingQueue {
                 .entry(slot, self.fixed.then_some(types::Fixed(0)), fd);
             // SAFETY: the entry points into a buffer that `flights` owns. The buffer stays there, and nobody
             // has a reference to it, until this slot's completion has been seen. If the completion is never
-            // seen, `drop` leaks the buffer. `target` keeps the file open. That there is room was checked.
+            // seen, `drop` leaks the buffer. `target` keeps the file open. The loop's condition checks that
+            // there is room.
             if unsafe { room.push(&entry) }.is_err() {
                 self.backlog.push_front(slot);
                 return;

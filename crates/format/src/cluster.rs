@@ -35,7 +35,8 @@ pub struct ChainLink {
     pub flushed: u64,
 }
 
-/// A value of [`ChainLink::before`]. It means that numbers missing before this cluster were never assigned.
+/// A value of [`ChainLink::before`]. It means that the chain begins anew with this cluster. If numbers before
+/// this cluster's number are missing, they were never assigned.
 pub const CHAIN_BEGINS: u32 = 0;
 /// A value of [`ChainLink::before`]. It means that the previous number was assigned, but the writer did not
 /// know the checksum of that cluster.

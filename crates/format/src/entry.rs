@@ -48,8 +48,8 @@ pub enum EntryKind {
     Fragment = 3,
     /// Removal of everything that was stored under this hash before this place in the log.
     Tombstone = 4,
-    /// Removal of the record at the log position in the hash's lower half, whatever key the record
-    /// has. If the upper half is not 0, it is the number of an abandoned cluster at that position.
+    /// Removal of one record, whatever its key. The lower half of the hash is the record's log position. If
+    /// the upper half is not 0, it is the number of an abandoned cluster at that position.
     Void = 5,
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn decode_entries(
         .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    // Collecting into a `Result` does not know the length in advance, so the memory is allocated here.
+    // A `collect` into a `Result` cannot know the length in advance, so the memory is allocated here at once.
     let mut entries = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         entries.push(Entry::decode(chunk, segment_bytes)?);

@@ -1,10 +1,10 @@
 //! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag,
 //! expression, all).
 //!
-//! The journal has two halves of several blocks, which are used in turn. A half begins with a
-//! snapshot: all active purges, in one or more blocks that are written at once. The blocks behind
-//! the snapshot contain the purges made since. When a half is full, the other half gets a new
-//! snapshot. The half with the newer snapshot counts.
+//! The journal has two halves of several blocks, which are used in turn. A half begins with a snapshot: all
+//! active purges, in one or more blocks that are written at once. The blocks behind the snapshot contain the
+//! purges that were made after it. When a half is full, the other half gets a new snapshot. The half with the
+//! newer snapshot counts.
 //!
 //! In a *doubled* half every block is written twice, so that damage to one block loses no purge.
 //! The order is: the snapshot, the snapshot again, then each later block followed by its copy.
@@ -99,7 +99,7 @@ pub struct JournalBlock {
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a purge that has ended in all stores.
+    /// The highest number of a purge that has retired: it has ended in all stores.
     pub retired: u64,
     /// A purge number. A record of this store is void if the newest purge had a smaller number when the
     /// record was fetched.

@@ -52,7 +52,7 @@ pub const EXTENSION_SEED: u16 = 2;
 /// The extensions of the format that this code knows, one bit each.
 pub const EXTENSIONS: u16 = EXTENSION_CHAIN | EXTENSION_SEED;
 
-/// The unit of addresses and of the packing of records, in bytes. Measurements are in
+/// The unit of addresses and of the packing of records, in bytes. The measurements behind this length are in
 /// `docs/decisions`.
 pub const UNIT: u64 = 16;
 

@@ -63,7 +63,7 @@ pub struct RecordHead {
     /// Hash of the key; for a fragment, hash of key, version and number. The hash is not written, but
     /// computed.
     pub hash: KeyHash,
-    /// Hash of the group with which the record was placed.
+    /// Hash of the record's group. The objects of a group are placed together.
     pub group: u64,
     /// Unique number of the object version. A fragment has the number of its head.
     pub version: u64,

@@ -1,9 +1,9 @@
 //! The removal log: a ring of entries of fixed size. It records a removal until its tombstone is in the log,
 //! so that no removed record comes back when the process dies.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. Each entry states which was the
-//! oldest entry that still counted when it was written. The log contains the tombstones of all removals
-//! before that oldest entry.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. When an entry is written, it
+//! records which older entry is the oldest that still counts. The tombstones of all removals before that
+//! oldest entry are in the store's log.
 
 use foxy_base::{KeyHash, crc32c, rule};
 

@@ -63,7 +63,7 @@ pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
 /// because the summary of a segment of small objects has many megabytes.
 ///
 /// # Panics
-/// If both together are shorter than the summary, or `slot` is shorter than the header.
+/// If `slot` and `rest` together are shorter than the summary, or `slot` is shorter than the header.
 pub fn encode_slot_into(header: &SlotHeader, entries: &[Entry], slot: &mut [u8], rest: &mut [u8]) {
     let (head, mut here) = slot.split_at_mut(SLOT_HEADER_BYTES);
     let mut rest = Some(rest);

@@ -13,7 +13,7 @@ pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
 /// Most segments for which the quarantine list has room.
 pub const QUARANTINE_MAX: usize = 512;
-/// Number of earlier companies that a store remembers.
+/// Number of earlier companies (sets of stores that were open together) that a store remembers.
 pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 

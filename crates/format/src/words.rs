@@ -34,7 +34,7 @@ const fn from_zigzag(distance: u64, base: u64) -> u64 {
     base.wrapping_add(signed)
 }
 
-/// Returns the code, the bytes, and the number of bytes that count.
+/// Returns the code, the bytes of the number, and how many of these bytes are written.
 const fn encode(value: u64, base: u64) -> (u8, u64, usize) {
     if value == LEAST {
         return (CODE_LEAST, 0, 0);
@@ -70,15 +70,15 @@ pub(crate) const fn words_max(count: usize) -> usize {
     count.div_ceil(2) + count * 8
 }
 
-/// Writes codes, then numbers, to the beginning of `out`, which must have at least [`words_max`]
-/// bytes. Returns the number of bytes that count.
+/// Writes codes, then numbers, to the beginning of `out`, which must have at least [`words_max`] bytes.
+/// Returns the length of codes and numbers together, in bytes.
 pub(crate) fn put_words(values: &[u64], out: &mut [u8]) -> usize {
     let mut at = values.len().div_ceil(2);
     out[..at].fill(0);
     for (n, (code, bytes, len)) in encoded(values).enumerate() {
         out[n / 2] |= code << (n % 2 * 4);
-        // Copies eight bytes although fewer count: a copy of fixed length is a single move, and the
-        // next number overwrites the excess bytes.
+        // Copies eight bytes even if fewer belong to the number: a copy of fixed length is a single move, and
+        // the next number overwrites the excess bytes.
         out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
         at += len;
     }

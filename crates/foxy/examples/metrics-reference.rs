@@ -1,5 +1,5 @@
 //! Prints docs/metrics.md; `cargo xtask generate` writes it. The example starts a Foxy and requests its
-//! metrics, so that the page contains the same metrics that programs get.
+//! metrics, so that the document contains the same metrics that a monitoring program gets.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -47,7 +47,7 @@ fn page(folder: &str) -> Result<String, Box<dyn Error>> {
     Ok(page)
 }
 
-/// Returns a row for each metric, in the order of the page.
+/// Returns a table of Markdown with one row for each metric in `page`, in the order of `page`.
 fn table(page: &str) -> String {
     let mut table = String::new();
     let mut lines = page.lines().peekable();

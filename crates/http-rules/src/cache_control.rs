@@ -86,9 +86,9 @@ impl ResponseControl {
         control
     }
 
-    /// Adds one directive. If a lifetime is repeated, the lowest value counts. This value is never higher
-    /// than the first value, so the rule of RFC 9111 section 4.2.1 is met. A malformed lifetime counts as
-    /// zero, so the response is stale.
+    /// Adds one directive. If a lifetime is repeated, the lowest value counts. RFC 9111 section 4.2.1 permits
+    /// the use of the first value, and the lowest value is never longer than that. A malformed lifetime
+    /// counts as zero, so the response is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = rule!(

@@ -25,7 +25,8 @@ pub struct CacheStatus<'a> {
     pub key: Option<&'a [u8]>,
     /// A word of [`crate::NoStore`] or of the caller (section 2.8).
     pub detail: Option<&'a str>,
-    /// The operator's rule that influenced the decision; part of the detail.
+    /// Name of the operator's rule that influenced the decision. It is written as a part of the parameter
+    /// `detail`.
     pub rule: Option<&'a str>,
 }
 

@@ -187,7 +187,8 @@ pub fn coded_fields<F: Fields + ?Sized>(fields: &F, coding: Coding) -> FieldBloc
             continue;
         }
         if eq_name(name, b"etag") && !value.starts_with(b"W/") {
-            // The bytes differ, the contents do not (RFC 9110 section 8.8.1).
+            // The tag becomes weak, because the coded body has other bytes with the same meaning (RFC 9110
+            // section 8.8.1).
             builder.push_any(name, &[b"W/", value].concat());
             continue;
         }

@@ -72,8 +72,8 @@ fn matches_any<Q: Fields + ?Sized>(
     })
 }
 
-/// True if the response was not modified after `since`. Its time is Last-Modified, or else Date, or else the
-/// time of receipt (RFC 9111 section 4.3.2).
+/// True if the response was not modified after `since`. The response counts as modified at the time in
+/// Last-Modified, or else in Date, or else at the time of receipt (RFC 9111 section 4.3.2).
 fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
     let modified = digest
         .last_modified

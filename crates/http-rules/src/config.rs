@@ -60,8 +60,8 @@ foxy_base::settings! {
         /// Largest number of ranges of one request that are answered as ranges. For more ranges the whole
         /// body is sent.
         ranges_max: usize = 16;
-        /// Key parts that select among stored responses in addition to their own Vary: names of request
-        /// fields in lower case, and `cookie:NAME`.
+        /// Key parts that select among stored responses, in addition to the fields in the Vary of a response.
+        /// Each is the name of a request field in lower case, or `cookie:NAME`.
         key_parts: Vec<String> = Vec::new();
         /// True if Set-Cookie is removed from responses that are stored, for all clients. This happens
         /// only if the operator requests it. A stored cookie would be sent to all clients, and clients that

@@ -24,7 +24,8 @@ pub enum Decision {
     Stale {
         /// Value of the Age field in seconds.
         age: u32,
-        /// Remaining lifetime in whole seconds: negative, or 0 in the first second.
+        /// Remaining lifetime in whole seconds. It is negative, or 0 in the first second after the end of the
+        /// lifetime.
         ttl: i64,
         /// The permission for the stale use. With [`StaleUse::WhileRevalidate`], start a revalidation in the
         /// background unless a revalidation is already under way.
@@ -114,7 +115,7 @@ pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
 
 /// Decides about a request whose key and selecting values (Vary) match a stored response.
 ///
-/// A stored part ([`Flags::PARTIAL`]) must only be passed for requests with Range. The caller checks that the
+/// A stored part ([`Flags::PARTIAL`]) may be passed only for requests with Range. The caller checks that the
 /// part's bytes cover the range, and reports [`Miss::Partial`] if they do not.
 #[must_use]
 pub fn decide(

@@ -1,5 +1,6 @@
-//! The digest of a stored response: the facts that decisions need, so that a hit parses nothing. It is a
-//! plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in records.
+//! The digest of a stored response. It contains the facts that decisions need, so a hit parses no fields of
+//! the response. It is a plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in
+//! records.
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms
@@ -34,7 +35,8 @@ pub struct Flags(pub u16);
 impl Flags {
     /// `must-revalidate`: the response must never be served stale (RFC 9111 section 5.2.2.2).
     pub const MUST_REVALIDATE: Self = Self(1);
-    /// `proxy-revalidate`, or the lifetime comes from `s-maxage` (sections 5.2.2.8 and 5.2.2.10).
+    /// The response has `proxy-revalidate`, or its lifetime comes from `s-maxage` (sections 5.2.2.8 and
+    /// 5.2.2.10).
     pub const PROXY_REVALIDATE: Self = Self(1 << 1);
     /// `no-cache` without a list: the response must be validated before each use (section 5.2.2.4).
     pub const NO_CACHE: Self = Self(1 << 2);
@@ -64,9 +66,11 @@ impl Flags {
     /// (`store_set_cookie`). Without that rule, the response is not used.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
     /// The response needs validation for each request, and a request without a user fetched it. Without this
-    /// flag, as in records of an older Foxy, such a response may be the page of one user.
+    /// flag, a response that needs validation for each request may be the page of one user. Records of an
+    /// older Foxy do not have this flag.
     pub const OF_NOBODY: Self = Self(1 << 14);
-    /// The response was stored under the rules of an older Foxy. On disk this is a generation, not a flag.
+    /// The response was stored under the rules of an older Foxy. On disk, the generation of the rules states
+    /// this, and there is no flag.
     pub const OLD_RULES: Self = Self(1 << 15);
     /// Each of these flags forbids every stale use.
     pub const FORBID_STALE: Self = Self(

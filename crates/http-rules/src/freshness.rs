@@ -254,7 +254,7 @@ pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     if backwards || purged { ttl.min(0) } else { ttl }
 }
 
-/// The time at which the stored response stops being fresh. Eviction and expiry hints use it.
+/// The time at which the stored response stops being fresh.
 #[must_use]
 pub fn expires_at(stored: &Digest) -> WallTime {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;

@@ -8,8 +8,8 @@ use crate::cache_control::for_each_listed;
 use crate::range::is_of_content;
 use crate::storing::StorePlan;
 
-/// Fields that concern one connection only, and those of proxy authentication (RFC 9110 section
-/// 7.6.1, RFC 9111 section 3.1).
+/// Fields that concern one connection only, and fields of proxy authentication (RFC 9110 section 7.6.1, RFC
+/// 9111 section 3.1).
 const HOP_BY_HOP: [&str; 10] = [
     "Connection",
     "Keep-Alive",

@@ -25,8 +25,8 @@ pub struct Invalidation {
     pub paths: Vec<String>,
 }
 
-/// The URLs that a response with this status to a request with this method invalidates. Errors
-/// invalidate no URL.
+/// The URLs to invalidate after a request with this method was answered with this status. After an error, no
+/// URL is invalidated.
 pub fn invalidated_by<F: Fields + ?Sized>(
     method: Method,
     target: &TargetUri<'_>,

@@ -86,8 +86,9 @@ words! {
 }
 
 impl NoStore {
-    /// True if the reason lies in the request or its client, for example a cookie. If a 304 would not be
-    /// stored for such a reason, the stored response that it validated stays unchanged.
+    /// True if the reason lies in the request or its client, for example a cookie. A response that a 304 has
+    /// updated may not be storable for such a reason. Then the stored response stays as it was before the
+    /// update.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(

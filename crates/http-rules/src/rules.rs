@@ -2,8 +2,9 @@
 //! applies. Settings that the rule does not contain have the same values as for requests without a
 //! rule.
 //!
-//! A [`Place`] gives sites caching rules that differ from those of the forward proxy, for requests with and
-//! without a rule. If there are no rules and no places, this module costs a request only two comparisons.
+//! A [`Place`] contains the caching rules of sites, which differ from the rules of the forward proxy. It has
+//! caching rules for requests with a rule and for requests without a rule. If there are no rules and no
+//! places, this module costs a request only two comparisons.
 
 mod bypass;
 mod query;
@@ -37,7 +38,7 @@ pub struct Rule {
     pub config: Config,
 }
 
-/// Partitions (sites) whose caching rules differ from those of the forward proxy.
+/// Partitions (sites) whose caching rules differ from the caching rules of the forward proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Names of the partitions; if the list is empty, all partitions except the forward proxy.
@@ -60,7 +61,8 @@ pub struct RuleSet {
     as_received: Vec<String>,
 }
 
-/// The rule that decides about a request, and its place. The rule set resolves this id.
+/// Numbers of the rule that decides about a request, and of the [`Place`] of the request's partition. The
+/// methods of the rule set return the rule and the settings for these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleId {
     rule: Option<u16>,
@@ -187,8 +189,8 @@ impl RuleSet {
     }
 }
 
-/// True if a partition is the site's partition, or `site@part`, a part of the site's keys to which the same
-/// rules apply.
+/// True if a partition belongs to the site: it is the site's partition, or it has the form `site@part`. The
+/// rules of the site apply to such parts too.
 fn is_of(partition: &str, site: &str) -> bool {
     let rest = partition.strip_prefix(site);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))

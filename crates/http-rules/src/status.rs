@@ -21,10 +21,10 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
     )
 }
 
-/// True if a status answers something in one request that is not part of the cache key (credentials,
-/// conditions, ranges, expectations, size, early data, frequency of requests), so that another request for
-/// the same URI must not get that answer. RFC 6585 forbids storing 428, 429, 431 and 511. RFC 8470 section
-/// 5.2 permits the client of a 425 to repeat the request at once.
+/// True if a status answers a property of one request that is not part of the cache key: credentials,
+/// conditions, ranges, expectations, size, early data, or frequency of requests. Another request for the same
+/// URI must not get that answer. RFC 6585 forbids storing 428, 429, 431 and 511. RFC 8470 section 5.2 permits
+/// the client of a 425 to repeat the request at once.
 #[must_use]
 pub const fn is_about_request(status: u16) -> bool {
     matches!(

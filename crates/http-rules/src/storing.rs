@@ -258,8 +258,8 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
 }
 
 /// Checks Set-Cookie, because a cookie belongs to one client. RFC 9111 section 7.3 permits storing it; Foxy
-/// stores it only if the response also permits sharing. A cookie that is not stored with the response does
-/// not matter. Returns true if only the operator's rule allows sharing the cookie.
+/// stores it only if the response also permits sharing. A cookie that is removed before storing does not
+/// prevent storing. Returns true if only the operator's rule allows sharing the cookie.
 fn check_cookie<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,

@@ -36,8 +36,8 @@ fn read_for<F: Fields + ?Sized>(
     })
 }
 
-/// Splits a member into a directive and the surrogate to which it is addressed, which is the text
-/// behind the first `;` outside of quotes.
+/// Splits a member into the directive and the name of the surrogate to which the directive is addressed. The
+/// name is the text after the first `;` outside of quotes.
 fn split_target(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut at = 0;
     while at < member.len() {

@@ -27,8 +27,8 @@ pub struct Refresh {
     pub effect: RefreshEffect,
 }
 
-/// The effect of an update. An update that `Extends` may be written later. Any other update must be durable
-/// before the old form of the response could be used again; otherwise the entry must be dropped.
+/// The effect of an update. An update with the effect `Extends` may be written later. Any other update must
+/// be durable before the old form of the response could be used again; otherwise the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// The same rules apply to the response, and its lifetime is not shorter.
@@ -70,10 +70,10 @@ where
     }
 }
 
-/// True if a field of a 304 or HEAD response never replaces the stored one: fields that describe the stored
-/// bytes cannot have changed if the bytes did not. (RFC 9111 section 3.2 excludes fields that the integrity
-/// of the stored response needs.) A digest in a 304 describes the empty body of the 304. A digest in an
-/// answer to HEAD describes bytes that were not compared with the stored bytes.
+/// True if a field of a 304 or HEAD response never replaces the stored field. Such fields describe the stored
+/// bytes, and they cannot change while these bytes stay the same. (RFC 9111 section 3.2 excludes fields that
+/// the integrity of the stored response needs.) A digest in a 304 describes the empty body of the 304. A
+/// digest in an answer to HEAD describes bytes that were not compared with the stored bytes.
 fn is_never_updated(name: &[u8]) -> bool {
     let kept = [
         "Content-Length",
@@ -91,7 +91,8 @@ fn is_never_updated(name: &[u8]) -> bool {
     )
 }
 
-/// The stored fields, with fields of the same names replaced by those of `new` (RFC 9111 section 3.2).
+/// The stored fields after an update: the fields of `new` replace stored fields of the same names (RFC 9111
+/// section 3.2).
 ///
 /// # Errors
 /// A field is too large for a field block.
@@ -123,7 +124,7 @@ where
 }
 
 /// Applies a 304, a HEAD response that freshens, or a 206 that [may be combined](crate::range::may_combine),
-/// to the stored response that it [`selects`]. `response` is the 304 with its own times.
+/// to the stored response that it [`selects`]. `response` is this new response, with its own times.
 ///
 /// # Errors
 /// A field is too large for a field block. Then remove the stored response.
@@ -188,7 +189,7 @@ where
     })
 }
 
-/// Removes the fields that private or no-cache lists after the update.
+/// Removes the fields that `private` or `no-cache` of the updated response lists.
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
     let mut gone: Vec<&[u8]> = Vec::new();

@@ -1,5 +1,6 @@
-//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reads the list, writes selecting values in a
-//! canonical form, and compares requests with them without allocating memory.
+//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reads the list of fields, and writes the values of
+//! these fields in a request (the selecting values) in a canonical form. Compares stored values with the
+//! values of a request, without allocating memory.
 //!
 //! The canonical form is text, one line per listed field in the list's order: `name=value` if the request has
 //! the field, else `name`. Two requests match under a list if and only if their canonical forms are equal, so

@@ -1,5 +1,5 @@
-//! `docs/http-caching.md` names a function and a test for each rule. This test reads the table and
-//! fails if one of them no longer exists, so that the document stays correct.
+//! `docs/http-caching.md` names a function and a test for each rule. This test reads the table and fails if
+//! one of these functions or tests no longer exists, so that the document stays correct.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,8 +109,8 @@ fn every_rule_names_a_function_and_a_test_that_exist() {
     check(About::Proxy, "## Carried out by the proxy", 30);
 }
 
-/// The sections with a MUST or SHOULD for caches: RFC 9111, 5861, 9211, 9213, and of RFC 9110
-/// sections 8, 13, 14, 15 and the sections that they need. Each section must have a row.
+/// The sections with a MUST or SHOULD for caches in RFC 9111, 9110, 5861, 8246, 9211 and 9213. Each of these
+/// sections must have a row in a table.
 const SECTIONS: [(&str, &[&str]); 6] = [
     (
         "9111",

@@ -82,7 +82,7 @@ const PROTECTED: &[&str] = &[
 /// True if fields of this name are never forwarded.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
-    // These are the lengths of the names above. Most fields can be excluded by their length.
+    // These are the lengths of the names in `HOP_BY_HOP`. Most fields can be excluded by their length.
     matches!(name.len(), 2 | 7 | 10 | 14 | 16..=19 | 25) && one_of(name, HOP_BY_HOP)
 }
 

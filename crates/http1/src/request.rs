@@ -19,8 +19,8 @@ use crate::slots::{FieldSlots, FieldView, Span};
 use crate::target::{Scheme, Target, TargetForm, Url};
 use crate::{Authority, Host, Limits, Method, Reject, Version};
 
-/// A parsed request as offsets: it is `Copy` and borrows nothing. With the same buffer and slots,
-/// [`head`](Self::head) makes a view again.
+/// A parsed request as offsets: it is `Copy` and borrows nothing. [`head`](Self::head) makes a view of the
+/// request from these offsets, the same buffer and the same slots.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts {
     len: usize,
@@ -88,9 +88,10 @@ impl RequestParts {
         self.version
     }
 
-    /// True if the client wants to keep the connection open (RFC 9112 section 9.3). `keep-alive` of HTTP/1.0
-    /// counts only for origin-form. In a request to a proxy, an older proxy that does not know this option
-    /// may have forwarded it. That proxy would then wait forever for the end of the connection.
+    /// True if the client wants to keep the connection open (RFC 9112 section 9.3). In HTTP/1.0, the option
+    /// `keep-alive` counts only if the target is in origin-form. A request with another target may come
+    /// through an older proxy that does not know this option and has forwarded it. Such a proxy would wait
+    /// forever for the end of the connection.
     #[must_use]
     pub fn persistent(&self) -> bool {
         let reusable = match self.version {
@@ -106,8 +107,8 @@ impl RequestParts {
         self.upgrade
     }
 
-    /// True if the client waits for 100 before it sends the body (RFC 9110 section 10.1.1). It is
-    /// false for a request without a body, and for HTTP/1.0, where Expect is ignored.
+    /// True if the client waits for the interim response 100 before it sends the body (RFC 9110 section
+    /// 10.1.1). It is false for a request without a body, and for HTTP/1.0, where Expect is ignored.
     #[must_use]
     pub fn expects_continue(&self) -> bool {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
@@ -333,7 +334,7 @@ fn host<'b>(
     }
 }
 
-/// The authority in the spelling of an absolute-form target; empty for the other forms.
+/// The authority of an absolute-form target, as the client wrote it; empty for the other forms.
 fn authority_text<'b>(text: &'b [u8], target: &Target<'_>) -> &'b [u8] {
     let before = target.scheme.map_or(0, |scheme| scheme.as_str().len() + 3);
     text.get(before..text.len() - target.path.len())

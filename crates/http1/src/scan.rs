@@ -27,7 +27,8 @@ pub(crate) enum Kind {
     Response,
 }
 
-/// Most bytes of the first line besides the target: a method of 32 bytes, spaces, version, CRLF.
+/// Most bytes of a request's first line without its target: a method of 32 bytes, two spaces, the version,
+/// CRLF.
 const AROUND_TARGET: usize = 32 + 2 + 8 + 2;
 
 impl HeadScanner {
@@ -55,7 +56,7 @@ impl HeadScanner {
     /// As [`request`](Self::request), for a response head.
     ///
     /// # Errors
-    /// As for `request`, with status 502.
+    /// The same errors as `request`, with status 502.
     pub fn response(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
         self.advance(bytes, limits, Kind::Response)
             .map_err(Reject::of_response)
@@ -114,7 +115,7 @@ impl HeadScanner {
         }
     }
 
-    /// The offset by which the current line must have ended.
+    /// The offset at which the current line must have ended at the latest.
     fn window(&self, limits: &Limits, kind: Kind) -> usize {
         if self.lines == 0 && kind == Kind::Request {
             let first_line = limits.target_bytes.saturating_add(AROUND_TARGET);
@@ -126,8 +127,9 @@ impl HeadScanner {
         }
     }
 
-    /// The reason why a head that exceeds its limit is refused. A first line without end has a target that is
-    /// too long only if a method precedes the target. `bytes` end at the limit.
+    /// The reason why a head that exceeds its limit is refused. If the first line of a request has no end
+    /// before the limit, its target is too long. But if that line does not begin with a method, the reason is
+    /// the bad method. `bytes` end at the limit.
     fn too_large(&self, bytes: &[u8], kind: Kind) -> Reject {
         if self.lines > 0 || kind == Kind::Response {
             return Reject::HEAD_TOO_LARGE;

@@ -1,7 +1,7 @@
 //! The four forms of a request target, and the URL that a target stands for (RFC 9112 section 3.2).
 //!
-//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is
-//! kept byte for byte: the request to the origin and the cache key must agree.
+//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is kept byte
+//! for byte, so that the request to the origin and the cache key contain the same query.
 
 use crate::{Authority, Escapes, Method, Reject};
 
@@ -189,7 +189,7 @@ fn write_path(path: &[u8], escapes: Escapes, out: &mut Vec<u8>) {
     escapes.write(path, out);
 }
 
-/// An absolute URL of a request, after routing.
+/// The absolute URL that a request means. It has a scheme and an authority even if the target has neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Url<'b> {
     /// The scheme.
@@ -205,7 +205,7 @@ impl<'b> Url<'b> {
     /// dropped: it is never sent to a server.
     ///
     /// # Errors
-    /// As [`Target::parse`]. Other forms are refused with [`Reject::BAD_TARGET`].
+    /// The same errors as [`Target::parse`]. Other forms are refused with [`Reject::BAD_TARGET`].
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
         let end = memchr::memchr(b'#', text).unwrap_or(text.len());
         let target = Target::parse(&text[..end], Method::Get)?;

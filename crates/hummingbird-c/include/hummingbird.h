@@ -108,7 +108,7 @@ int64_t hummingbird_write_file(hummingbird *fs, const void *name, size_t name_si
 int64_t hummingbird_write_nomem_file(hummingbird *fs, const void *name, size_t name_size,
                                      void *buf, size_t size, void (*release)(void *));
 
-/* As hummingbird_write_file(), beside another file, as with a hint (section 4.1). */
+/* As hummingbird_write_file(), but the file is placed beside another file, as after a hint (section 4.1). */
 int64_t hummingbird_write_file_beside(hummingbird *fs, const void *name, size_t name_size,
                                       void *buf, size_t size, void (*release)(void *),
                                       const void *beside, size_t beside_size);

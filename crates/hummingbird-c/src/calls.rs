@@ -115,8 +115,8 @@ unsafe fn write(
     how: impl FnOnce(&Hummingbird, &[u8], Bytes) -> Result<u64, Error>,
 ) -> i64 {
     guarded(|| {
-        // SAFETY: the caller guarantees `size` readable bytes at `buf`. This comes first: with `release`, the
-        // memory belongs to the library even if the call fails.
+        // SAFETY: the caller guarantees `size` readable bytes at `buf`. This conversion comes before all
+        // checks: with `release`, the memory belongs to the library even if the call fails.
         let contents = unsafe { contents(buf, size, release) }.ok_or(NULL)?;
         // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;

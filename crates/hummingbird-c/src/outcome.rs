@@ -8,9 +8,9 @@ use foxy_hummingbird::Error;
 
 /// A pointer that must not be NULL is NULL.
 pub(crate) const NULL: Failure = Failure::Text(-8, "a pointer is NULL");
-/// The meaning of `HUMMINGBIRD_BUSY` for a file system.
+/// The failure of closing a file system while reads are open (`HUMMINGBIRD_BUSY`).
 pub(crate) const READS_OPEN: Failure = Failure::Text(-2, "there are reads that were not ended");
-/// The meaning of `HUMMINGBIRD_NOT_FOUND` for the end of a read.
+/// The failure of ending a read that does not exist (`HUMMINGBIRD_NOT_FOUND`).
 pub(crate) const NO_READ: Failure = Failure::Text(-1, "there is no such read to end");
 const INTERNAL: Failure = Failure::Text(-9, "a defect of the library");
 

@@ -41,8 +41,8 @@ pub struct Config {
     /// limit.
     pub file_lifetime: Option<Duration>,
     /// A file is no longer found when this time has passed since the writing of the last file of its cluster
-    /// (section 4.5). The last file counts as written [`Config::pack_age`] after the file itself. `None`
-    /// means no limit.
+    /// (section 4.5). The library does not know that time. It assumes that the last file was written
+    /// [`Config::pack_age`] after the file itself. `None` means no limit.
     pub cluster_lifetime: Option<Duration>,
     /// If true, a disk is formatted even if it contains other data. This destroys the data.
     pub force_format: bool,

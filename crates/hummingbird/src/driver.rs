@@ -22,7 +22,7 @@ impl Driver {
     }
 
     /// Does all pending work without waiting for the disk. Returns the time until there is further work;
-    /// `None` if further work comes only with a call or with the end of a disk operation.
+    /// `None` if there is no further work before a call of the library or the end of a disk operation.
     pub fn turn(&mut self) -> Option<Duration> {
         let turn = self.0.turn();
         if turn.busy {
@@ -32,7 +32,8 @@ impl Driver {
         }
     }
 
-    /// True if nothing waits, nothing is under way, and everything is recovered and durable.
+    /// True if no file waits to be packed, no disk operation is under way, and everything is recovered and
+    /// durable.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()

@@ -37,7 +37,7 @@ pub enum Error {
     /// A file or device cannot be opened.
     #[error("{0}")]
     Disk(#[from] DiskError),
-    /// A disk contains nothing that can be used.
+    /// The contents of a disk cannot be used.
     #[error("{0}")]
     Store(#[from] OpenError),
     /// The thread of a disk cannot be started.

@@ -2,7 +2,7 @@
 //!
 //! A set has the name of its first file. The files of a set gather in one locality buffer of the store. The
 //! buffer is written in one piece when it is full or old. It is also written when another set needs a buffer
-//! and this buffer was not used for the longest time. All files without a hint gather in one buffer, in the
+//! and this buffer is the least recently used buffer. All files without a hint gather in one buffer, in the
 //! order of writing.
 
 use foxy_base::hash64;
@@ -19,9 +19,9 @@ pub(crate) const LOOSE: u64 = 0;
 pub enum Hint {
     /// The second file joins the set of the first file.
     Taken,
-    /// The second file stays where it is. Either it is packed already and cannot be written again, because it
-    /// is not in memory, is longer than half a cluster, or [`crate::Config::replicas`] is off. Or the disks
-    /// do not keep up.
+    /// The second file stays where it is, for one of two reasons. It is packed already and cannot be written
+    /// again: it is not in memory, it is longer than half a cluster, or [`crate::Config::replicas`] is off.
+    /// Or the disks do not keep up with the writes.
     TooLate,
 }
 

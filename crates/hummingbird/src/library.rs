@@ -58,8 +58,8 @@ impl<'a> Name<'a> {
 
 impl Hummingbird {
     /// Opens the disks, formats empty disks, recovers their contents (section 4.6), and starts the daemons
-    /// (section 4.5), one thread for each disk. After the return, files are found if they are already loaded
-    /// ([`crate::Statistics::recovering`]), and no deleted or replaced file is returned.
+    /// (section 4.5), one thread for each disk. After the return, a file is found as soon as recovery has
+    /// loaded it ([`crate::Statistics::recovering`]). Deleted and replaced files are never returned.
     ///
     /// # Errors
     /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]. Their texts tell the user

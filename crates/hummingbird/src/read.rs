@@ -62,7 +62,7 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// The file, or the head of a long file, and true if it was in memory.
+    /// Returns the file (the head of a long file), and true if it was in memory.
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         for look in 0..LOOKS {

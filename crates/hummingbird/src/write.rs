@@ -29,8 +29,8 @@ impl Hummingbird {
     /// older contents.
     ///
     /// `contents` that are `Bytes` or a `Vec` are taken without a copy if they are at most half a cluster of
-    /// the store (254 KiB); their memory should have exactly their length. A write waits at most ten seconds
-    /// if the disks do not keep up.
+    /// the store (254 KiB); their memory should be exactly as long as the contents, because all of it is
+    /// kept. A write waits at most ten seconds if the disks do not keep up.
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. After an error there is no file of this name.
@@ -149,8 +149,8 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits until so few bytes wait to be written that the store accepts files, or until [`PATIENCE`] has
-    /// passed.
+    /// Waits until the store accepts files again, because fewer bytes wait to be written. Gives up after
+    /// [`PATIENCE`].
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;

@@ -1,11 +1,12 @@
 //! The memory of all shards. It is handed out from the front and never moved. So readers need no guard, and
 //! the system can back the memory with huge pages.
 //!
-//! Memory is handed out in order, so lines that are used together lie together. In many small pages, a random
-//! access spends as much time on the translation of its address as on the data. All of the memory comes from
+//! Memory is handed out in order, so lines that are used together lie together. All of the memory comes from
 //! one *reserve*: mapped memory that takes no physical memory until it is used. So the number of a line is
-//! enough to find the line. A huge page is requested only when all of its memory has been handed out. An
-//! earlier request would make memory resident that nobody uses yet.
+//! enough to find the line. Huge pages are requested for the reserve, because with small pages a random
+//! access spends as much time on the translation of its address as on the data. A huge page is requested only
+//! when all of its memory has been handed out. An earlier request would make memory resident that nobody uses
+//! yet.
 //!
 //! If the system cannot map memory, or the reserve is used up, further lines are placed in *regions*, which
 //! are allocated on the heap. The first regions are short: each is as long as all regions before it
@@ -38,7 +39,8 @@ const HUGE_BYTES: usize = 2 << 20;
 /// 2 MiB, aligned to 2 MiB, after their contents were written.
 pub type PageAdvice = fn(start: *const u8, len: usize);
 
-/// Functions that get memory from the system. This crate has no unsafe code of its own for this.
+/// Functions that get memory from the system. The caller provides them, because they need unsafe code, and
+/// this crate has none.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
     /// Returns zeroed memory of this many bytes (a multiple of 4096), aligned to 64. It takes no physical
@@ -85,7 +87,8 @@ impl Reserve {
         Self { lines, pages }
     }
 
-    /// Asks the system for the huge pages that the lines `from..to` complete.
+    /// Requests huge pages after the lines `from..to` were handed out: each huge page whose last line is
+    /// among them.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
@@ -168,7 +171,7 @@ impl Arena {
         reserved.or_else(|| self.line_of_region(handle))
     }
 
-    /// Both lines of `handles`. Both are looked up together, because the reserve usually contains both.
+    /// Both lines of `handles`. They are looked up in the reserve first, because it usually contains both.
     #[inline(always)]
     pub(crate) fn lines(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
         let [first, second] = handles.map(|handle| self.reserve.lines.get(handle as usize));

@@ -6,8 +6,9 @@
 //! fingerprint bits above [`BASE_BITS`]. So line number and slot together always contain the whole
 //! fingerprint, at any size of the table. Therefore growth reads no record.
 //!
-//! The second place of an entry follows from a second fingerprint: the low half is mixed with the high half.
-//! The same step leads back to the first place. So a slot need not state which of the two places it is.
+//! The second place of an entry follows from a second fingerprint: the high bits of the first fingerprint are
+//! mixed into its low bits. The same step turns the second fingerprint into the first. So a slot need not
+//! state which of the two places it is.
 
 use foxy_base::KeyHash;
 
@@ -46,7 +47,7 @@ const FREQ_SHIFT: u32 = CLASS_SHIFT + 7;
 const WORD_SHIFT: u32 = FREQ_SHIFT + 2;
 /// Mask of the two bits of a word that count uses.
 pub(crate) const FREQ_MASK: u64 = 3 << FREQ_SHIFT;
-/// Mask of the caller's bits beside a word.
+/// Mask of the caller's hint in the bits that are stored beside a word.
 const HINT_MASK: u16 = (1 << HINT_BITS) - 1;
 /// The value that one use adds to a word.
 pub(crate) const FREQ_ONE: u64 = 1 << FREQ_SHIFT;
@@ -157,9 +158,9 @@ impl Fingerprint {
     }
 }
 
-/// The number of lines of a shard (lower half), and the mask of the fingerprint bits that will choose a line
-/// when this number has doubled (upper half). Both are in one number, so that readers always see two values
-/// of the same moment.
+/// Two values in one number, so that readers always see both at the same moment. The lower half is the number
+/// of lines of a shard. The upper half is a mask of fingerprint bits: of all bits that choose a line when
+/// every line of the present level has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);
 
@@ -243,8 +244,8 @@ const fn in_all(tag: u64, fields: usize) -> u64 {
 pub(crate) const fn same_fields<const FIELDS: usize>(tags: u64, tag: u64) -> u64 {
     let (ones, highest) = (in_all(1, FIELDS), in_all(1 << (TAG_BITS - 1), FIELDS));
     let different = tags ^ (tag * ones);
-    // The sum carries into the highest bit of a field, and never beyond, unless all other bits of the field
-    // are zero.
+    // The sum sets the highest bit of each field whose other bits are not all zero. It never carries into the
+    // next field.
     let others = highest - ones;
     !(((different & others) + others) | different) & highest
 }

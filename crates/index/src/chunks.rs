@@ -1,6 +1,6 @@
-//! The lines of a shard by number. The lines lie in chunks. The length of a chunk is a sixteenth of
-//! the shard's size before it, so that growth is smooth. Chunks are added, never moved, and freed
-//! only with the index.
+//! The lines of a shard by number. The lines lie in chunks. A chunk has a sixteenth of the length that the
+//! shard had at its last doubling, so that growth is smooth. Chunks are added, never moved, and freed only
+//! with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
 use crate::bits::{BASE_BITS, LINE_BITS_MAX};

@@ -1,10 +1,10 @@
 //! The compact table from key hashes to places on disk.
 //!
-//! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small
-//! steps with the number of entries. Lookups need no lock and no allocation. A removed address is never
-//! returned again. The index may forget an entry: a twin takes its place, or a full neighbourhood drops
-//! it. The index may also return an entry of another key; the key in the record decides. But it never
-//! returns an address that was not inserted.
+//! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps
+//! with the number of entries. Lookups need no lock and no allocation. A removed address is never returned
+//! again. The index may lose an entry: a key with the same stored hash bits (a *twin*) takes its place, or
+//! all slots that the key could have are full. The index may also return an entry of another key, so the
+//! caller compares the key in the record. But it never returns an address that was not inserted.
 
 mod address;
 mod arena;
@@ -39,7 +39,7 @@ use bits::{Fingerprint, SHARDS};
 use chunks::Chunks;
 use shard::Shard;
 
-/// Groups of shards; see [`Index::lane`].
+/// Number of groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
 /// Most bytes of memory that an entry needs, in a table that is not nearly empty.
@@ -62,7 +62,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Makes an empty index (about 100 KiB) without a limit of its own.
+    /// Makes an empty index (about 100 KiB) whose memory has no limit.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(u64::MAX)
@@ -94,8 +94,8 @@ impl Index {
         self.arena.set_limit(bytes);
     }
 
-    /// Makes the places of entries depend on the hash and `secret` (0: only on the hash). So nobody who does
-    /// not know the secret can choose keys that share a line. Call this on an index without entries.
+    /// Makes the places of entries depend on the hash and `secret` (0: only on the hash). So only somebody
+    /// who knows the secret can choose keys that share a line. Call this on an index without entries.
     #[must_use]
     pub fn with_secret(mut self, secret: u64) -> Self {
         self.secret = secret;
@@ -145,10 +145,10 @@ impl Index {
         shard.insert(fp, entry, true)
     }
 
-    /// Makes room at once (as far as the limit permits) for the share of `lane` in `entries` further entries.
-    /// Loading a known number of entries then neither grows the table step by step nor moves entries.
-    /// `entries` must be a number of entries that exist, such as recovery reads from summaries. It must never
-    /// be derived from the capacity of a disk.
+    /// Prepares the index for `entries` further entries. Makes room at once for those of them that are
+    /// expected in `lane`, as far as the limit permits. Loading a known number of entries then neither grows
+    /// the table step by step nor moves entries. `entries` must be a number of entries that exist, such as
+    /// recovery reads from summaries. It must never be derived from the capacity of a disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);

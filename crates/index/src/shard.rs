@@ -28,7 +28,8 @@ const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// Most repetitions of a lookup in a row because of moves. After these the lookup waits for the writer.
+/// Most times in a row that a lookup is repeated because an entry was moved. After that the lookup waits for
+/// the writer.
 const RETRIES_MAX: u32 = 16;
 
 /// State that only the holder of the lock may access.
@@ -152,7 +153,7 @@ impl Shard {
 
     /// Requests a line for the processor's cache. If there is no function for prefetching, the line is read.
     /// Nothing waits for the value, but each read occupies one of the few hundred places for unfinished
-    /// instructions in a core. So fewer lines are requested at once.
+    /// instructions in a core. So fewer reads than prefetches can be under way at once.
     #[inline]
     fn ask_for(&self, line: &Line) {
         match self.arena.prefetch() {
@@ -200,8 +201,8 @@ impl Shard {
         true
     }
 
-    /// A free slot in one of the two lines. It is in the line with more free slots; if both lines are full, a
-    /// slot is freed by moving an entry.
+    /// Returns a free slot in the line with more free slots. If both lines are full, a slot is freed by
+    /// moving an entry.
     fn find_room<'a>(
         &self,
         writer: &mut Writer,
@@ -286,8 +287,8 @@ impl Shard {
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
-    /// Makes room for `more` entries by calling `by` with the number of lines. The index first passes
-    /// [`Shard::have_memory`], and then [`Shard::grow_to`].
+    /// Makes room for `more` entries: calls `by` with the number of lines that the shard then needs. `by` is
+    /// [`Shard::have_memory`] or [`Shard::grow_to`].
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;

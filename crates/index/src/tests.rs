@@ -45,7 +45,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Keys are the same key for the table if they differ only in bits that the table does not store.
+/// The number that `key` shares with its twins. For the table, twins are the same key: their hashes differ
+/// only in bits that the table does not store.
 fn twin(key: u64) -> u64 {
     key / 3
 }

@@ -76,7 +76,7 @@ pub fn answer<'a>(
     let has = |list: &[&str], name: &[u8]| list.iter().any(|own| eq_name(name, own.as_bytes()));
     let mut answer = Answer {
         // A stored response may be served in place of an error only if the status is 500, 502, 503 or 504. So
-        // other errors of this kind become 503.
+        // 429, 501, and the statuses from 505 on become 503.
         status: match status {
             429 | 505..=599 | 501 => 503,
             _ => status,

@@ -78,7 +78,7 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the server, and the path with query, of a URL in a document of `from`. Returns `None` if the URL
-/// is neither absolute nor begins with `/`, or if it has characters that no URL has.
+/// is not absolute and does not begin with `/`, or if it has characters that no URL has.
 #[must_use]
 pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

@@ -97,8 +97,9 @@ pub struct Class {
     pub methods: Vec<String>,
     /// The rewriting of this class's documents.
     pub rewrite: Option<Transform>,
-    /// Pairs of a part of the client's `Accept`, and the `Accept` that the upstream then gets. The first pair
-    /// that fits decides. If the list is empty, the upstream gets the client's own field.
+    /// Each pair is a part of the client's `Accept`, and the `Accept` that the upstream gets if the client's
+    /// field contains that part. The first pair that fits decides. If the list is empty, the upstream gets
+    /// the client's own field.
     pub accept: Vec<(String, String)>,
     /// The way in which the documents of this class list versions, if they do.
     pub listing: Option<Listing>,

@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Makes a value from `path`, which may have a query and a fragment, and a digest.
+    /// Makes a value from a digest and a path. `path` may have a query and a fragment, which are removed.
     pub(crate) fn new(path: &[u8], digest: Digest) -> Self {
         let end = path.iter().position(|b| matches!(b, b'?' | b'#'));
         Self {

@@ -117,7 +117,7 @@ fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     found.map(Some).ok_or(NoImage::Registry)
 }
 
-/// Returns the number of the registry that the first part of the path names, and the repository.
+/// Returns the number of the registry, which the first part of the path names, and the repository.
 fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImage> {
     let Some((first, repository)) = rest.split_once('/') else {
         return Ok((0, rest));

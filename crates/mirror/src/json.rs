@@ -1,5 +1,5 @@
-//! Rewrites strings of a JSON document while it streams. No tree is built. Only the current string
-//! is kept, if it may be a URL, and one word for each open bracket.
+//! Rewrites strings of a JSON document while it streams. No tree is built. Memory contains only one word for
+//! each open bracket, and the current string if it may be a URL.
 
 use memchr::memchr2;
 
@@ -84,7 +84,8 @@ pub(crate) struct Json {
     within: Within,
     after_backslash: bool,
     text: Vec<u8>,
-    /// The last name. The next field tells whether a name is expected next.
+    /// The name of the current member. If `wants_name` is true, the next string is the name of another
+    /// member.
     name: Name,
     wants_name: bool,
     /// Path and digest of the artefact whose object is open. For a crate, the path is its name, and
@@ -152,7 +153,7 @@ impl Json {
         self.within = Within::Passing;
     }
 
-    /// Takes a byte outside of strings.
+    /// Processes a byte that is outside of strings.
     fn between(&mut self, byte: u8) {
         match byte {
             b'"' => {
@@ -264,7 +265,8 @@ impl Json {
         }
     }
 
-    /// Takes bytes of a string. Returns the number of bytes taken.
+    /// Processes bytes of a string, up to the end of the string or of an escape. Returns the number of bytes
+    /// processed.
     fn string(&mut self, piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) -> usize {
         if self.after_backslash {
             self.after_backslash = false;

@@ -236,8 +236,8 @@ impl Mirror {
         })
     }
 
-    /// Returns the start of all paths of this server on the mirror, and the start that replaces it at the
-    /// server.
+    /// Returns two beginnings of paths. All paths of this server on the mirror have the first beginning. In
+    /// requests to the server, the second beginning replaces it.
     #[must_use]
     pub fn beginnings(&self, server: usize) -> (String, &str) {
         match self.places.get(server) {
@@ -249,8 +249,9 @@ impl Mirror {
         }
     }
 
-    /// Returns the path on the mirror of a URL in a document of `server`, with query and fragment. Returns
-    /// `None` if the URL is relative to the document, or leads to a host that is not listed.
+    /// Returns the path on the mirror that stands for a URL in a document of `server`. The path has the query
+    /// and the fragment of the URL. Returns `None` if the URL is relative to the document, or leads to a host
+    /// that is not listed.
     #[must_use]
     pub fn path_of(&self, server: usize, url: &[u8]) -> Option<Vec<u8>> {
         let from = self.places.get(server)?;

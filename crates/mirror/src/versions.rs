@@ -43,8 +43,8 @@ impl Listing {
         }
     }
 
-    /// Returns the `Accept` with which an upstream sends the form of the document that has dates. Returns
-    /// `None` if there is only one form.
+    /// Returns the `Accept` that requests the form of a document with dates from an upstream. Returns `None`
+    /// if there is only one form.
     #[must_use]
     pub const fn dated(self) -> Option<&'static str> {
         match self {
@@ -167,7 +167,8 @@ impl VersionRules {
         hash64(0, format!("{self:?}").as_bytes())
     }
 
-    /// Returns the entry that blocks a version, or a complete package.
+    /// Returns the entry of `block` that covers this version of the package. If `version` is `None`, returns
+    /// the entry that covers all versions of the package.
     fn blocking(&self, package: &str, version: Option<&str>) -> Option<&Selector> {
         let package = names::package(self.listing, package);
         let version = version.map(|version| names::version(self.listing, version));

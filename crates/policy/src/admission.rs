@@ -1,9 +1,10 @@
 //! Admission to a cache level.
 //!
 //! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). Second
-//! use is the one-timer filter in front of disks (Maltzahn 1999, flash caches today). The byte budget is a
-//! token bucket in front of the writes. The filters decide only when the bucket is empty: with a real proxy
-//! log, a second-use filter that is always applied lowers the hit ratio by up to ten percentage points.
+//! use is the filter in front of disks that keeps out objects that are requested only once (Maltzahn 1999,
+//! flash caches today). The byte budget is a token bucket in front of the writes. The filters decide only
+//! when the bucket is empty: with a real proxy log, a second-use filter that is always applied lowers the hit
+//! ratio by up to ten percentage points.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ impl Admit {
     }
 }
 
-/// Decides about objects one by one.
+/// A rule that decides for each object if it may enter a cache level.
 pub trait Admission<K: Key> {
     /// Decides if an object of `size` bytes may enter at `now`. The call counts as a use of `key`. If the
     /// answer is yes, the call spends budget.
@@ -67,8 +68,8 @@ impl<K: Key> Admission<K> for SizeLimit {
     }
 }
 
-/// An object enters if its key is among the last `remembered` keys that were used once. (The rule
-/// remembers these keys.)
+/// Admits an object at its second use, if the rule still remembers the first use. It remembers the last
+/// `remembered` keys that were used once.
 #[derive(Debug)]
 pub struct SecondUse<K> {
     seen: Ghost<K>,
@@ -152,7 +153,8 @@ impl<K: Key> Admission<K> for Frequency {
     }
 }
 
-/// A byte budget per second with a burst. It is kept in whole bytes; remainders are carried over.
+/// A budget that grows by a number of bytes per second, up to a limit (the burst). It is counted in whole
+/// bytes; fractions of a byte are carried over.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     bytes_per_sec: u64,

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// Weight of the newest gap in the mean: 1 / `MEMORY`.
+/// The newest gap between two completions has the weight 1 / `MEMORY` in the mean.
 const MEMORY: u64 = 32;
-/// At or below this number of reads the backlog is never too long, however slow the device was before.
+/// With at most this number of reads under way, a new read is always accepted, however slow the device was
+/// before.
 const FEW: u32 = 4;
 
 /// The reads of one queue of a device.

@@ -24,8 +24,9 @@ pub struct Evicted<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {
-    /// False if the object was refused because it is larger than the cache or than the policy's limit. (A
-    /// rule that lets objects compete may store the new object and evict it at once: see `evicted`.)
+    /// False if the object was refused because it is larger than the cache or than the policy's limit. (If
+    /// objects compete for their places, the new object may be stored and evicted at once. Then it is in the
+    /// list of evicted objects.)
     pub stored: bool,
     /// The former value of this key. It is removed even if the new value is refused, because a cache must not
     /// keep a replaced value.
@@ -35,8 +36,9 @@ pub struct Inserted<V> {
 /// A byte-weighted cache of values `V` under one replacement rule.
 ///
 /// `used() <= capacity()` holds after every call. Inserting a key that is present first removes the old
-/// object, then inserts the new object as if the key were new. (A modified object counts as a new object;
-/// ghosts keep their entries for the key.) An object larger than `capacity()` is refused and evicts nothing.
+/// object, then inserts the new object as if the key were new. (A modified object counts as a new object. A
+/// ghost, which remembers keys of evicted objects, keeps its entry for the key.) An object larger than
+/// `capacity()` is refused and evicts nothing.
 pub trait CachePolicy<K: Key, V> {
     /// The rule's name in reports, such as `s3-fifo`.
     fn name(&self) -> &'static str;
@@ -60,7 +62,8 @@ pub trait CachePolicy<K: Key, V> {
     /// Deletes `key`. This is not an eviction: ghosts do not remember the key.
     fn remove(&mut self, key: &K) -> Option<V>;
 
-    /// Evicts the next object by the rule's order (for a watermark daemon); `None` if the cache is empty.
+    /// Evicts the next object by the rule's order (for callers that free room in advance); `None` if the
+    /// cache is empty.
     fn evict(&mut self) -> Option<Evicted<K, V>>;
 
     /// Sets the capacity in bytes. Objects that no longer fit are appended to `evicted`.
@@ -149,7 +152,7 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         self.slab.value_mut(at)
     }
 
-    /// The size of `key` in bytes.
+    /// The size of the object of `key` in bytes.
     #[must_use]
     pub fn size_of(&self, key: &K) -> Option<u64> {
         self.slab.find(key).map(|at| self.slab.size(at))

@@ -59,8 +59,8 @@ impl LfuAgingRule {
         if self.counted <= self.mean_max * self.objects {
             return;
         }
-        // The lists are halved from the lowest count up, and each list from its tail, so that objects with
-        // fewer uses stay nearer to the tail.
+        // The counts are halved list by list, from the lowest count up, and each list from its tail. So in a
+        // list that gets objects of two counts, those with fewer uses are nearer to the tail.
         for count in 2..self.lists.len() {
             let mut old = std::mem::take(&mut self.lists[count]);
             while let Some(at) = old.tail() {

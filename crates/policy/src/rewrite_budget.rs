@@ -1,8 +1,8 @@
-//! Budget for bytes written a second time; new writes earn it.
+//! Budget for bytes that are written a second time. Each first write increases the budget.
 //!
 //! The budget bounds write amplification: for every hundred bytes written for the first time, at most
-//! `percent` bytes are rewritten. If a victim has little to rewrite, the rest of the budget is kept, up to a
-//! limit, for a later victim.
+//! `percent` bytes are rewritten. If a victim (the segment that is reused next) has little to rewrite, the
+//! rest of the budget is kept, up to a limit, for a later victim.
 
 /// A budget of bytes that may be rewritten.
 #[derive(Clone, Copy, Debug)]

@@ -93,8 +93,8 @@ impl<K: Key> S3FifoRule<K> {
         }
     }
 
-    /// The oldest object of the small queue with too few uses. The search moves older objects with enough
-    /// uses to the main queue.
+    /// Unlinks the oldest object of the small queue that has too few uses. Older objects, which have enough
+    /// uses, move to the main queue.
     fn small_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         while let Some(at) = self.small.tail() {
             self.small.unlink(slab, at);
@@ -109,8 +109,8 @@ impl<K: Key> S3FifoRule<K> {
         None
     }
 
-    /// The oldest object of the main queue without uses. Older objects lose one use and return to the head of
-    /// this queue.
+    /// Unlinks the oldest object of the main queue that has no uses. Each older object loses one use and
+    /// moves to the head of this queue.
     fn main_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
         loop {
             let at = self.main.tail()?;

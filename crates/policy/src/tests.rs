@@ -167,7 +167,8 @@ fn every_policy() -> impl Iterator<Item = AnyCache<u64>> {
     each.map(|kind| kind.build(CAPACITY))
 }
 
-/// A map that gets every eviction and must then agree with the cache.
+/// A plain map of the objects. Every object that the cache evicts is removed from it, so that it must always
+/// agree with the cache.
 #[derive(Default)]
 struct Told {
     objects: HashMap<u64, (u64, u64)>,

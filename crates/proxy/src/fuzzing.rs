@@ -11,8 +11,9 @@ use crate::client::listen::proxy_header::parse;
 /// Parameter names for query rules. The low four bits of the first input byte select the names of a rule.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
-/// Makes the key of a URL and checks the request that the key stands for. The first byte of `data` selects
-/// the rule. The other bytes are appended to `http://e.test/`. Returns false if this is not a URL.
+/// Makes the key of a URL, and checks the request target in the key, which Foxy sends to the origin. The
+/// first byte of `data` selects the query rule. The other bytes are appended to `http://e.test/`. Returns
+/// false if the result is not a URL.
 ///
 /// # Panics
 /// Panics if an invariant is violated.
@@ -26,8 +27,8 @@ pub fn query_rules(data: &[u8]) -> bool {
     };
     let rules = rules(*setting);
     let (key, target) = asked(&rules, &url);
-    // A URL with the request target for the origin has the same key. Processing this URL again does not
-    // change the target.
+    // A URL that consists of the same host and this request target must have the same key and the same
+    // target.
     let again = [b"http://e.test", &target[..]].concat();
     let again = Url::parse(&again).expect("what is sent is a URL");
     assert_eq!(asked(&rules, &again), (key, target.clone()));

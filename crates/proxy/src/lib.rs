@@ -19,7 +19,7 @@
 //!
 //! There are two exceptions. `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because
 //! these tables live as long as a worker or the process. `cache` uses `fill` for two things: `cache::gate`
-//! requires the proof that a request leads a fill, and a purge ends fills.
+//! requires the proof that a request itself started a fill, and `cache::purge` invalidates running fills.
 
 mod access;
 mod cache;

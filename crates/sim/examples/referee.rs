@@ -81,7 +81,7 @@ fn compare_all() -> Result<usize, String> {
     Ok(different)
 }
 
-/// Object and size of each GET that was answered by 200, 206 or 304, or that the log shows without a status.
+/// Object and size of each GET whose status is 200, 206 or 304, or whose status is not in the log.
 fn requests(known: Known) -> Result<Asked, String> {
     let reader = open(&known.path()?, Options::default()).map_err(|error| error.to_string())?;
     let (mut sizes, mut asked) = (HashMap::new(), Vec::new());
@@ -92,7 +92,8 @@ fn requests(known: Known) -> Result<Asked, String> {
             asked.push((request.object, size));
         }
     }
-    // Objects get small numbers, because libCacheSim's numbers are signed.
+    // Objects are renumbered from 1. The ids in a log can be too large for libCacheSim, whose object numbers
+    // are signed.
     let mut numbers = HashMap::new();
     for (object, _) in &mut asked {
         let next = numbers.len() as u64 + 1;
@@ -148,8 +149,8 @@ fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String
     for (rule, capacity) in jobs {
         input += &format!("{rule} {capacity}\n");
     }
-    // The complete input can be written before any output is read: the script reads everything except the
-    // jobs before it writes, and the short lines of the jobs fit into the pipe.
+    // All input is written before any output is read. This cannot block. The script prints nothing before it
+    // has read all requests. The jobs that follow are short lines, so they fit into the pipe.
     let written = child
         .stdin
         .take()

@@ -1,14 +1,14 @@
 //! The object store: RAM tier, write path, read path, recovery and reuse of space.
 //!
-//! It promises: a lookup returns the latest version that was stored under the key and was neither
-//! superseded nor purged, or it returns a miss. It never returns an earlier version or other bytes. The
-//! store may forget objects. A failing disk never causes an error for a request. Memory and disk space
-//! stay within the configured limits.
+//! A lookup returns the latest version that was stored under the key, if that version was neither superseded
+//! nor purged. Otherwise it returns a miss. It never returns an earlier version or other bytes. The store may
+//! forget objects. A failing disk never causes an error for a request. Memory and disk space stay within the
+//! configured limits.
 //!
-//! The crate is *driven* by its callers: it has no thread of its own that outlives a call (while
-//! summaries are loaded, a second thread may help for one step), and it has no runtime. All threads
-//! share the [`Engine`]. One thread drives each store's [`Writer`] by calling [`Writer::turn`]. The
-//! caller carries out disk reads, with a read queue of its own ([`Reads::open_reads`]).
+//! The crate is *driven* by its callers: it has no runtime, and no thread of its own outlives a call. (While
+//! summaries are loaded, a second thread may help during one step.) All threads share the [`Engine`]. One
+//! thread drives each store's [`Writer`] by calling [`Writer::turn`]. The caller carries out disk reads with
+//! a read queue that it opens by [`Reads::open_reads`].
 
 // The modules ("rooms") form layers: `cargo xtask arrows` checks their order, and docs/architecture.md
 // states the purpose of each room.

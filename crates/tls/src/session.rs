@@ -11,7 +11,8 @@ use rustls::{Connection, Error, HandshakeKind};
 use crate::received::Received;
 use crate::{ClientCertificate, Failure, ListenerTls, Served};
 
-/// Most bytes that are encrypted before the socket accepts them: a body of 64 KiB and its head.
+/// Largest number of encrypted bytes that wait until the socket accepts them. This is enough for a body of 64
+/// KiB and its head.
 const AHEAD: usize = 72 << 10;
 
 /// The alert for a name without a certificate: `unrecognized_name`, fatal (RFC 6066 section 3).
@@ -37,7 +38,7 @@ pub trait Wire {
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,
-    /// The certificate that the client got, and true if the client requested one of its names.
+    /// The certificate that the client got, and true if the client requested one of the certificate's names.
     served: RefCell<Option<(Arc<Served>, bool)>>,
 }
 
@@ -122,7 +123,7 @@ impl Session {
         self.failure.get()
     }
 
-    /// Returns the certificate that the client got, if the client requested one of its names.
+    /// Returns the certificate that the client got, if the client requested one of the certificate's names.
     pub fn served(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         let named = served.as_ref().filter(|(_, named)| *named);
@@ -153,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Reads plain bytes that have arrived. Returns 0 at the announced end.
+    /// Reads plain bytes that have arrived. Returns 0 if the peer has announced the end of the stream.
     ///
     /// # Errors
     /// Returns `WouldBlock` if no bytes have arrived, and `UnexpectedEof` at an end that was not announced.
@@ -168,10 +169,10 @@ impl Session {
         }
     }
 
-    /// Returns 1 if a read would return bytes, and 0 at the announced end.
+    /// Returns 1 if a read would return bytes, and 0 if the peer has announced the end of the stream.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn peek<W: Wire>(&self, wire: &W) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         loop {
@@ -188,11 +189,11 @@ impl Session {
         }
     }
 
-    /// Writes as many bytes as fit. After `WouldBlock`, the first of these bytes may already be encrypted. So
-    /// the next call must begin with the same bytes.
+    /// Encrypts and sends as many bytes as there is room for. After `WouldBlock`, the first of these bytes
+    /// may already be encrypted. So the next call must begin with the same bytes.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if nothing fits, and the errors of the socket.
+    /// Returns `WouldBlock` if there is no room, and the errors of the socket.
     pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.flush(wire)?;
@@ -280,7 +281,7 @@ impl State {
     }
 
     /// Reads the first message of a new client, and chooses the certificate. Returns the certificate, and
-    /// true if the client requested one of its names.
+    /// true if the client requested one of the certificate's names.
     fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<(Arc<Served>, bool)>> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
@@ -361,7 +362,7 @@ impl State {
         Ok(n)
     }
 
-    /// Decrypts a part of the received bytes. Earlier plain bytes must have been taken before.
+    /// Decrypts a part of the received bytes. The plain bytes of earlier calls must have been taken before.
     fn decrypt<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
         let mut input = self.received.filled();
         let before = input.len();

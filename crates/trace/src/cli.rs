@@ -75,12 +75,12 @@ pub struct More {
     /// Count every request, not only GETs answered by 200, 206 or 304
     #[arg(long)]
     all: bool,
-    /// Idle time of a disk per minute, for each of these times of a 64-KB operation, such as 12ms,25ms; a
-    /// figure is printed too
+    /// Idle time per minute of a disk that needs one of these times for a 64-KB operation, such as 12ms,25ms;
+    /// a figure is printed too
     #[arg(long, value_delimiter = ',', value_parser = millis, value_name = "MS")]
     idle: Vec<f64>,
-    /// Locality sets of a site (UCFS), for each of these lengths of the window after a page, in minutes,
-    /// such as 1,2,5,10
+    /// Locality sets as in UCFS: the objects of a site that are requested within one of these numbers of
+    /// minutes after a page, such as 1,2,5,10
     #[arg(long, value_delimiter = ',', value_parser = minutes, value_name = "MINUTES")]
     sets: Vec<f64>,
 }
@@ -245,7 +245,8 @@ fn info(file: &Path, options: Options, more: &More, out: &mut String) -> Result<
     failed.map_or(Ok(()), Err)
 }
 
-/// True if a cache of the time of the log could have answered the request.
+/// True if a cache of the 1990s could have stored the answer: a GET with status 200, 206 or 304, or without a
+/// status.
 const fn counts(request: &Request) -> bool {
     matches!(request.method, crate::Method::Get) && matches!(request.status, 0 | 200 | 206 | 304)
 }

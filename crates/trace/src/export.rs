@@ -2,8 +2,8 @@
 //!
 //! `csv` has a line of names, and then one line for each request. `oracle-general` is the binary form of
 //! libCacheSim. It has 24 bytes for each request, little endian: seconds since the first request, object,
-//! size, and the number of the object's next request (-1 if there is none). This form needs data of later
-//! requests, so 24 bytes of memory for each request are kept until the end.
+//! size, and the position of the object's next request in the trace (-1 if there is none). This form needs
+//! data of later requests, so 24 bytes of memory for each request are kept until the end.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};

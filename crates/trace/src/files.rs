@@ -58,8 +58,8 @@ pub fn find(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `../shared/traces` relative to the source tree if run by cargo, otherwise relative to the working
-/// directory.
+/// The folder `../shared/traces`. The path is relative to the source tree if cargo runs the program,
+/// otherwise to the working directory.
 fn beside_workspace() -> PathBuf {
     let relative = Path::new("../shared/traces");
     match std::env::var_os("CARGO_MANIFEST_DIR") {

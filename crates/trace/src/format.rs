@@ -18,9 +18,9 @@ pub enum Format {
     DecText,
     /// The DEC proxy trace, binary (8 KiB header, records of 60 bytes).
     DecBinary,
-    /// Sequence number, object id, size: webcachesim's reduction of a trace (BU98).
+    /// The three columns sequence number, object id and size, to which webcachesim reduces a trace (BU98).
     Webcachesim,
-    /// Tab-separated with a header line that names the columns (the NASA files).
+    /// Tab-separated columns, named by a header line (the NASA files).
     Tsv,
     /// W3C extended log format. The line `#Fields:` names the columns.
     W3c,

@@ -47,7 +47,7 @@ impl Default for Request {
     }
 }
 
-/// Methods that differ for caching.
+/// Methods of requests, as far as they differ for a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Method {

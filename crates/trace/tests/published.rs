@@ -1,5 +1,5 @@
-//! The published traces have their published figures. They are not part of the repository. If they are
-//! absent, the test prints this and checks nothing.
+//! Tests that the published traces have the published figures. The traces are not part of the repository. If
+//! a trace is absent, its test prints this and checks nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test: a panic is its way to fail")]
 
@@ -7,7 +7,8 @@ use foxy_trace::analysis::{Summary, SummaryReport};
 use foxy_trace::files::Known;
 use foxy_trace::{Method, Options, open};
 
-/// The figures of the GETs answered by 200, 206 or 304, and the number of clients in all rows.
+/// The figures of the GETs answered by 200, 206 or 304. The second value is the number of clients in the
+/// complete trace.
 fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     let path = known
         .path()
@@ -27,7 +28,7 @@ fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     Some((report, clients.len()))
 }
 
-/// Checks that `got` differs from `want` by less than `tolerance`.
+/// Checks that `got` differs from `want` by at most `tolerance`.
 fn near(what: &str, got: f64, want: f64, tolerance: f64) {
     assert!(
         (got - want).abs() <= tolerance,
@@ -87,8 +88,8 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // The fourth tolerance, for the requests under 8 KiB, is larger: in the published figure, a 304 that
-    // precedes every 200 of its object has a size too.
+    // The fourth figure, the share of requests below 8 KiB, has a larger tolerance. The published figure also
+    // assigns a size to a 304 that precedes every 200 of its object.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];

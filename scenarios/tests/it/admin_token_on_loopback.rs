@@ -1,5 +1,5 @@
 //! On loopback, the admin address needs no token. If a token is set, a listener accepts every kind of purge
-//! with it.
+//! from a request that contains the token.
 
 use foxy_scenarios::*;
 

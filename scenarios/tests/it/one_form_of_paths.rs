@@ -1,5 +1,5 @@
-//! A path has the same form for the cache, the origin, purges and `/why`. If the operator chooses this,
-//! paths are kept as received.
+//! A path has the same form for the cache, the origin, purges and `/why`. With another setting, Foxy keeps
+//! paths as it received them.
 
 use foxy_scenarios::*;
 

@@ -9,8 +9,8 @@ use super::process::{Bench, number};
 use crate::report::Outcome;
 use crate::workspace::root;
 
-/// Greatest permitted distance of the hit ratio below that of an exact LRU with the same disk bytes, in
-/// percentage points.
+/// Number of percentage points by which the hit ratio may be below that of an exact LRU with the same disk
+/// bytes.
 const POINTS: f64 = 4.0;
 
 /// Traces: file, store size, memory.
@@ -62,7 +62,8 @@ fn find(file: &str) -> Option<PathBuf> {
     found
 }
 
-/// Replays many requests to 200 origin servers. The data are 10 times the memory and 2 times the disk.
+/// Replays many requests to 200 origin servers. The size of all data is 10 times that of the memory and 2
+/// times that of the disk.
 pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
     let requests = requests.to_string();
     let load = [

@@ -17,7 +17,7 @@ basicConstraints = CA:FALSE
 subjectAltName = IP:127.0.0.1, DNS:localhost
 ";
 
-/// Files with a certificate that is its own certificate authority, and with its key.
+/// Two files: a certificate that is its own certificate authority, and the key of this certificate.
 #[derive(Debug)]
 pub(super) struct Papers {
     pub(super) certificate: PathBuf,

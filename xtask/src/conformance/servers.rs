@@ -141,7 +141,8 @@ impl Running {
         if let Some(papers) = papers {
             text.insert_str(0, &on_top(mode, &address));
             text += &below(mode, papers, (&address, &origin.url()));
-            // The forward proxy trusts the certificate authorities of the system.
+            // The forward proxy trusts the system's certificate authorities. This variable replaces them with
+            // the certificate of the run.
             command.env("SSL_CERT_FILE", &papers.certificate);
         } else {
             command.args(["--listen", &address]);

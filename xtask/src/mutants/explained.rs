@@ -1,4 +1,4 @@
-//! Rules for which no test can notice that they are broken, with the reason.
+//! Rules that can be broken without any effect that a test could notice, each with the reason.
 
 /// Pairs of rule and reason.
 pub(super) const EXPLAINED: &[(&str, &str)] = &[

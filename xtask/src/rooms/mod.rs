@@ -1,8 +1,9 @@
 //! The rooms of a crate: the modules of its `lib.rs`, in layers. Code of a room may use the rooms below it.
 //!
 //! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define the
-//! architecture of the workspace. An arrow that leads up is an exception and needs a reason. Tests may use
-//! every room. `paths.rs` reads the code, and its comment lists the code that it does not see.
+//! architecture of the workspace. An arrow is a use of one room by another room. An arrow that leads up is an
+//! exception and needs a reason. Tests may use every room. `paths.rs` reads the code, and its comment lists
+//! the code that it does not see.
 
 mod paths;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! or `self`.
 //!
 //! This module reads tokens and does not parse the grammar. Code that is compiled only for tests
-//! (`#[cfg(test)]`) is left out. It does not see paths that are strings in attributes, and it does not see
-//! method calls. In a module that is written inside a file, `super` counts as the parent of the file.
+//! (`#[cfg(test)]`) is left out. The module does not see paths that are strings in attributes, and it does
+//! not see method calls. In an inline module (`mod name { ... }`), `super` is read as the parent of the
+//! file's own module.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

@@ -1,5 +1,5 @@
-//! Tests of the code that reads paths, with texts as input. Tests of the comparison of tables with code, with
-//! small crates as input.
+//! Tests of two parts. The code that reads paths is tested with texts, and the comparison of tables with code
+//! is tested with small crates.
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use crate::workspace::{Source, root};
 
 /// Every relative link in a Markdown file must lead to an existing file, and to an existing heading if the
-/// link has one.
+/// link names a heading.
 pub(super) fn relative_links(file: &Source) -> Vec<String> {
     if !file.is("md") {
         return Vec::new();

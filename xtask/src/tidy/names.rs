@@ -9,7 +9,7 @@ use crate::workspace::Source;
 const GUIDES: [&str; 3] = ["docs/operating.md", "README.md", "SECURITY.md"];
 /// Crates of the code that must contain the names.
 const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls"];
-/// Begin of the paths of the files that define metrics.
+/// Beginning of the paths of the files that define metrics.
 const METRICS: &str = "crates/foxy/src/admin/metrics/";
 const EVENTS: &str = "crates/proxy/src/state/counters/";
 

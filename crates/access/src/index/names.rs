@@ -10,7 +10,8 @@ use super::bits::{Block, Class, Classes, put};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
-/// The bit that converts letters to lower case. Other bytes of hosts stay distinct.
+/// The bit that is set to convert letters to lower case. Other bytes that hosts may contain stay different
+/// from each other.
 const FOLD: u8 = 0x20;
 
 /// Classes of hosts.
@@ -113,7 +114,7 @@ impl Hosts {
         }
     }
 
-    /// Compares the names, because another name has the same hash as a level of this host.
+    /// Searches by comparing names. This is needed if another name has the same hash as a level of this host.
     #[cold]
     #[inline(never)]
     fn slowly(&self, host: &[u8]) -> Class {

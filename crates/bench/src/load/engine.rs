@@ -337,7 +337,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Handles the end of a connection while an answer was awaited.
+    /// Handles the end of a connection on which an answer was awaited.
     fn ended(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(job) = &mut connection.job else {

@@ -1,4 +1,4 @@
-//! Receives and judges one answer. It knows no socket: the caller passes the bytes as they arrive.
+//! Receives and judges one answer. The code uses no socket: the caller passes the bytes as they arrive.
 
 use std::ops::RangeInclusive;
 

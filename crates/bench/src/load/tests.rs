@@ -143,7 +143,7 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
-    // The load has no time limit. It ends when the target was unreachable for the permitted time.
+    // The load has no time limit. It ends after the target was unreachable for as long as an answer may take.
     config.duration = None;
     config.timeout = Duration::from_millis(100);
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
@@ -185,8 +185,8 @@ fn an_open_loop_ends_by_count_and_warms_up() {
 fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
     let origin = origin();
     let mut config = config(&origin, None);
-    // The measured time of 500 ms ends before the first answer, which takes at least 1 s. Even on a busy
-    // machine, requests are sent in the measured time.
+    // The measured time of 500 ms ends before the first answer, which takes at least 1 s. But the measured
+    // time is long enough that even a busy machine sends requests in it.
     config.style.knobs = "&l=1000".to_owned();
     config.duration = Some(Duration::from_millis(500));
     config.cool_down = Duration::from_secs(600);

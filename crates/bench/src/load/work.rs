@@ -69,8 +69,8 @@ pub struct FromTrace<I> {
 }
 
 impl<I: Iterator<Item = Request>> FromTrace<I> {
-    /// With `servers` 0, the servers of the trace stay distinct as far as 2^20 addresses allow. Sizes above
-    /// `most` are reduced to `most`.
+    /// With `servers` 0, there are 2^20 numbers, so that nearly every server of the trace keeps a number of
+    /// its own. Sizes above `most` are reduced to `most`.
     pub fn new(requests: I, servers: u32, most: u64) -> Self {
         let servers = if servers == 0 { 1 << 20 } else { servers };
         Self {
@@ -88,7 +88,7 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
             .entry(request.object)
             .or_insert((size, request.version));
         if size == 0 && request.size == 0 {
-            // The log contains no size (304). The size known from before is used.
+            // The log contains no size, as for a 304 answer, so the object's earlier size stays.
         } else if request.version > known.1 {
             *known = (size, request.version);
         } else if size != known.0 {

@@ -1,8 +1,8 @@
-//! `files`: measures on present hardware what the papers claim for a layout in one large file, in comparison
-//! with one file per object. The measurement uses one stream of the operations URL-read, URL-write and
-//! URL-delete. These are the operations of a disk level behind a memory level. The stream runs through the
-//! engine, and through one file per object on usual file systems. The engine also runs on a device that is so
-//! slow that only the device limits it.
+//! `files`: the papers claim that a layout in one large file is faster than one file per object. This
+//! measurement tests the claim on present hardware. It uses one stream of the operations URL-read, URL-write
+//! and URL-delete. These are the operations of a disk level behind a memory level. The stream runs through
+//! the engine, and through one file per object on usual file systems. The engine also runs on a device that
+//! is so slow that only the device limits it.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! fio as a reference for the engine. In the run of the engine, fio uses the engine's file, pattern, size and
-//! depth.
+//! fio as a reference for the engine. In the same run as the engine, fio uses the engine's file, pattern,
+//! size and depth.
 
 use std::io;
 use std::path::Path;

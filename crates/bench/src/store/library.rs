@@ -1,6 +1,6 @@
-//! `library`: a stream of requests is turned into the calls of a proxy (wg-Hummingbird of paper 004). These
-//! calls run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs in
-//! its own process, on its own file system, with the same memory. The counters of the device show how many
+//! `library`: a stream of requests is turned into the calls of a proxy, as wg-Hummingbird does in paper 004.
+//! These calls run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs
+//! in its own process, on its own file system, with the same memory. The counters of the device show how many
 //! bytes it read and wrote.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! The stream of `files` with one file per object, as caches with one file per object handle it.
+//! Runs the stream of the measurement `files` over a file system: each object has its own file.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -59,8 +59,8 @@ fn read_on(
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
     for depth in [1u32, 8, 32] {
-        // The turns are short and alternate, so that a change of the machine's load affects both the engine
-        // and fio.
+        // Short turns of the engine and of fio alternate, so that a change of the machine's load affects
+        // both.
         let mut best: Option<(Reads, Option<Measured>)> = None;
         for turn in 0..context.turns() {
             let seed = u64::from(depth) << 8 | turn;

@@ -16,8 +16,9 @@ use super::rig::{self, Rig, Wanted, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
-/// Length of a body in bytes. Slots of summaries are sized for records of 2 KiB. As on the web, records have
-/// about half of this length. So summaries are longer than their slots and continue behind the clusters.
+/// Length of a body in bytes. Slots of summaries are sized for records of 2 KiB. The records of this
+/// measurement have about half of this length, as on the web. So summaries are longer than their slots and
+/// continue behind the clusters.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 

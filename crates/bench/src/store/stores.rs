@@ -121,7 +121,7 @@ fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, 
     })
 }
 
-/// Ends the writers on every way out of the scope.
+/// Ends the writers when it is dropped, even after an error.
 struct Stop<'a>(&'a AtomicBool, &'a Arc<Engine>);
 
 impl Drop for Stop<'_> {
@@ -190,7 +190,7 @@ impl Stores {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;
         let runs: Vec<Run> = thread::scope(|scope| {
-            // At a given rate, no request must wait for a free client.
+            // At a given rate, a request must not wait for a free client.
             let clients = rate.map_or(CLIENTS, |_| CLIENTS * 4);
             let clients: Vec<_> = (0..clients)
                 .map(|n| {

@@ -1,5 +1,5 @@
-//! `trace`: a stream of requests runs through the engine, and through another engine with the same memory,
-//! disk, admission (everything) and pace. Each engine has its own process.
+//! `trace`: a stream of requests runs through the engine and through another engine. Both have the same
+//! memory, disk and pace, and admit every object. Each engine has its own process.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};

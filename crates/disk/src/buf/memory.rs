@@ -59,9 +59,8 @@ impl Memory {
     }
 
     /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]. It is ordinary memory if that fails, or
-    /// if `len` is below a sixteenth of a huge page. For so short a buffer, ordinary pages also need
-    /// only one request to any device, and most of a huge page would be zeroed and resident without
-    /// use.
+    /// if `len` is below a sixteenth of a huge page. A device transfers so short a buffer in one request even
+    /// from ordinary pages. In a huge page, most of the memory would be zeroed and resident, but not used.
     pub(super) fn huge(len: usize) -> Self {
         if len < HUGE / 16 {
             return Self::ordinary(len);

@@ -23,8 +23,8 @@ const HUGE: usize = 2 << 20;
 /// is not short.
 ///
 /// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length may be
-/// set freely. Bytes that were not written or read since are old bytes or zeros. A buffer that came from a
-/// [`BufPool`] goes back to it when it is dropped.
+/// set freely. A byte that the owner did not write or fill by a read is zero, or has an old value. A buffer
+/// that came from a [`BufPool`] goes back to it when it is dropped.
 pub struct AlignedBuf {
     memory: Option<Memory>,
     len: usize,
@@ -63,7 +63,7 @@ impl AlignedBuf {
     }
 
     fn memory(&self) -> &Memory {
-        // Only `drop` takes the memory out.
+        // The option is empty only while `drop` runs, which takes the memory out.
         self.memory.as_ref().unwrap_or(&memory::EMPTY)
     }
 

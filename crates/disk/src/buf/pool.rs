@@ -8,8 +8,9 @@ use std::sync::Arc;
 /// Buffers of up to this number of pages (64 KiB) are kept in classes that are one page apart.
 const FINE_PAGES: usize = 16;
 /// Number of classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most an
-/// eighth longer than needed, and the memory tier can keep a fragment of a large object in its read buffer.
-/// With the disk blocks in which it lies, the record of a fragment is a little longer than 256 KiB.
+/// eighth longer than needed. The memory tier relies on this, because it keeps a fragment of a large object
+/// in the buffer of the read. The disk blocks of a fragment's record are a little longer than 256 KiB, and
+/// the next power of two would be 512 KiB.
 const STEPS: usize = 8;
 /// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;

@@ -16,7 +16,8 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Target, Report
     let (file, created) = open_or_create(path, options)?;
     let result = prepare(path, file, created, options);
     if result.is_err() && created {
-        // Does not leave an empty or half reserved file behind. If the removal fails, this error is ignored.
+        // Removes the file, so that no empty or half reserved file stays behind. An error of the removal is
+        // ignored.
         let _ = std::fs::remove_file(path);
     }
     result

@@ -1,4 +1,4 @@
-//! Space: reserves it for a new or growing file, and finds the length of a device.
+//! Reserves space for a new or growing file, and finds the length of a device.
 
 use super::open::{io_error, refusal};
 use crate::DiskError;
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-/// Makes a file `wanted` bytes long and reserves the space. True if the file system cannot reserve space;
-/// then the file is sparse. On failure the file has its old length again.
+/// Makes a file `wanted` bytes long and reserves the space. Returns true if the file system cannot reserve
+/// space; then the file is sparse. On failure the file has its old length again.
 pub(super) fn reserve(path: &Path, file: &File, len: u64, wanted: u64) -> Result<bool, DiskError> {
     match allocate(file, len, wanted) {
         Ok(()) => Ok(false),

@@ -81,8 +81,9 @@ impl Target {
         Ok(())
     }
 
-    /// Number of bytes by which a transfer has progressed if the call moved `moved` bytes. A direct transfer
-    /// continues at a whole block. No progress means the end of the file.
+    /// Number of bytes by which a transfer has progressed after a call that moved `moved` of the `left`
+    /// bytes. A direct transfer continues at a block boundary, so only whole blocks count. If nothing counts,
+    /// the file ends here, and the error is `short`.
     fn whole(&self, moved: usize, left: usize, short: ErrorKind) -> io::Result<usize> {
         let step = if self.direct { self.block as usize } else { 1 };
         let counted = if moved >= left {
@@ -115,12 +116,12 @@ impl Target {
         Ok(())
     }
 
-    /// Reads any number of bytes at any position through the page cache. Bytes that have reached the device
-    /// are read from the device again by each call.
+    /// Reads any number of bytes at any position through the page cache. If the bytes have reached the
+    /// device, each call reads them from the device again, not from the cache.
     pub(crate) fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         check::range(false, at, into.len() as u64, self.len())?;
-        // Dirty pages stay in the cache. The kernel may ignore the advice; then a second call may not read
-        // the device.
+        // This advice asks the kernel to drop the pages from the cache, except dirty pages. If the kernel
+        // ignores the advice, the bytes may come from the cache.
         let len = NonZeroU64::new(into.len() as u64);
         let _ = rustix::fs::fadvise(self.cached(), at, len, Advice::DontNeed);
         let mut done = 0;

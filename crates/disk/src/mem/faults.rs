@@ -11,8 +11,9 @@ pub enum Fault {
     /// The operation fails with this `errno` and changes nothing. A flush that fails makes nothing
     /// durable.
     Errno(i32),
-    /// A write reaches the disk up to this many bytes and fails with `WriteZero`. A read fails with
-    /// `UnexpectedEof`. (A device that transfers in parts and then continues is not faulty.)
+    /// Only the first bytes of a write, at most this many, reach the disk, and the write fails with
+    /// `WriteZero`. A read fails with `UnexpectedEof`. (A short transfer that the device continues later is
+    /// not a fault.)
     Short(u32),
     /// A random part of the write's 512-byte sectors reaches the disk. The write is reported as done.
     Torn,

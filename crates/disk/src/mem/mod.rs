@@ -2,8 +2,8 @@
 //!
 //! The model: a write takes effect as a whole when it is executed, and later reads see it. It is *unsynced*
 //! until a flush executes after it. A power cut ([`MemDisk::crash`]) keeps everything that was durable. Of
-//! unsynced writes, and of writes not yet executed, it keeps any chosen part: whole writes, blocks or
-//! 512-byte sectors. All random choices follow from one seed.
+//! the unsynced writes, and of the writes that are not yet executed, a power cut keeps the part that the
+//! caller chooses: whole writes, blocks or 512-byte sectors. All random choices follow from one seed.
 //!
 //! A flush covers only the writes whose completions were reaped before the flush was submitted, because a
 //! real device guarantees no more.
@@ -51,7 +51,7 @@ pub enum OpClass {
     Any,
 }
 
-/// Number of operations and of bytes moved, over all queues and blocking calls.
+/// Counts of the operations of all queues and of the blocking calls, and of the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of reads.
@@ -121,10 +121,11 @@ pub enum Keep<'a> {
     All,
     /// The writes for which this function returns true.
     Writes(&'a mut dyn FnMut(&Unsynced) -> bool),
-    /// The blocks for which this function returns true. The number is that of the block within the write.
+    /// The blocks for which this function returns true. The second argument is the number of the block within
+    /// the write.
     Blocks(&'a mut dyn FnMut(&Unsynced, u64) -> bool),
-    /// The 512-byte sectors for which this function returns true, so that blocks can be torn. The number is
-    /// that of the sector within the write.
+    /// The 512-byte sectors for which this function returns true, so that blocks can be torn. The second
+    /// argument is the number of the sector within the write.
     Sectors(&'a mut dyn FnMut(&Unsynced, u64) -> bool),
     /// A random choice with this seed. Each write is kept whole, lost, or kept in random blocks. Overlapping
     /// writes keep their order.
@@ -364,7 +365,7 @@ impl Disk for MemDisk {
         check::aligned(at, data.len() as u64, state.block)?;
         check::range(true, at, data.len() as u64, state.len)?;
         let fault = state.strike(None, OpClass::Write, at, data.len() as u64);
-        // The caller of a blocking call sees the completion at once.
+        // The caller sees the end of a blocking call at once, so every later flush covers this write.
         let seen = Arc::new(AtomicU64::new(state.new_id()));
         state.write(at, data, blocking(fault)?, seen)
     }

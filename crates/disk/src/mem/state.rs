@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 /// Granularity of torn writes in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// The moment when a completion was returned to its owner. It is stored as the number that the next
-/// operation got. A flush covers a write only if this number is not above the flush's own number.
+/// The moment when a completion was returned to its owner. It is stored as the number that the operation
+/// after it gets. A flush covers a write only if this number is not above the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.
@@ -141,7 +141,7 @@ impl State {
         match until {
             None => deliver(owner, parcel),
             Some(until) => {
-                // The owner is woken to check, because otherwise its checks would never be counted.
+                // The owner is woken so that it checks its queue: `Fault::Looks` counts these checks.
                 if let Some(inbox) = owner.inbox.upgrade().filter(|_| until != Until::Never) {
                     inbox.nudge();
                 }
@@ -258,9 +258,9 @@ impl State {
         result
     }
 
-    /// A write through the cache. Later processes see it at once. But the cache is written back at
-    /// any time and in any order. So a power cut decides separately for each sector, and for the
-    /// parts of a write that lie in different sectors.
+    /// A write through the cache. Later processes see it at once. But the cache is written back at any time
+    /// and in any order. So a power cut keeps or loses each sector by itself, even if several sectors belong
+    /// to one write.
     pub(super) fn write_cached(
         &mut self,
         at: u64,

@@ -82,8 +82,8 @@ fn a_flush_covers_only_what_had_been_seen_complete() {
     queue.submit(Op::flush(3));
     turn(&mut *queue);
     assert_eq!(disk.crash(Keep::Nothing).peek(0, 1)[0], 1);
-    // This flush was submitted before the completion was seen, and executed after it. So it promises nothing
-    // either.
+    // This flush was submitted before the completion was seen, and executed after it. So this flush does not
+    // cover the write.
     queue.submit(Op::write(4, 512, B, block(2)));
     queue.flush_submissions().unwrap();
     queue.submit(Op::flush(5));

@@ -7,9 +7,9 @@ use foxy_base::WallTime;
 pub struct Calendar {
     /// Year.
     pub year: i64,
-    /// Month from 1.
+    /// Month, 1 to 12.
     pub month: u8,
-    /// Day from 1.
+    /// Day of the month, 1 to 31.
     pub day: u8,
     /// Hour.
     pub hour: u8,

@@ -59,7 +59,7 @@ fn common((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the user as one word.
+/// Appends the user's name as one word. Blanks, and characters that are not printable ASCII, become `_`.
 fn user(name: &str, out: &mut Vec<u8>) {
     let word = |c: char| if c.is_ascii_graphic() { c as u8 } else { b'_' };
     match name {
@@ -68,7 +68,8 @@ fn user(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the escaped form of a byte.
+/// Appends the escaped form of a byte: a quote or backslash gets a backslash, and any other byte becomes
+/// `\xhh`.
 pub(super) fn backslashed(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),

@@ -86,8 +86,8 @@ fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {
     member(b",\"rule\":\"", details.rule.as_bytes(), out);
 }
 
-/// Appends a member whose text is one of Foxy's own words. An empty word is left out. `begin` is the line's
-/// text before the word.
+/// Appends a member whose text is one of Foxy's own words. Appends nothing if the word is empty. `begin` is
+/// written before the word; it contains the member's name.
 fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
     if !word.is_empty() {
         out.extend_from_slice(begin);
@@ -96,7 +96,8 @@ fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a member. An empty value is left out. `begin` is the line's text before the value.
+/// Appends a member. Appends nothing if the value is empty. `begin` is written before the value; it contains
+/// the member's name.
 fn member(begin: &[u8], value: &[u8], out: &mut Vec<u8>) {
     if !value.is_empty() {
         out.extend_from_slice(begin);

@@ -1,7 +1,7 @@
 //! The access log. Workers write lines into their own buffers, and one thread writes the buffers to the
 //! target.
 //!
-//! A worker never waits for the log. When the thread does not keep up, complete buffers are dropped and their
+//! A worker never waits for the log. When the thread does not keep up, buffers are dropped, and the dropped
 //! lines are counted.
 
 mod calendar;

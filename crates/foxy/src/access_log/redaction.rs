@@ -15,7 +15,8 @@ use crate::config::{LogClients, LogQueries};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A random key of this process. Pseudonyms under different keys cannot be compared.
+/// The random key from which this process makes pseudonyms. Pseudonyms that were made with different keys
+/// cannot be compared.
 #[derive(Clone, Copy)]
 pub(super) struct Secret([u8; 16]);
 
@@ -42,7 +43,7 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// Returns a pseudonym, which differs each day (in UTC).
+    /// Returns a pseudonym of `text`. The same text has another pseudonym on each day (in UTC).
     fn pseudonym(self, at: WallTime, text: &[u8]) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_i64(at.secs().div_euclid(DAY_SECONDS));

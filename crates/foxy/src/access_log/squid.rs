@@ -61,7 +61,7 @@ fn elapsed(millis: u128, out: &mut Vec<u8>) {
     number(millis, out);
 }
 
-/// Returns the result word that log analysers know.
+/// Returns Squid's result word for an outcome. Programs that analyse Squid's logs know these words.
 pub(super) fn code(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::MemoryHit => "TCP_MEM_HIT",

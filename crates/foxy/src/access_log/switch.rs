@@ -1,5 +1,5 @@
-//! The access log in a form that a reload can change: the running thread, and the settings of its lines. A
-//! worker adopts new settings of the log when it calls `renew` of its sink.
+//! The access log: the running thread, and the settings of its lines. A reload can replace both. A worker
+//! uses the new settings after it has called `renew` on its sink.
 
 use std::io;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) fn write(
     out.push(b'\n');
 }
 
-/// The place for one value.
+/// Writes the value of one field of the template.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
     /// True if the field is between quotes in the template. Blanks in the value then stay.

@@ -1,4 +1,4 @@
-//! The formats, compared byte by byte, and the path from a record to the file.
+//! Tests of the formats, byte by byte, and of the path of a record to the log file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -164,8 +164,8 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
     let mut sink = BufferedSink::new(&log);
     sink.record(&record());
     sink.flush();
-    // The queue already contains the line when the request to reopen enters it, so this line is written to
-    // the moved file.
+    // The queue already contains the line when the request to reopen the file enters the queue. So this line
+    // is written to the moved file.
     std::fs::rename(&path, &moved).unwrap();
     log.handle().unwrap().reopen();
     sink.record(&record());
@@ -264,7 +264,7 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
             old.finish();
         }
     };
-    // Changes only the format, then the file. Then turns the log off and on again.
+    // These changes replace first the format, then also the file. Then they turn the log off and on again.
     change(&log(LogTarget::File(at("a")), LogFormat::Json), &mut sink);
     assert!(sink.wants_details());
     change(&log(LogTarget::File(at("b")), LogFormat::Squid), &mut sink);

@@ -47,7 +47,7 @@ pub(super) fn id(id: RequestId<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends two small hexadecimal digits for each byte.
+/// Appends two hexadecimal digits in lower case for each byte.
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
@@ -99,8 +99,9 @@ pub(super) fn escaped(
     }
 }
 
-/// True if a condition holds for every byte. The loop over pieces of equal length without an early exit
-/// compiles to vector instructions. The last piece overlaps the previous piece.
+/// True if a condition holds for every byte. The text is checked in pieces of equal length. The loop over a
+/// piece has no early exit, so it compiles to vector instructions. The last piece overlaps the piece before
+/// it.
 #[inline]
 pub(super) fn all(text: &[u8], holds: impl Fn(u8) -> bool) -> bool {
     if text.len() >= 16 {

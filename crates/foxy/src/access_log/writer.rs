@@ -70,8 +70,8 @@ impl LogHandle {
         }
     }
 
-    /// Opens the file again, after it was moved away. If the queue is full, nothing happens; the operator may
-    /// send the signal again.
+    /// Opens the file again, after it was moved away. If the queue is full, the request is lost, and the
+    /// operator may send the signal (SIGUSR1) again.
     pub fn reopen(&self) {
         let _ = self.sender.try_send(Message::Reopen);
     }
@@ -112,8 +112,8 @@ impl LogThread {
     }
 }
 
-/// Opens the target and starts the thread. The thread adds to the given counts of lines. `None`: the log is
-/// off.
+/// Opens the target and starts the thread. The thread adds to the given counts of lines. Returns `None` if
+/// the log is off.
 ///
 /// # Errors
 /// The target cannot be opened, or the thread cannot be started.

@@ -73,7 +73,7 @@ where
     }
 }
 
-/// Reads a request and sends the answer. Returns the receiver for the rest of the answer, if there is more.
+/// Reads a request and sends the answer. If the answer has further pieces, returns their receiver.
 async fn exchange<S>(
     stream: &mut S,
     asked: (Way, &State),

@@ -1,5 +1,5 @@
-//! Access checks of the admin listener. Requests must use a known host name and must not come from a foreign
-//! page. Changes need the `X-Foxy-Admin` field. Each request needs a right.
+//! Access checks of the admin listener. Requests without a token must use a known host name and must not come
+//! from a foreign page. Changes need the `X-Foxy-Admin` field. Each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -71,7 +71,8 @@ pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }
 
-/// Returns the right that a request needs. Unknown requests need all rights.
+/// Returns the right that a request needs. A request that is not known here needs [`Right::Operate`], which
+/// includes all rights.
 fn needed(method: &[u8], path: &str) -> Right {
     match (method, path) {
         (b"GET" | b"HEAD", "/healthz" | "/readyz") => Right::Nothing,
@@ -90,8 +91,8 @@ fn known_name(head: &RequestHead<'_>, state: &State) -> Result<(), Refusal> {
     Err(Refusal::Forbidden(words))
 }
 
-/// Checks the source of a request as the browser reports it. A link to the status page may be on any page,
-/// because the status page itself contains no data.
+/// Refuses a request if the browser reports that a page of another site made it. The status page may be
+/// opened by a link on any page, because the status page itself contains no data.
 fn not_foreign(head: &RequestHead<'_>, path: &str) -> Result<(), Refusal> {
     let field = |name| first(head, name);
     let reads = matches!(head.method_text(), b"GET" | b"HEAD");

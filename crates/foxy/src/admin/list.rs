@@ -18,9 +18,9 @@ use super::query::parameter;
 
 /// Number of lines, unless the client requests another number.
 const LIMIT: u64 = 1000;
-/// Most bytes that are read from disks per second.
+/// Largest number of bytes that are read from disks per second.
 const RATE: u64 = 128 << 20;
-/// Most pieces that wait to be sent to the client.
+/// Largest number of pieces of the answer that wait to be sent to the client.
 const AHEAD: usize = 8;
 
 /// One stored object.
@@ -87,8 +87,8 @@ impl Line {
     }
 }
 
-/// Answers `?pattern=TEXT` and `&limit=N`. The pattern is a part of the URL; with `*` it stands for the
-/// complete URL.
+/// Answers `?pattern=TEXT` and `&limit=N`. A pattern without `*` matches every URL that contains it. A
+/// pattern with `*` must match the complete URL.
 pub(super) fn answer(query: &str, state: &State) -> Answer {
     let pattern = parameter(query, "pattern").unwrap_or_default();
     let limit = parameter(query, "limit").map_or(Some(LIMIT), |text| text.parse().ok());

@@ -14,9 +14,9 @@ use super::open::Open;
 use super::{State, UnixSocket, connection};
 use crate::StartError;
 
-/// Largest number of open connections if idle connections can be closed.
+/// Number of open connections above which the oldest idle connections are closed.
 const CONNECTIONS: usize = 64;
-/// Largest number of open connections if all are busy. Further connections wait.
+/// Largest number of open connections, even if all of them are busy. Further connections wait to be accepted.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Binds the admin address.

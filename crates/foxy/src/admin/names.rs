@@ -14,8 +14,8 @@ use foxy_proxy::rules::rewrite::Rewriting;
 
 use crate::config::Config;
 
-/// A listener of several sites: the table of their hosts and paths, and their names in the order of the
-/// table.
+/// A listener of several sites: the table of the sites' hosts and paths, and the names of the sites in the
+/// order of the table.
 pub(super) type Shared = (SiteTable, Vec<String>);
 
 /// The partitions of a running Foxy, and the names of their objects.
@@ -57,8 +57,8 @@ impl Names {
         own.map(|(_, rewriting)| &**rewriting)
     }
 
-    /// Returns the sites that get requests for this URL at shared listeners, each site once. `named`:
-    /// consider only listeners where a site names the host.
+    /// Returns the sites that get requests for this URL at shared listeners, each site once. If `named` is
+    /// true, only listeners where a site names the host are considered.
     fn routed(&self, url: &Url<'_>, named: bool) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         let host = url.authority.host;
@@ -74,8 +74,8 @@ impl Names {
         found
     }
 
-    /// Returns the only site that names the URL's host and gets requests for it; `None` if no site or several
-    /// sites do.
+    /// Returns the only site that names the URL's host and gets requests for the URL; `None` if there is no
+    /// such site or more than one.
     pub(super) fn site_of(&self, url: &Url<'_>) -> Option<&str> {
         match self.routed(url, true)[..] {
             [only] => Some(only),
@@ -83,9 +83,9 @@ impl Names {
         }
     }
 
-    /// Returns the partitions that may have objects of this URL. The flag is true if the URL certainly
-    /// belongs to the partition. A partition that shares its listeners is left out if requests for the URL go
-    /// to another site.
+    /// Returns the partitions that may have objects of this URL. Each partition has a flag, which is true if
+    /// the URL certainly belongs to the partition. A partition that shares its listeners is left out if
+    /// requests for the URL go to another site.
     pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
         let (chosen, sure) = self.chosen(site);
         let routed = self.routed(url, false);
@@ -111,8 +111,9 @@ impl Names {
         (chosen, sure)
     }
 
-    /// Returns the URL in the form of this partition's keys; `None` if it is not certain that the URL belongs
-    /// to this partition (`sure` is false) and the URL's host is the origin of another site.
+    /// Returns the URL in the form of this partition's keys. `sure` is true if the URL certainly belongs to
+    /// this partition. If `sure` is false and the URL's host is the origin of another site, the result is
+    /// `None`.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
         let mut url = *url;
         if partition == "forward" {
@@ -215,7 +216,8 @@ mod tests {
         }
     }
 
-    /// Two sites on one listener, a third site on two listeners, and a forward proxy.
+    /// Returns the names of a forward proxy, of two sites on one listener, and of a third site on two
+    /// listeners.
     fn sharing() -> Names {
         let text =
             |list: &[&str]| -> Vec<String> { list.iter().map(|t| (*t).to_owned()).collect() };

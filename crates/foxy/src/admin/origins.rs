@@ -21,7 +21,7 @@ pub struct OriginLine {
     pub requests: u64,
     /// Requests that failed, or were answered with 5xx.
     pub failures: u64,
-    /// Times that the origin was left out because requests failed.
+    /// Number of times that the origin was left out because requests failed.
     pub ejections: u64,
     /// `fails`, `flaps` or `slow`, if the last requests show one of these faults.
     #[serde(default)]
@@ -101,9 +101,10 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     all(state).map(line).collect()
 }
 
-/// Returns the lines of `/readyz` about origins that are left out or failing, and whether Foxy can still
-/// answer: it has a forward proxy or a build cache, or at least one site can ask an origin. The failure of
-/// one site does not make Foxy unready, because the other sites continue.
+/// Returns the lines of `/readyz` about origins that are left out or failing, and true if Foxy can still
+/// answer. Foxy can answer if it has a forward proxy or a build cache, or if at least one site has an origin
+/// that is not left out. The failure of one site does not make Foxy unready, because the other sites
+/// continue.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
     // A build cache has no origins, so its list of states is empty. It answers without an origin.

@@ -65,7 +65,8 @@ pub(crate) struct Operation {
     pub(crate) objects: u64,
     /// True if all stored contents were searched.
     pub(crate) done: bool,
-    /// The later purge into which this purge was merged. The later purge has the count.
+    /// The later purge into which this purge was merged. The number of removed objects is in the state of the
+    /// later purge.
     pub(crate) merged_into: Option<u64>,
 }
 
@@ -330,9 +331,9 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
     Answer::json(200, &removed)
 }
 
-/// Returns the URL or prefix in the form of a mirror's keys, for a purge of all partitions. A mirror has a
-/// partition for each form of a document and for each name of Foxy. `None` if the request names a site,
-/// because a site has none of these partitions.
+/// Returns the URL or prefix in the form of a mirror's keys, for a purge of all partitions. A mirror has
+/// several partitions: one for each form of a document and for each host name by which clients reach Foxy.
+/// `None` if the request names a site, because a site has none of these partitions.
 fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {
     match site {
         Some(_) => None,
@@ -341,8 +342,8 @@ fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>
 }
 
 fn not_begun(error: &PurgeError) -> Answer {
-    // The error may come after some of the purges have been made. Objects that are already purged stay
-    // purged.
+    // One request may need several purges, and the error may come after some of them have been made. Objects
+    // that are already purged stay purged.
     let status = if error.is_busy() { 429 } else { 400 };
     Answer::text(status, &format!("the purge {error}"))
 }

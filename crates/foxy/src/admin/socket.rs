@@ -121,7 +121,7 @@ mod tests {
     fn one_left_behind_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = wanted(&folder, 0o600);
-        // The standard library does not remove the file.
+        // The listener of the standard library does not remove its file when it is dropped.
         drop(UnixListener::bind(&wanted.path).unwrap());
         assert!(wanted.path.exists());
         UnixSocket::bind(&wanted).unwrap();

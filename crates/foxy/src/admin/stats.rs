@@ -51,7 +51,7 @@ pub struct Stats {
     pub disk_objects: u64,
     /// The state of each store.
     pub stores: Vec<Store>,
-    /// Stores of the configuration that Foxy runs without, with the reasons.
+    /// Stores of the configuration that could not be opened, with the reasons.
     #[serde(default)]
     pub absent_stores: Vec<Absent>,
     /// Origins of sites.
@@ -120,7 +120,8 @@ pub struct Store {
     pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
-    /// True if the last write failed because the file system behind the store, or a quota, has no room.
+    /// True if the last write failed because the file system of the store is full, or because a quota is used
+    /// up.
     #[serde(default)]
     pub full: bool,
     /// The last error or behaviour of the device that changed the store's state.
@@ -141,8 +142,8 @@ pub struct Store {
     pub capacity_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Expected time in seconds for which an object stays stored at the present rate of writing; known once
-    /// space is being reused.
+    /// Expected time in seconds for which an object stays stored at the present rate of writing. `None` as
+    /// long as the store has not begun to reuse its segments.
     pub residency_seconds: Option<f64>,
     /// Counts of the store, by name.
     pub counts: BTreeMap<String, u64>,
@@ -263,7 +264,7 @@ pub(super) fn health_word(health: Health) -> &'static str {
     }
 }
 
-/// Returns the stable word for the kind of disk that reads show.
+/// Returns the stable word for the kind of a disk, which is measured by its reads.
 fn device_word(device: Device) -> &'static str {
     match device {
         Device::Unknown => "unknown",
@@ -323,9 +324,9 @@ pub(crate) fn resident_bytes() -> u64 {
     resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the line `VmRSS:`, in KiB. The file `statm` is shorter, but it counts pages. The library rustix
-/// would determine the page size from data that the process gets at its start, and this crashes under
-/// valgrind, the tool that measures hits.
+/// Reads the line `VmRSS:`, in KiB. The file `statm` is shorter, but it counts pages, and their size would be
+/// needed. The library rustix reads the page size from data that the process gets at its start. This crashes
+/// under valgrind, which counts the instructions of a hit.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

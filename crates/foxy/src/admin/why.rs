@@ -32,7 +32,8 @@ pub struct Why {
     pub rule: Option<String>,
     /// The object stored for the request.
     pub stored: Option<Stored>,
-    /// The last request for this key that needed more than a lookup, such as a disk read or a fetch.
+    /// The last request for this key for which a lookup was not enough: it needed a disk read or a fetch, for
+    /// example.
     pub last: Option<Last>,
 }
 
@@ -74,7 +75,8 @@ pub struct Place {
     pub expected_seconds: Option<u64>,
 }
 
-/// The last request for a key that needed more than a lookup, such as a disk read or a fetch.
+/// The last request for a key for which a lookup was not enough: it needed a disk read or a fetch, for
+/// example.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Last {
     /// Seconds since that request.

@@ -44,8 +44,8 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
     }
 }
 
-/// True if Foxy would not start. An address in use does not count, because it is most likely in use by the
-/// Foxy that the configuration is for.
+/// True if Foxy would not start. An address in use does not count, because most likely the running Foxy with
+/// this configuration uses it.
 fn stops(finding: &Finding) -> bool {
     finding.stops() && !finding.is_address_in_use()
 }

@@ -55,7 +55,7 @@ fn target(args: &PurgeArgs) -> String {
 
 const NOT_DURABLE: &str = "it holds for the running Foxy, but a store could not write it down";
 
-/// Reports the purge of one URL, with its count.
+/// Reports the purge of one URL, with the number of objects that were removed.
 fn one(args: &PurgeArgs, body: &str) -> ExitCode {
     let Ok(removed) = serde_json::from_str::<Removed>(body) else {
         return failed("the answer is of another version of Foxy");
@@ -108,7 +108,8 @@ fn end(durable: bool) -> ExitCode {
     }
 }
 
-/// Asks until all stored contents were searched. Returns the purge as a value and as the received text.
+/// Asks about the purge again and again until all stored contents were searched. Returns the last answer as a
+/// value and as the received text.
 fn wait(args: &PurgeArgs, mut number: u64) -> Result<(Operation, String), String> {
     loop {
         let target = format!("/purges/{number}");

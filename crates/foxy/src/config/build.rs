@@ -140,7 +140,8 @@ pub struct SiteConfig {
     pub allow_clients: Option<Vec<IpNet>>,
     /// Names of client certificates that may use the site; `None`: all.
     pub allow_client_names: Option<Vec<Pattern>>,
-    /// The settings of a build cache: clients store the objects themselves, and there is no origin.
+    /// The settings of a build cache, whose clients store the objects themselves. A build cache has no
+    /// origin. `None` for a site with an origin.
     pub objects: Option<Arc<Objects>>,
 }
 
@@ -318,8 +319,8 @@ fn caching(
     proxy.user_rules = rules.with_places(places).with_received(as_received);
 }
 
-/// Returns the partitions that keep paths as received. The values of the section are checked where the rest
-/// of the section is read.
+/// Returns the partitions that keep paths as received. Mistakes in `cache` are ignored here. They are
+/// reported where the complete section is read.
 fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
     let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);
@@ -451,7 +452,8 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             let text = format!("{} is listed twice; take one out", store.path.display());
             problems.push(Problem::conflict("store.path", text));
         }
-        // An existing file keeps its length. Opening it shows if it is a store.
+        // An existing file keeps its length. When the file is opened, its contents show whether it is a
+        // store.
         if store.size < 16 << 20 && (store.size_given || !store.path.exists()) {
             let text = format!(
                 "the store {} would have {}; it needs at least 16MiB: make room, or give its size or another path",

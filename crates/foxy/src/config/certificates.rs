@@ -112,14 +112,15 @@ impl Config {
         all
     }
 
-    /// Returns the hosts of sites on TLS listeners that no certificate of the site contains.
+    /// Returns each host of a site with TLS for which the site has no certificate. Each entry is the site's
+    /// name and the host.
     fn hosts_without_certificate(&self) -> Vec<(&str, &str)> {
         let mut without = Vec::new();
         for site in self.sites.iter().filter(|site| !site.listen_tls.is_empty()) {
             let Some(tls) = &site.tls else { continue };
             let served = tls.served();
             let has = |host: &str| {
-                // Puts one label in place of the wildcard.
+                // A host with a wildcard is checked by one of the names that it covers.
                 let host = host.replacen('*', "x", 1);
                 let mut certificates = served.iter().map(|served| served.certificate());
                 certificates.any(|certificate| certificate.is_for(host.as_bytes()))
@@ -134,7 +135,8 @@ impl Config {
         without
     }
 
-    /// Returns a line for each certificate, and a line for each thing that should be changed.
+    /// Returns the lines about certificates: a line for each certificate, a line about the certificates of
+    /// clients, and a line for each problem that the operator should correct.
     pub(super) fn certificate_lines(&self) -> String {
         let now = SystemClock::default().wall().0.div_euclid(1000);
         let mut text = String::new();

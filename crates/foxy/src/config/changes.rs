@@ -12,7 +12,7 @@ pub(crate) struct Changes {
     pub(crate) now: Vec<String>,
     /// Names of changed settings that only a start applies.
     pub(crate) later: Vec<String>,
-    /// True if no setting has changed that decides about keys, sites, access or the sharing of answers.
+    /// True if all settings that decide about keys, sites, access or the sharing of answers are unchanged.
     pub(crate) alike: bool,
 }
 
@@ -66,8 +66,9 @@ fn shown(value: &impl Debug) -> String {
 }
 
 impl Config {
-    /// Returns this configuration as a running Foxy with the settings `old` can apply it. Settings that only
-    /// a start applies are taken from `old`. Also returns the differences.
+    /// Returns the configuration that a running Foxy with the settings `old` can use from now on. Settings
+    /// that only a start applies are taken from `old`, and all other settings from `self`. Also returns the
+    /// differences between `self` and `old`.
     pub(crate) fn after(&self, old: &Self) -> (Self, Changes) {
         let mut next = self.clone();
         let mut changes = Changes::default();
@@ -81,7 +82,8 @@ impl Config {
             changes.compare("access rules and logins", &gate(old), &gate(&next)),
             changes.compare("mirrors", &old.proxy.mirrors, &next.proxy.mirrors),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
-            // Rules contain the settings that they inherit from `[cache]`.
+            // They are compared together, because rules contain the settings that they inherit from
+            // `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),
         ];
         changes.alike = !decides.contains(&true);

@@ -11,7 +11,7 @@ use super::table::REPEATED;
 
 const PREFIX: &str = "FOXY__";
 
-/// A variable that contains a setting: its name, and the parts of the name in small letters.
+/// A variable that contains a setting: its name, and the parts of the name in lower case.
 struct Named {
     variable: String,
     section: String,

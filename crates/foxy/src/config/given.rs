@@ -30,7 +30,7 @@ pub type Section = BTreeMap<String, Given>;
 /// All given settings: single sections by name, repeated sections in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllGiven {
-    /// The top and the sections that occur once.
+    /// The sections that occur once, by name. The settings before any section have an empty name.
     pub single: BTreeMap<String, Section>,
     /// The repeated sections, such as `store`, `site` and `rule`.
     pub repeated: BTreeMap<String, Vec<Section>>,
@@ -217,8 +217,8 @@ pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
         .map(|s| full_name(s.section, s.name))
         .collect();
     let key = full_name(section, name);
-    // Prefer the same name in another section, then a similar name in this section, then a similar name in
-    // any section.
+    // The best suggestion is the same name in another section. The next best is a similar name in this
+    // section, and the last is a similar name in any section.
     let elsewhere = SETTINGS.iter().find(|setting| setting.name == name);
     let suggestion = elsewhere
         .map(|setting| full_name(setting.section, setting.name))

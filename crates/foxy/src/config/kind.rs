@@ -74,7 +74,7 @@ pub enum Kind {
     ServerUrls,
     /// Path and query of a request.
     RequestPath,
-    /// Entries of a status and the path of a file.
+    /// Entries, each with a status and the path of a file.
     ErrorPages,
     /// Names or patterns of a rule.
     Patterns(Of),
@@ -204,7 +204,8 @@ impl Kind {
         }
     }
 
-    /// Reads a value that a user wrote. Kinds of lists read one entry per element.
+    /// Reads a value that a user wrote. If the values of this kind are lists, each text is one entry of the
+    /// list.
     ///
     /// # Errors
     /// The mistake, in a few words. [`allowed`](Self::allowed) describes the allowed values.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::MemoryGroup;
 
-/// Properties of the machine on which defaults and shares depend.
+/// Properties of the machine. Defaults, and sizes that are given as a share, depend on them.
 pub trait Machine: Debug {
     /// Returns the bytes of memory that this process may use: the machine's memory, or its container's memory
     /// if that is less.
@@ -20,7 +20,7 @@ pub trait Machine: Debug {
     fn cores(&self) -> usize;
     /// Returns the bytes that are free for this user on the file system of `path`. The path need not exist.
     fn free_space(&self, path: &Path) -> Option<u64>;
-    /// Returns the length of the file or device at `path`; `None` if there is neither.
+    /// Returns the length of the file or device at `path`; `None` if there is neither a file nor a device.
     fn existing(&self, path: &Path) -> Option<u64>;
     /// Returns the folder for Foxy's files if the configuration names no place. It may not exist yet.
     fn state_folder(&self) -> PathBuf;

@@ -1,8 +1,9 @@
 //! Configuration: texts from files, variables and flags become one typed tree, or a list of all problems.
 //!
 //! The table [`SETTINGS`] determines reading, messages, defaults and `docs/config.md`, so they always agree.
-//! [`read`] reads files and the environment before [`Config::build`]. Files and the environment are not read
-//! later.
+//! [`read`] reads the configuration files and the `FOXY__` variables before [`Config::build`].
+//! `Config::build` reads only files that settings name, such as certificates, and the variables that name
+//! parents.
 
 mod access_rules;
 mod admin_access;

@@ -95,7 +95,7 @@ fn writers(values: &Values<'_>, name: &str) -> Writers {
     writers
 }
 
-/// Returns the name under which the objects are stored. It takes the place of an origin.
+/// Returns a made-up origin whose host is in the keys of the objects. A build cache has no real origin.
 pub(super) fn own_name(name: &str) -> OriginUrl {
     OriginUrl {
         secure: false,

@@ -9,8 +9,9 @@ use foxy_proxy::rules::{Config, RuleSet};
 use super::build::SiteConfig;
 use super::given::Section;
 
-/// Returns the caching rules of sites. `sections` belong to `rules`, in the same order. A rule's setting
-/// takes precedence over the site's setting, and the site's setting over `cache`.
+/// Returns the caching rules of sites. `sections` are the sections from which `rules` were made, in the same
+/// order. A rule's setting takes precedence over the site's setting. The site's setting takes precedence over
+/// the setting in `cache`.
 pub(super) fn places(
     sections: &[Section],
     cache: Option<&Section>,

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) struct InUse(Arc<Mutex<Vec<ServerTls>>>);
 
 impl InUse {
-    /// Takes these certificates into use. Also logs problems of the files that should be corrected.
+    /// Takes these certificates into use. Also logs the problems of the certificates' files.
     pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
         let new = Self(Arc::default());
         new.set(all, clock);

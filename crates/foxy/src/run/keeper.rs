@@ -32,7 +32,8 @@ const LET_GO: Duration = Duration::from_secs(3);
 /// Time between two checks for readers of a closed disk.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A command for a store's thread. Without a command, the thread runs the turns of the store's writer.
+/// A command for a store's thread. Without a command, the thread calls `Writer::turn` of the store again and
+/// again.
 enum Command {
     /// Write all waiting contents, and end.
     Drain,
@@ -40,8 +41,9 @@ enum Command {
     Abandon,
     /// Take the store out. The answer is true if all waiting contents were written.
     Close(Sender<bool>),
-    /// Make the store this many bytes long. The answer contains the store's new number and waker (`None`:
-    /// there is no store any more), and the number of its segments or the error.
+    /// Make the store this many bytes long. The first part of the answer is the store's new number and waker;
+    /// it is `None` if the store could not be opened again. The second part is the store's number of
+    /// segments, or the error.
     Grow(u64, Sender<Grown>),
 }
 
@@ -53,7 +55,7 @@ pub(crate) enum KeeperError {
     /// No store has this name.
     #[error("there is no store `{0}`; `foxy store list` shows them, by number and path")]
     Unknown(String),
-    /// This file is a store of this Foxy.
+    /// The file is already open as a store of this Foxy.
     #[error("store {0} is open already")]
     Open(String),
     /// The store has live objects that would be lost.
@@ -227,8 +229,8 @@ impl StoreKeeper {
             .map(|disk| Arc::downgrade(&disk));
         // Closing the store marks the store as out of date on its own disk. If that disk fails, the other
         // stores note that the store is out of date. If the other stores are absent at the next start, only
-        // the list in the state folder shows this. The list is written before the store is closed, so that
-        // the store begins empty even if Foxy is killed between the two steps.
+        // the list in the state folder shows that this store is out of date. The list is written before the
+        // store is closed, so that the store begins empty even if Foxy is killed between the two steps.
         self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
@@ -253,8 +255,8 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // The store was taken out, but the mark that it is out of date may be missing on its disk. So the
-            // list of the stores is written without it.
+            // The store was taken out, but the mark that it is out of date may be missing on its disk. So a
+            // list without this store is written to the state folder.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };

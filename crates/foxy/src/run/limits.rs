@@ -1,5 +1,5 @@
-//! The limit on open files. It is raised as far as allowed, and the numbers of connections are limited to
-//! what it permits.
+//! The limit on open files. Foxy raises its soft limit to the hard limit, and limits the numbers of
+//! connections so that they fit into it.
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -29,8 +29,8 @@ pub(super) fn few_open_files() -> Option<String> {
     })
 }
 
-/// Files other than connections of clients and idle connections to origins: stores, logs, listeners,
-/// connections to origins in use.
+/// Number of open files that are neither connections of clients nor idle connections to origins: stores,
+/// logs, listeners, and connections to origins in use.
 const OTHER_FILES: u64 = 64;
 
 /// Limits the numbers of connections to the open files that the system allows, so that an accepted connection
@@ -58,7 +58,7 @@ fn make_room(files: usize) {
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 
-/// Most files for which there is room from the start. Their table takes half a megabyte.
+/// Largest number of files for which there is room from the start. Their table takes half a megabyte.
 const TABLE_MAX: u64 = 1 << 16;
 
 fn fit(proxy: &mut foxy_proxy::Config, workers: usize, files: u64) {

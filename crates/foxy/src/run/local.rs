@@ -48,8 +48,8 @@ fn addresses() -> Vec<IpNet> {
     found
 }
 
-/// Returns the local networks in the table: a line `|-- 192.0.2.7`, followed by a line `/32 host LOCAL`. The
-/// length can be less than 32, because a complete network can be local too.
+/// Returns the local networks in the table. Each of them has two lines in the table, such as `|-- 192.0.2.7`
+/// and `/32 host LOCAL`. The length can be less than 32, because a complete network can be local too.
 fn ipv4(trie: &str) -> Vec<IpNet> {
     let mut candidate: Option<Ipv4Addr> = None;
     let mut found = Vec::new();

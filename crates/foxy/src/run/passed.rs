@@ -14,8 +14,8 @@ use super::StartError;
 pub struct Passed(Vec<(SocketAddr, TcpListener)>);
 
 impl Passed {
-    /// Takes the sockets of the environment (`LISTEN_FDS`, `LISTEN_PID`), and removes these
-    /// variables. Must be called before the first thread starts.
+    /// Takes the sockets that the environment variables `LISTEN_FDS` and `LISTEN_PID` announce, and removes
+    /// these variables. Must be called before the first thread starts.
     ///
     /// # Errors
     /// One of the sockets is not a listening TCP socket.

@@ -21,7 +21,7 @@ use crate::access_log::Log;
 use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
 
-/// Names of the parts of a configuration that a reload found changed.
+/// Names of the changed parts of a configuration, after a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// Parts that are in effect now.
@@ -30,8 +30,8 @@ pub struct Reloaded {
     pub waiting: Vec<String>,
 }
 
-/// A request of the admin listener for a reload: the channel for the outcome, which is a line or the
-/// mistakes.
+/// A request of the admin listener for a reload. It is the channel on which the listener waits for the
+/// outcome: a line about the changes, or the list of mistakes.
 pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
 
 /// Largest number of waiting requests for a reload.

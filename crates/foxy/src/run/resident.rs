@@ -1,9 +1,10 @@
 //! The thread that compares the memory of the process with its budget.
 //!
-//! The entries of the ledger are partly estimates, and the allocator keeps some of the freed memory. This
-//! thread therefore reads the resident memory, the memory of sockets, and the use of the control group.
-//! Memory beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
-//! taken from the RAM tier. So Foxy reduces its load before the kernel kills the process.
+//! The ledger contains an entry for each piece of memory that requests and connections use. Some entries are
+//! estimates, and the allocator keeps some of the freed memory. This thread therefore reads the resident
+//! memory, the memory of sockets, and the use of the control group. Memory beyond the budget, or beyond nine
+//! tenths of the group's limit, counts as used by requests and is taken from the RAM tier. So Foxy reduces
+//! its load before the kernel kills the process.
 //!
 //! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are used
 //! as an estimate of these buffers. The kernel needs 10 ms to list thousands of sockets, which is too long
@@ -133,8 +134,8 @@ impl Reading {
         }
     }
 
-    /// Returns the bytes over the budget, or over nine tenths of the group's limit, whichever is more.
-    /// Negative if the process is below both.
+    /// Returns the number of bytes by which the process exceeds its budget, or the number by which the group
+    /// exceeds nine tenths of its limit, if that is more. The number is negative if neither is exceeded.
     fn over(self, budget: u64) -> i64 {
         let own = signed(self.process) - signed(budget);
         let group = |(used, limit): (u64, u64)| signed(used) - signed(limit - limit / 10);
@@ -152,8 +153,9 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns the bytes that the RAM tier gives up next. The value rises at once and falls slowly, because the
-/// allocator returns memory some time after the tier has freed it.
+/// Returns the number of bytes that the RAM tier must give up. `now` is the present number. The number rises
+/// at once and falls slowly, because the allocator returns memory to the system some time after the tier has
+/// freed it.
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),

@@ -1,10 +1,10 @@
 //! The list of the stores in the last run of this configuration. It is kept in the state folder.
 //!
 //! A store that was missing in a run does not know which of its objects were replaced or purged in that run.
-//! The stores that were present note on their disks that it was missing. If no store was present, or if none
-//! of these stores is present the next time, this note is lost. Each start therefore writes a list of the
-//! present stores before it serves any request. Adding or taking out a store later changes the list. A store
-//! that is not on the list of the last run begins empty.
+//! The stores that were present note on their disks that this store was missing. If no store was present, or
+//! if none of these stores is present the next time, this note is lost. Each start therefore writes a list of
+//! the present stores before it serves any request. Adding or taking out a store later changes the list. A
+//! store that is not on the list of the last run begins empty.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -25,7 +25,7 @@ const FILE_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Roster {
     file: PathBuf,
-    /// The stores of the last run, or the stores in the last written list; `None`: they are not known.
+    /// The stores in the list that was read or written last. `None` if no list could be read.
     known: Option<Vec<[u8; 16]>>,
 }
 

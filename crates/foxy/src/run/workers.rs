@@ -36,8 +36,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Binds all addresses in the configuration, except addresses whose socket was passed. Sites have their
-    /// origins from `origins`.
+    /// Binds all addresses in the configuration, except addresses whose socket was passed. `origins` contains
+    /// the origins of the sites.
     pub(super) fn bind_all(
         config: &Config,
         origins: &[Origins],

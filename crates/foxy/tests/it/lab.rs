@@ -64,7 +64,7 @@ fn commands_of_the_laboratory_are_handed_over() {
                 assert_eq!(output.status.code(), Some(7));
             }
         }
-        // Nothing is on PATH in the second round.
+        // The folder that PATH names does not exist in the second round.
         let _ = fs::remove_dir_all(&path);
     }
 

@@ -17,8 +17,8 @@ fn extent(mode: Mode) -> Extent {
         } else {
             2
         },
-        // The traffic part of the laboratory takes longer, and tests no cell of the matrix that the other
-        // parts do not test. So it runs in one mode only.
+        // The traffic part of the laboratory takes longer, and the other parts test every cell of the matrix
+        // too. So the traffic part runs in one mode only.
         traffic: mode == Mode::Reverse,
         ..Extent::default()
     }

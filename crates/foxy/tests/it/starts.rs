@@ -293,8 +293,8 @@ fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     }
 }
 
-/// A store is taken out, but its disk has its old contents. The only store that noted this is absent at the
-/// next start.
+/// A store is taken out, but its disk has its old contents. The only store that has noted the removal is
+/// absent at the next start.
 #[test]
 fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() {
     let place = Place::new();

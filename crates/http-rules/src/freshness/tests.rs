@@ -260,8 +260,8 @@ proptest! {
         prop_assert!(age_ms(&digest, early) <= age_ms(&digest, late));
         prop_assert!(age_ms(&digest, early) >= initial);
         prop_assert!(age(&digest, early) <= age(&digest, late));
-        // From the time of receipt on, the remaining lifetime only shrinks. Before that time there is no
-        // remaining lifetime.
+        // From the time of receipt on, the remaining lifetime only shrinks. A clock that shows an earlier
+        // time can make the response stale at first and fresh later.
         if early >= digest.response_time {
             prop_assert!(ttl_ms(&digest, early) >= ttl_ms(&digest, late));
         }

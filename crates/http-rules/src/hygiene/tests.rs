@@ -72,7 +72,8 @@ fn set_cookie_goes_only_when_told() {
     let plan = store_with("GET", "", 200, response, &told).unwrap();
     let kept = stored_fields(&fields(response), &plan).unwrap();
     assert_eq!(kept, fields("Expires: @60 | Cache-Control: public | X: y"));
-    // An answer with a guessed lifetime is then stored, since its cookie is removed.
+    // With this setting, an answer with a cookie and a guessed lifetime is stored, because the cookie is
+    // removed.
     let guessed = "Last-Modified: @-1000 | Set-Cookie: a=b";
     assert!(store(200, guessed).is_err());
     assert!(store_with("GET", "", 200, guessed, &told).is_ok());

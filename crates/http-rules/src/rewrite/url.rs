@@ -1,4 +1,4 @@
-//! Paths at the origin that replace the paths of clients, and redirects.
+//! Rules for the paths at the origin, which replace the paths of clients, and rules for redirects.
 
 use regex::bytes::{Captures, Regex};
 

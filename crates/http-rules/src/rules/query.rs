@@ -33,11 +33,11 @@ impl QueryRule {
         self.which == Which::All && !self.sort
     }
 
-    /// Rewrites the part of `key` behind the first `?` after `from`. If no parameter is left, the
-    /// question mark is removed too. Only `&` separates parameters. Their names are compared as
-    /// origins read them, with `+` and escapes decoded. The remaining parameters keep their
-    /// spelling, since they are sent to the origin and must keep their meaning there. Empty
-    /// parameters are removed.
+    /// Rewrites the query in `key`, which begins after the first `?` at or after the position `from`. If no
+    /// parameter is left, the question mark is removed too. Only `&` separates parameters. Their names are
+    /// compared as origins read them, with `+` and escapes decoded. The remaining parameters keep their
+    /// spelling, since they are sent to the origin and must keep their meaning there. Empty parameters are
+    /// removed.
     pub fn apply(&self, key: &mut Vec<u8>, from: usize) {
         let Some(at) = key[from..].iter().position(|b| *b == b'?') else {
             return;

@@ -1,12 +1,12 @@
 //! Canonical forms of selecting values. Only changes that keep the meaning are made.
 //!
-//! For fields that are known to be lists, lines are joined by commas, and white space around commas and empty
-//! members are removed (not inside quoted strings). For Accept-Encoding and Accept-Language, in addition,
-//! letters become lower case, `q=1` is dropped, other weights get their shortest form, and members are sorted
-//! and without duplicates. All other fields are compared byte for byte, because a comma in a cookie or in a
-//! comment of User-Agent separates nothing. White space around a line is removed, and several lines are
-//! joined as in HTTP. If a line consists only of words and commas, white space around the commas is also
-//! removed, but empty members are kept.
+//! For fields that are known to be lists, lines are joined by commas. Empty members are removed, and so is
+//! white space around commas, but not inside quoted strings. Accept-Encoding and Accept-Language are changed
+//! further: letters become lower case, `q=1` is dropped, other weights get their shortest form, members are
+//! sorted, and duplicates are removed. All other fields are compared byte for byte, because a comma in a
+//! cookie or in a comment of User-Agent separates nothing. White space around a line is removed, and several
+//! lines are joined as in HTTP. If a line consists only of words and commas, white space around the commas is
+//! also removed, but empty members are kept.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 

@@ -43,7 +43,8 @@ pub fn chunk_header(len: u64) -> ChunkHeader {
     ChunkHeader { text, start }
 }
 
-/// Appends the last chunk with those of `trailers` that may be sent in a trailer section.
+/// Appends the last chunk and a trailer section. The section contains the fields in `trailers` that are
+/// permitted in a trailer section.
 pub fn write_last_chunk<F: Fields + ?Sized>(trailers: &F, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     for i in 0..trailers.count() {

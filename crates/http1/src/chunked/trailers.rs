@@ -67,7 +67,7 @@ fn read<'b, 'h>(
 /// Checks that a complete section can be read.
 ///
 /// # Errors
-/// As [`parse_trailers`].
+/// The same errors as [`parse_trailers`].
 pub(super) fn check(section: &[u8], fields: usize) -> Result<(), Reject> {
     if section.is_empty() {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Crash tests: a seeded history of calls is cut before operations of the disk. Writes that were not durable
 //! at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
 //!
-//! The rule for every read: a name returns the contents that it had at the cut, or nothing. After a power cut
-//! it may also return contents that it had at the beginning of the last completed checkpoint or later. It
-//! never returns other contents.
+//! The rule for every read of a name: it returns the contents that the name had at the cut, or nothing. After
+//! a power cut it may also return contents that the name had at the beginning of the last completed
+//! checkpoint or later. It never returns other contents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,8 +30,8 @@ struct History {
     /// True if no call has changed anything since the last checkpoint began.
     nothing_new: bool,
     points: u64,
-    /// Number of reads of names with contents after a checkpoint and a crash. `found` counts the reads that
-    /// found the file.
+    /// Number of reads, after a crash that followed a checkpoint, of names that had contents at the
+    /// checkpoint. `found` counts those of these reads that found the file.
     looked: u64,
     found: u64,
 }

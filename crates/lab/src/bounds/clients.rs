@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// Largest number of connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// Time that running requests get to end after the end of the load's time.
+/// Time after the end of the load in which running requests may still end.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.

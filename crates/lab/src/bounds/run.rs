@@ -169,7 +169,7 @@ impl Bench {
 #[derive(Debug)]
 struct Another {
     scene: Arc<Scene>,
-    // Fields are dropped in this order: the process uses the folder.
+    // Fields are dropped in their order: the process must end before its folder is removed.
     _subject: Subject,
     _folder: TempDir,
 }

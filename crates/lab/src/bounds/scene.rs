@@ -59,8 +59,8 @@ impl Client {
         Ok(())
     }
 
-    /// Requests an object and checks the answer. A proxy may close an idle connection at any time. If this
-    /// happens to the request, it is sent once more on a new connection.
+    /// Requests an object and checks the answer. A proxy may close an idle connection at any time. If the
+    /// proxy does this just when the request is sent, the request is sent once more on a new connection.
     pub(super) async fn get(&mut self, path: &str, size: usize) -> Result<(), Fault> {
         if let Some(mut conn) = self.kept.take() {
             match conn.get(path, size).await {

@@ -46,7 +46,8 @@ pub(super) struct Setup {
 /// A running Foxy.
 #[derive(Debug)]
 pub(super) struct Subject {
-    // Fields are dropped in this order: a group can be removed only when it has no process.
+    // Fields are dropped in their order: the process ends first, because a group can be removed only when it
+    // has no process.
     pub(super) child: Child,
     pub(super) group: Option<Group>,
     pub(super) port: u16,

@@ -99,9 +99,9 @@ impl Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, scene) = (Arc::clone(&stop), Arc::clone(scene));
         let thread = thread::spawn(move || {
-            // Raises the priority of this thread. It competes with the load's own thread, and delays by the
-            // scheduler are not caused by the proxy. Without the privilege to raise the priority, these
-            // delays are measured too.
+            // Raises the priority of this thread, because it competes with the load's own thread. Delays by
+            // the scheduler are not caused by the proxy, so they should not be measured. Without the
+            // privilege to raise the priority, they are measured too.
             let _ = rustix::process::nice(-15);
             let Ok(runtime) = runtime() else {
                 return Watched::default();
@@ -151,7 +151,8 @@ async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
             running.spawn(async move {
                 let mut client = client;
                 let at = Instant::now();
-                // The limit of the connection ends first. Its error shows what was missing.
+                // The connection's own time limit ends before this limit. So its error shows which part of
+                // the answer was missing.
                 let most = PATIENCE + TURN;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));

@@ -235,7 +235,8 @@ impl Papers {
         args.push(config.to_string_lossy().into_owned());
         args.extend(super::foxy::settings(folder));
         let launch = Launch::new(program.to_path_buf(), args);
-        // The forward proxy trusts the certificate authorities of the system.
+        // The forward proxy trusts the system's certificate authorities. This variable replaces them with the
+        // certificate of the measurement.
         Ok(launch.with("SSL_CERT_FILE", certificate.to_string()))
     }
 }

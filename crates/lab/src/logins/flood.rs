@@ -1,4 +1,4 @@
-//! A flood of wrong passwords. During the flood, other users send requests, and users behind the attacker's
+//! A flood of wrong passwords. During the flood, other users send requests, and users with the attacker's
 //! address log in for the first time.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
 const KNOWN: usize = 4;
 /// Time between two requests of one known user.
 const TURN: Duration = Duration::from_millis(4);
-/// Attempts of a user who logs in for the first time.
+/// Greatest number of attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
 /// Pause of this user before the next attempt.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -15,7 +15,8 @@ use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Bytes of a body that are written at once.
 const PIECE: usize = 64 << 10;
-/// Number of bytes in the abbreviated form of a version for fields that an installation does not need.
+/// Length in bytes, for each version, of the fields that an installation does not need. It is as long as in
+/// the abbreviated form of a document.
 const ABOUT: usize = 300;
 /// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);

@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// Returns a launch of the program of `launch`. If `pinned` is true, the program runs only on the first core.
+/// Returns `launch`. If `pinned` is true, it is changed so that the program runs only on the first core.
 pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
     if !pinned {
         return launch;

@@ -19,7 +19,7 @@ use server::{Mode, Server};
 
 /// Longest permitted time until Foxy stops using a bad origin.
 const OUT: Duration = Duration::from_secs(1);
-/// Permitted requests to origins per request of a client, when all origins fail.
+/// Greatest permitted number of requests to origins for each request of a client, while all origins fail.
 const STORM: f64 = 1.3;
 /// Number of objects that are stored before all origins fail.
 const KEPT: usize = 50;

@@ -239,7 +239,7 @@ fn then<E>(written: &Result<(), E>) -> Then {
     }
 }
 
-/// The user that a request contains.
+/// The user that a request names.
 fn user_of(asked: &Asked) -> Option<&str> {
     let bearer = asked.head.get("Authorization");
     let token = bearer.and_then(|value| value.strip_prefix("Bearer "));

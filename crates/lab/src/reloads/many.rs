@@ -17,7 +17,7 @@ use crate::kit::{free_port, thread_times};
 const LIMIT: Duration = Duration::from_millis(50);
 /// Number of reloads. The slowest reload is judged.
 const RELOADS: u32 = 10;
-/// Time that the workers get for the work that a reload leaves to them.
+/// Pause after a reload, in which the workers do the work that the reload has left to them.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
 /// Runs the reloads.

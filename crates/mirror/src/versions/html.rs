@@ -43,8 +43,8 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
         if verdicts.contains(&Verdict::Blocked) {
             edits.cut(element(&text, &tag));
         } else if !verdicts.is_empty() {
-            // If a link is already yanked, it has this attribute twice. Only the first attribute counts, and
-            // the link stays yanked.
+            // A link that is already yanked then has this attribute twice. Only the first attribute counts,
+            // and the link stays yanked.
             let place = tag.start + 2;
             edits.replace(place..place, format!(" data-yanked=\"{}\"", pypi::UNDATED));
         }

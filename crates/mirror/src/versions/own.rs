@@ -26,8 +26,8 @@ impl OwnNames {
         self.entries.iter().map(|entry| &entry.text[..])
     }
 
-    /// Returns true if a path of a registry of this kind, as the most lenient server reads it, names one of
-    /// the packages. The path has no prefix and no query.
+    /// Returns true if a path of a registry of this kind names one of the packages. The path is read as the
+    /// most lenient server would read it. The path has no prefix and no query.
     #[must_use]
     pub fn has(&self, listing: Listing, path: &[u8]) -> bool {
         if listing != self.listing {

@@ -107,7 +107,9 @@ impl VersionRules {
             }
         }
         let hides = kind == Kind::Immutable && !self.block.is_empty();
-        // For npm, this is true if the file belongs to another package than the path states.
+        // A path of npm contains the name of a package and the name of a file. `strange` is true if the
+        // file's name does not consist of the package's name, a version and a known ending. The file may then
+        // belong to another package.
         let strange =
             |(_, which): &(String, Which)| self.listing == Listing::Npm && *which == Which::Unknown;
         (hides && named.iter().all(strange)).then_some(Refused::Unknown)
@@ -289,8 +291,9 @@ fn cargo(path: &[String]) -> Vec<(String, Which)> {
     }
 }
 
-/// Returns the only path, without prefix, under which the digest of a version of a crate is stored, whatever
-/// path the registry uses. Returns `None` if name or version have characters that no crate has.
+/// Returns the path, without prefix, under which the digest of a version of a crate is stored. Registries use
+/// different paths for the same version, but its digest is stored only under this path. Returns `None` if
+/// name or version have characters that no crate has.
 pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     let (name, version) = (
         std::str::from_utf8(name).ok()?,
@@ -305,7 +308,8 @@ pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     good.then(|| format!("/{name}/{version}/download").into_bytes())
 }
 
-/// As [`crate_path`], for the path of an artefact, if it names one version of a crate.
+/// Returns the same path as [`crate_path`] for the version that the path of an artefact names. Returns `None`
+/// if the path names no version, or if it could name several versions.
 pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
     let named = cargo(&segments(path));
     let [(name, Which::Version(version))] = &named[..] else {

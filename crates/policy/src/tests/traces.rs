@@ -1,6 +1,7 @@
-//! Compares the policies with their slow reference versions on the published traces, request by request: by
-//! number of objects, and by bytes with objects that change. The traces are not part of the repository. If
-//! they are absent, the test prints this and checks nothing.
+//! Compares the policies with their slow reference versions on the published traces, request by request. Each
+//! trace runs twice: with a capacity in objects, and with a capacity in bytes. In the second run, objects may
+//! change their size. The traces are not part of the repository. If they are absent, the test prints this and
+//! checks nothing.
 
 use std::collections::HashMap;
 
@@ -63,9 +64,9 @@ fn equal(
     hits
 }
 
-/// Hits at one capacity of LRU, FIFO, SIEVE, S3-FIFO, S3-FIFO that refuses objects larger than its small
-/// queue (as its authors' simulator does), LRU-TH, LFU with ageing and W-TinyLFU. Each result equals that of
-/// the reference version.
+/// Returns the hits of these caches at one capacity: LRU, FIFO, SIEVE, S3-FIFO, S3-FIFO that refuses objects
+/// larger than its small queue (as its authors' simulator does), LRU-TH, LFU with ageing and W-TinyLFU. Fails
+/// if a cache and its reference version differ.
 fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 8] {
     let queue = |kind| Queue::new(kind, capacity);
     let (small, threshold) = ((capacity / 10).max(2) - 1, capacity / 50 + 1);

@@ -21,7 +21,7 @@ pub(crate) enum Forbidden {
     Private,
     /// The address belongs to this machine, and Foxy serves clients beyond loopback.
     Machine,
-    /// A rule denies the address to this request.
+    /// An access rule denies the address to this request.
     Rule,
 }
 
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(judge(&home, to), Ok(()), "{to}");
         }
         assert_eq!(judge(&listed, "203.0.113.7:22"), Ok(()));
-        // Interfaces get addresses while the proxy runs.
+        // The addresses of the machine may change while the proxy runs.
         open.local_addresses
             .set(vec!["203.0.113.8/32".parse().unwrap()]);
         assert!(judge(&open, "203.0.113.8:8080").is_err());

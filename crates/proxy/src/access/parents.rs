@@ -1,7 +1,8 @@
-//! Parents: other proxies that requests of the forward proxy are sent through.
+//! Parents: other proxies, through which the forward proxy sends its requests.
 //!
-//! The parent resolves names, so the guard judges only the parent's own address and destinations that are
-//! addresses. For a while, a parent that could not be reached is tried after the other parents of its group.
+//! The parent resolves the names of destinations. So the guard checks only the address of the parent itself,
+//! and destinations that are stated as addresses. For a while, a parent that could not be reached is tried
+//! after the other parents of its group.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -72,7 +73,8 @@ pub struct ParentGroup {
     /// True if all requests go through this group, unless a rule sends them through another group. If false,
     /// only requests that a rule sends through this group go through it.
     pub always: bool,
-    /// Schemes that the group is for if `always` is set. An empty list means all schemes.
+    /// Schemes of the requests that go through the group because of `always`. An empty list means all
+    /// schemes.
     pub schemes: Vec<Scheme>,
     /// Hosts that are asked without a parent even if `always` is set, unless a rule sends the request through
     /// this group.
@@ -150,7 +152,7 @@ impl Parents {
         &self.group
     }
 
-    /// Returns true if a request to this host goes through the group without a rule.
+    /// Returns true if a request to this host goes through the group even if no rule names the group.
     pub(crate) fn takes(&self, host: &[u8], scheme: Scheme) -> bool {
         let schemes = &self.group.schemes;
         self.group.always && (schemes.is_empty() || schemes.contains(&scheme)) && !self.spares(host)
@@ -191,7 +193,7 @@ impl Parents {
     }
 }
 
-/// A parent that a request is sent through, and the way in which the parent is used.
+/// The parent through which a request is sent, and the way in which the parent is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) parent: Arc<Parent>,

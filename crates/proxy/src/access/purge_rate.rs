@@ -12,12 +12,13 @@ use std::time::Duration;
 use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
-/// Capacity of a bucket, in seconds of its rate: a client may send the purges of this time at once.
+/// Capacity of a bucket, stated as a time in seconds. A full bucket contains the purges that its rate permits
+/// in this time, and a client may send all of them at once.
 const BURST: u64 = 10;
 /// Limit of all clients together, in multiples of the limit of one client.
 const ALL: u64 = 4;
-/// Largest number of clients that are remembered. Clients with a full bucket are dropped to make room. If
-/// there are none, further clients are refused.
+/// Largest number of clients that are remembered. Clients with a full bucket are forgotten to make room. If
+/// no bucket is full, requests of additional clients are refused.
 const CLIENTS: usize = 4096;
 /// Units per purge. Buckets count in these units.
 const PART: u64 = 1_000_000_000;

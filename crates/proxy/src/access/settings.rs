@@ -104,8 +104,8 @@ pub(crate) fn contains(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// The addresses of the machine's interfaces. They change while the proxy runs. Copies share one list, which
-/// the owner of the proxy renews.
+/// The addresses of the machine's interfaces. They change while the proxy runs. All copies of this value
+/// share one list. The program that runs the proxy replaces the list after a change.
 #[derive(Clone, Debug, Default)]
 pub struct LocalAddresses(Arc<RwLock<Vec<IpNet>>>);
 

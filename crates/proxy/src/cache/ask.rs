@@ -38,16 +38,17 @@ pub(crate) struct Ask {
     target: Bytes,
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
-    /// True if the answer may be stored under the key and may update the object that is stored there. This
-    /// requires that the target equals the target in the key, and that a request which bypasses the cache is
-    /// not rewritten.
+    /// True if the answer may be stored under the key and may update the object that is stored there. The
+    /// target must equal the target in the key. If the request bypasses the cache, its path must also not be
+    /// rewritten.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
     pub(crate) base_hash: KeyHash,
     /// The rule of the operator that decides about the request.
     pub(crate) rule: RuleId,
-    /// Reason why that rule lets the request bypass the cache, if it does.
+    /// Reason why a rule or an access rule makes the request bypass the cache; `None` if it does not bypass
+    /// the cache.
     pub(crate) bypass: Option<BypassWhy>,
 }
 

@@ -16,12 +16,12 @@ use foxy_store::{Backlog, Engine, Object, ReadMiss, ReadPlan, StoreId};
 use hashbrown::HashMap;
 use tokio::sync::Notify;
 
-/// Number of concurrent reads that a queue is opened for.
+/// Largest number of concurrent reads of a queue.
 const DEPTH: u32 = 128;
-/// Most bytes of unused read buffers that a worker keeps.
+/// Largest total size in bytes of the unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Divisor of the memory for requests. The result is the memory that the unused read buffers of all workers
-/// may use together.
+/// The unused read buffers of all workers together use at most the memory for requests divided by this
+/// number.
 const IDLE_PART: usize = 8;
 
 /// Longest expected wait behind other reads. A read that would wait for longer is not started.
@@ -50,7 +50,7 @@ type Queues = Rc<RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>>;
 struct StoreQueue {
     clock: Arc<dyn Clock>,
     inner: RefCell<Inner>,
-    /// Signals that a read was staged.
+    /// Signals that a read was staged: it is in the queue, but not yet submitted to the kernel.
     staged: Notify,
     /// True if the store was taken out. No read is staged after that.
     left: Cell<bool>,
@@ -88,8 +88,8 @@ impl std::fmt::Debug for StoreQueue {
 }
 
 impl DiskReader {
-    /// Makes the reader of one of `workers` workers. `memory` is the number of bytes for all requests of the
-    /// process.
+    /// Makes the reader of one worker. The process has `workers` workers, and `memory` bytes for all
+    /// requests.
     pub(crate) fn new(
         engine: Arc<Engine>,
         clock: Arc<dyn Clock>,

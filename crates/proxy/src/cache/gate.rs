@@ -97,8 +97,8 @@ impl Grant {
         ) {
             return None;
         }
-        // The time that the origin took to respond is part of the age that the answer states, but not of the
-        // age that is judged.
+        // The time that the origin took to respond is part of the age that the client is told. It is not part
+        // of the age by which freshness is judged here.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = Digest {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
@@ -160,7 +160,7 @@ impl Grant {
 pub(crate) struct Shown {
     grant: Grant,
     pub(crate) outcome: Outcome,
-    /// The operator's rule that decided.
+    /// The operator's rule that applies to the request.
     pub(crate) rule: RuleId,
     /// The request to the origin, if the origin was asked.
     fetched: Option<Fetched>,
@@ -198,7 +198,7 @@ impl Shown {
         }
     }
 
-    /// Changes the description to an answer of which a part was fetched.
+    /// Returns this description for an answer of which only a part was fetched.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,
@@ -268,8 +268,8 @@ pub(crate) struct Hit<'a> {
 }
 
 impl<'a> Hit<'a> {
-    /// Returns the fields that Foxy adds to the answer to `head`. `fields` are the fields of the stored
-    /// answer.
+    /// Returns the fields that Foxy adds to the answer to the request `head`. `fields` are the fields of the
+    /// stored answer.
     #[inline]
     pub(crate) fn own_fields<F: Fields + ?Sized>(
         &'a self,

@@ -1,9 +1,9 @@
 //! Cache keys have the form `<partition> GET <scheme>://<authority><path?query>`, which is readable and
 //! unambiguous.
 //!
-//! HEAD is answered from the entries of GET. The key of a variant (Vary) has `\n<nonce>\n<selecting values>`
-//! appended. The nonce belongs to the primary entry. If the primary entry is replaced or purged, no request
-//! can find its variants any more.
+//! HEAD is answered from the entries of GET. The key of a variant (Vary) is the primary key followed by
+//! `\n<nonce>\n<selecting values>`. The nonce belongs to the primary entry. If the primary entry is replaced
+//! or purged, no request can find its variants any more.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};

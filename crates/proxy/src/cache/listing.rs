@@ -35,7 +35,8 @@ impl Listed {
         let key = KeyParts::of(object.key());
         let digest = stored_digest(object);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // The variant is a line end, the nonce and a line end, followed by the selecting values.
+        // `key.variant` consists of a line end, the 16 digits of the nonce, a line end and the selecting
+        // values.
         let variant = key.variant.get(18..).unwrap_or_default();
         Self {
             partition: text(key.partition),

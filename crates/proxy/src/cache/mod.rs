@@ -3,9 +3,9 @@
 //!
 //! `ask` is an owned request with its key. `key` writes keys. `serve` finds and sends stored objects. `gate`
 //! is the only module that grants an answer to a request. `stored` makes the digests of requests and stored
-//! objects. `disk` has the reads of one worker. `purge` removes objects. `variants` knows the variants that a
-//! purge removes. `why` and `listing` explain what is stored. `remembered` has properties of keys that were
-//! learnt from fetches.
+//! objects. `disk` carries out the disk reads of one worker. `purge` removes objects. `variants` knows the
+//! variants that a purge removes. `why` and `listing` explain what is stored. `remembered` is a table of
+//! properties of keys, which were learnt from fetches.
 //!
 //! This room (top-level module) may use http, state, sites and access. It may also use fill for two purposes
 //! (see lib.rs). It does not ask origins: exchange and fill fetch missing objects.

@@ -67,8 +67,8 @@ impl Proxy {
         self.engine.purges().active_purges() < CLIENTS_ACTIVE
     }
 
-    /// Purges one key. If `may_count` is true, a further purge may be added to find variants that memory does
-    /// not know.
+    /// Purges one key. If `may_count` is true and memory does not know the variants, a second purge is added,
+    /// which finds and counts them.
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
         // Fills are invalidated first. Objects that they stored before this point are removed below. Objects
         // that they would store later are not stored.
@@ -100,7 +100,7 @@ impl Proxy {
     /// forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
-        // Purges of earlier starts have larger numbers.
+        // Purges of earlier processes have larger numbers.
         let number = match number {
             0..SMALL => self.purges_before.checked_add(number)?,
             _ => number,
@@ -116,8 +116,8 @@ impl Proxy {
         latest.map(|status| shown_status(self, status)).collect()
     }
 
-    /// Returns the text of a [`PurgeKind::Url`] purge in this partition. The operator's rules write the URL
-    /// into keys in this form.
+    /// Returns the text of a [`PurgeKind::Url`] purge of this URL: the URL in the form that the operator's
+    /// rules give it in the keys of the partition.
     #[must_use]
     pub fn purge_text(&self, partition: &str, url: &Url<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -125,16 +125,17 @@ impl Proxy {
         KeyParts::of(&bytes).url.to_vec()
     }
 
-    /// Returns the text of a [`PurgeKind::Prefix`] purge in this partition, in the form of keys.
+    /// Returns the text of a [`PurgeKind::Prefix`] purge: the prefix in the form that URLs have in the keys
+    /// of the partition.
     #[must_use]
     pub fn prefix_text(&self, partition: &str, text: &str) -> Vec<u8> {
         prefix(text, escapes(&self.config.user_rules, partition))
     }
 
-    /// Purges all objects that `purge` covers. The purge is valid for every later request. Covered objects
-    /// that are being fetched now are not stored as fresh. The text must be normalised ([`normalised`]). Once
-    /// started, the purge is valid even if the future is dropped. `places` states whether the purge may take
-    /// a place that is reserved for operators.
+    /// Purges all objects that `purge` covers. The purge is valid for every later request. A covered object
+    /// that is being fetched now counts as purged even if it is stored later. The text must be normalised
+    /// ([`normalised`]). Once started, the purge is valid even if the future is dropped. `places` states
+    /// whether the purge may take a place that is reserved for operators.
     ///
     /// # Errors
     /// Returns the reason why the purge is not accepted. Nothing was changed then.
@@ -198,8 +199,7 @@ fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
 }
 
 /// Returns the public number of a purge. Public numbers of purges since the start of the process begin at 1.
-/// The store's own numbers are never reused: the numbers of each start begin at 4,294,967,296 times the
-/// number of the start.
+/// The store's own numbers are never reused: after the n-th start they begin at n times 4,294,967,296.
 fn shown_number(proxy: &Proxy, number: u64) -> u64 {
     match number.checked_sub(proxy.purges_before) {
         Some(since @ 1..SMALL) => since,
@@ -251,8 +251,8 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     }
 }
 
-/// Returns the text of a purge in the form that is compared with keys. URLs and hosts get their normal form,
-/// and other texts do not change. A prefix may end within a URL.
+/// Returns the text of a purge in the form that is compared with keys. URLs, hosts and prefixes get their
+/// normal form. A prefix need not be a complete URL. Tags and expressions do not change.
 ///
 /// # Errors
 /// Returns a sentence that describes the error in the text.
@@ -284,7 +284,8 @@ fn host(text: &str) -> Vec<u8> {
         .to_vec()
 }
 
-/// Normalises a prefix. If the prefix is longer than its host, the host gets its normal form.
+/// Normalises a prefix. The host gets its normal form only if a path follows it. Otherwise the prefix may end
+/// within the host, and its letters only become lower case.
 fn prefix(text: &str, escapes: Escapes) -> Vec<u8> {
     let (with_scheme, added) = match text.contains("://") {
         true => (text.to_owned(), 0),

@@ -44,8 +44,8 @@ pub(crate) fn request_digest(
         };
     }
     if to.client.login_is_spent() {
-        // The login was for Foxy, and Foxy judges each request before the lookup. So a stored answer may be
-        // sent to other users.
+        // The client's login is for Foxy itself, and Foxy checks each request before the lookup. So an answer
+        // to this request may be stored and sent to other users.
         digest.authorization = false;
     }
     digest
@@ -86,8 +86,8 @@ impl Proxy {
     /// Returns true if an answer like this object would not be stored under the present rules.
     #[cold]
     fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
-        // An older Foxy compared undecoded parameter names. So the origin may have received other parameters
-        // than the parameters in the key.
+        // An older version of Foxy did not decode the names of query parameters before it compared them with
+        // a rule. So the origin may have received parameters that differ from those in the key.
         let cloaked = rule!(
             "old records: one under a key of fewer parameters is not used",
             flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule),

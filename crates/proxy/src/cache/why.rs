@@ -27,7 +27,7 @@ use crate::state::recent::Recent;
 const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
                       tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
 
-/// Describes a request, to ask what would happen to it.
+/// A request for which [`Proxy::why`] explains what would happen to it.
 #[derive(Debug)]
 pub struct WhyRequest<'a> {
     /// `forward` or a site's name.
@@ -47,7 +47,8 @@ pub struct WhyRequest<'a> {
 pub struct Why {
     /// The decision as a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
     pub decision: &'static str,
-    /// Reason why the origin would be asked, as a word of RFC 9211. Empty if the origin would not be asked.
+    /// Reason why the origin would be asked, as a value of `fwd` in RFC 9211. Empty if the origin would not
+    /// be asked.
     pub fwd: &'static str,
     /// The reasons for the decision, as sentences.
     pub because: Vec<String>,
@@ -80,7 +81,7 @@ pub struct StoredWhy {
     pub length: u64,
     /// True if only a part of the body is stored.
     pub partial: bool,
-    /// Vary list and selecting values, one per line. Empty if the object has no Vary list.
+    /// The request fields that select the variant, one per line. Empty if the object has no Vary list.
     pub variant: String,
     /// `memory`, or `disk`.
     pub tier: &'static str,
@@ -257,7 +258,7 @@ fn look(
     looked
 }
 
-/// Returns whether the request bypasses the cache.
+/// Returns true if the request bypasses the cache, and adds the reason to `why`.
 fn passes(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,
@@ -325,7 +326,7 @@ fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
     }
 }
 
-/// Sets the words for a decision.
+/// Sets the words for a decision: [`Why::decision`] and [`Why::fwd`].
 fn set(decision: &Decision, why: &mut Why) {
     (why.decision, why.fwd) = match decision {
         Decision::Fresh { .. } => ("hit", ""),

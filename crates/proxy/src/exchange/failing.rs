@@ -29,8 +29,9 @@ impl<T: Transport> Exchange<'_, T> {
         self.error_page(error).await
     }
 
-    /// Answers when the fetch that this request waited for got an error from the origin. The origin's error
-    /// page may be meant only for the leader, so only the status and `Retry-After` are passed on.
+    /// Answers a request that waited for another request's fetch, if that fetch got an error from the origin.
+    /// The origin's error page may be meant only for the leader, so only the status and `Retry-After` are
+    /// passed on.
     pub(super) async fn failing(&mut self, want: &Want, head: &FillHead) -> Finish {
         if let Some(finish) = self.stale_instead(want, head).await {
             return finish;

@@ -36,24 +36,25 @@ enum Unsent {
     /// Bytes are missing, or the answer lacks the requested range. The request then starts a fetch of its
     /// own.
     Missing,
-    /// The first bytes left the memory while the request waited. The request starts again.
+    /// The first bytes left the memory while the request waited. The request then repeats its lookup.
     Late,
 }
 
-/// Number of times that a request may start again because of [`Unsent::Late`]. After that, it starts a fetch
-/// of its own.
+/// Number of times that a request may repeat its lookup because of [`Unsent::Late`]. After that, it starts a
+/// fetch of its own.
 const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
-    /// The request's own fetch asks the origin. Until it has answered, the running answer is kept here.
+    /// The request's own fetch asks the origin to validate this running answer.
     Asks(Running),
-    /// The request continues to wait, with another follower or for a newer head.
+    /// No validation was started: the request continues to wait in a fill, which may be another fill than
+    /// before.
     Goes,
     Done(Finish),
 }
 
-/// Result of waiting for the right to validate an answer.
+/// Result of waiting for the permit to ask the origin to validate an answer.
 enum Turn {
     /// The request has the permit and may ask the origin now.
     Ask(Permit),
@@ -80,7 +81,7 @@ impl<T: Transport> Exchange<'_, T> {
             },
         };
         let mut running: Option<Running> = None;
-        // If a leader fails, each request of its crowd enters a fill once more.
+        // If the connection of a leader fails, each request of its crowd may enter a fill once more.
         let (mut failed, mut late) = (false, 0);
         loop {
             match self.await_head(&want, &mut follower).await {
@@ -141,8 +142,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Starts again. Answers with an object that another fetch has stored meanwhile. If there is no such
-    /// object, returns a place in a fill.
+    /// Repeats the lookup. Answers with an object that another fetch has stored meanwhile. If there is no
+    /// such object, enters a fill and returns the place in it.
     async fn again(&mut self, want: &Want) -> Result<Finish, Follower<FillHead>> {
         let finish = Box::pin(self.answer_of_others(want)).await;
         finish.ok_or_else(|| self.enter(want))
@@ -270,7 +271,7 @@ impl<T: Transport> Exchange<'_, T> {
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
-        // The future is boxed, as all rarely needed futures are. Otherwise it would enlarge the future of
+        // This future is boxed, because it is rarely needed. Without the box it would enlarge the future of
         // every miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(want, head)).await
@@ -298,8 +299,9 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
         let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
-        // If another request's fill has moved past the wanted bytes, the request starts again. If the
-        // request's own fill does not fetch these bytes, a new start does not help.
+        // Nothing is sent if a wanted byte is missing. In the fill of another request, the byte may already
+        // have left the memory, so a repeated lookup may find it. If the request's own fill does not fetch
+        // the byte, a repeated lookup does not help.
         let unsent = match follower.collapsed() {
             true => Unsent::Late,
             false => Unsent::Missing,
@@ -366,7 +368,8 @@ fn place(
 }
 
 /// Applies the result of this request's own validation to the running answer. A 304 updates the running head
-/// for all waiting requests. Any other answer shows that the page differs between users.
+/// for all waiting requests. If the origin sends a new successful answer instead, the page probably differs
+/// between users. So later requests for it do not wait for each other.
 fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     let Some(running) = running else { return };
     let (unshared, now) = (&local.proxy.unshared, local.wall());
@@ -406,8 +409,8 @@ fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape
     }
 }
 
-/// True if the answer's lifetime ends earlier by the fields of a 304 (`new`) than by the answer's own fields
-/// (`old`).
+/// True if a 304 makes the rules for an answer stricter: the answer expires earlier, or it may no longer be
+/// sent when it is stale. `old` belongs to the answer itself, `new` to the answer with the fields of the 304.
 fn shortens(old: Option<&Digest>, new: Option<&Digest>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {

@@ -1,4 +1,4 @@
-//! Requests for container images: the proof that a client may have a layer, and HEAD requests.
+//! Requests for container images: HEAD requests, and the registry's proof that a client may have a layer.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +23,9 @@ use crate::state::local::Local;
 const TURNS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers HEAD. If the request was for a tag that is not stored, the manifest is then fetched in the
-    /// background: some clients request tags only by HEAD, and need an answer when the registry fails.
+    /// Answers a HEAD request. If it was for a tag whose manifest is not stored, the manifest is then fetched
+    /// in the background. Some clients request tags only by HEAD. With the stored manifest they get an answer
+    /// even when the registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
         let image = self.ask.registry().and_then(|part| part.image());
@@ -35,8 +36,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Searches the store for the proof, and asks the registry if there is no valid proof. Returns the
-    /// refusal if the client may not have the layer.
+    /// Searches the store for a proof that the client may have the layer, and asks the registry if there is
+    /// no valid proof. Returns the refusal if the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let mut stored = None;

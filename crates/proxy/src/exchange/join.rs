@@ -37,7 +37,7 @@ pub(crate) struct Want {
     pub(crate) stored: Option<Arc<Object>>,
     /// A stored part of the object, which does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
-    /// True if only a range is fetched.
+    /// True if a range is fetched instead of the complete object, where this is possible.
     pub(crate) range: bool,
     /// True if exactly the requested range is fetched, without widening.
     pub(crate) exact: bool,
@@ -163,7 +163,7 @@ impl<T: Transport> Exchange<'_, T> {
                     return judge(&self.local, &self.ask, want, follower, head);
                 }
                 Err(Released::Elsewhere) => return Verdict::Elsewhere,
-                // A failed connection of the leader does not fail its followers.
+                // If the connection of the leader fails, the other requests of the fill do not fail.
                 Err(Released::Failed(error)) if follower.collapsed() && error.is_transport() => {
                     return Verdict::LeaderFailed(error);
                 }
@@ -199,7 +199,7 @@ fn judge(
         );
     }
     let sparse = head.sparse.clone().or_else(|| {
-        // The request wants a range of an object that arrives complete.
+        // The request wants a range, and the fill fetches the complete object.
         let range = ask.digest.range && head.status == 200 && !head.ranged;
         let running = head.sized().filter(|_| range);
         running.map(|running| Arc::clone(&running.head))
@@ -317,7 +317,7 @@ pub(super) fn ask_whether(
     start(local, ask, &key, job)
 }
 
-/// Starts a further fetch next to the fetch of `follower`, whose head is overdue.
+/// Starts an additional fetch, because the head of the fetch that `follower` follows is overdue.
 pub(super) fn ask_too(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -345,7 +345,8 @@ fn place(
     let range = ranged(local, ask, want, hash);
     let digest = &ask.digest;
     let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
-    // The requests below must not get an answer that was fetched for another request or before they arrived.
+    // `alone` is true for a request that must not get an answer that was fetched for another request, or that
+    // was fetched before the request arrived.
     let alone = rule!(
         "join: a request with credentials asks alone",
         digest.authorization,
@@ -450,9 +451,9 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
     }
 }
 
-/// True if the origin judges the client's conditions, because there is no stored object to judge them by.
-/// False for a rewritten document: the conditions are about the rewritten form, which the origin does not
-/// know.
+/// True if the client's conditions are sent to the origin, because there is no stored object with which Foxy
+/// could judge them. The conditions for a rewritten document are never sent: they are about the rewritten
+/// form, which the origin does not know.
 fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
     ask.digest.conditional && want.stored.is_none() && !ask.is_document()
 }

@@ -5,10 +5,10 @@
 //! |---|---|
 //! | none | the URL with all variants |
 //! | `Surrogate-Key`, `Cache-Tag`, `xkey`, `xkey-purge` | objects with one of the tags |
-//! | `xkey-softpurge` | objects with one of the tags, softly |
+//! | `xkey-softpurge` | objects with one of the tags, but only makes them stale |
 //! | `X-Purge-Method: prefix` | all URLs that begin with the URL |
-//! | `X-Purge-Method: host` | the URL's host |
-//! | `X-Purge-Method: regex` | the URL's host, and the paths that match the URL's path as an expression |
+//! | `X-Purge-Method: host` | all URLs of the URL's host |
+//! | `X-Purge-Method: regex` | URLs of the same host whose path matches the URL's path as an expression |
 //! | `X-Purge-Method: all` | all objects |
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes objects stale instead of removing them |
 //!
@@ -92,7 +92,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
             let path = text.split_off(host.len());
             text = expression(&host, &path);
         }
-        // The URL as the operator's rules write it in keys.
+        // The URL in the form that it has in keys, because the operator's rules may change the query.
         PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
         PurgeKind::Prefix => text = [&host, ask.target()].concat(),
         PurgeKind::Tag => {}
@@ -100,8 +100,8 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     Ok(Some(vec![purge(kind, text, soft)]))
 }
 
-/// Returns the tags in all fields of the request that name tags. The flag of a tag is true if its purge is
-/// soft.
+/// Returns the tags that the fields of the request name, each with a flag. The flag is true if the purge of
+/// this tag is soft.
 fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     let mut tags = Vec::new();
     for_each_tag(head, |tag| tags.push((tag.to_vec(), soft)));

@@ -91,15 +91,15 @@ pub(super) const TOO_MANY: Refusal = Refusal {
     reason: "too-many-purges",
 };
 
-/// Returns the refusal for a purge that the store rejects: the purge is invalid, or there is no free place
-/// for it.
+/// Returns the refusal for a purge that the store rejects: the purge is invalid, or too many purges are
+/// active.
 pub(super) const fn not_accepted(error: &PurgeError) -> Refusal {
     match error {
         PurgeError::TooLong(_) | PurgeError::Empty | PurgeError::Expression(_) => Refusal {
             status: 400,
             reason: "bad-purge",
         },
-        // The store limits the number of active purges. Purges that it accepted before stay valid.
+        // The store limits the number of active purges. The purges that it has already accepted stay valid.
         _ => TOO_MANY,
     }
 }
@@ -185,7 +185,8 @@ mod tests {
             &[("X-Forwarded-Proto", "https")],
             "purge-forwarded",
         ),
-        // Behind a trusted proxy, the client that the proxy names counts. Web pages are refused there too.
+        // The peer is a trusted proxy, so the client that it names is judged. A web page is refused behind
+        // such a proxy too.
         ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
         (
@@ -203,7 +204,7 @@ mod tests {
             &[(XFF, "127.0.0.1"), ("Origin", "http://a")],
             "purge-from-a-page",
         ),
-        // The credential is sufficient.
+        // The admin credential is sufficient, from any address.
         (
             "203.0.113.1",
             &[("Authorization", "Bearer 0123456789abcdef")],

@@ -82,7 +82,7 @@ fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), R
     Ok((purger, wanted))
 }
 
-/// Purges the objects that fields name. The answer contains the numbers of the purges.
+/// Carries out the purges `wanted`. The answer contains the numbers of the purges.
 async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let mut numbers = Vec::new();
@@ -96,7 +96,7 @@ async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> 
     Ok(format!("{{\"purges\": [{}]}}\n", numbers.join(", ")))
 }
 
-/// Purges the URL. The answer contains the number of objects.
+/// Purges the URL. The answer contains the number of removed objects.
 async fn remove(local: &Local, ask: &Ask, purger: Purger) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let may_count = purger == Purger::Operator || proxy.room_for_clients();

@@ -36,7 +36,8 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
         .map_or(unable, |range| Ranged::Aligned(range.to_string()))
 }
 
-/// The part of an answer to a widened range that is sent to one client.
+/// The part of a fetched answer that is sent to one client. The fetched range may be wider than the client's
+/// range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// The complete answer, unchanged.
@@ -47,10 +48,10 @@ pub(super) enum Cut {
         skip: u64,
         /// The range that is sent, as a range of the complete object.
         range: ContentRange,
-        /// True if this part ends before the end of the requested range.
+        /// True if this part ends before the end of the client's range.
         short: bool,
     },
-    /// The answer does not have the requested range.
+    /// The answer does not contain the beginning of the client's range.
     Elsewhere,
 }
 
@@ -99,8 +100,8 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
 }
 
 /// True if `head`, which another request fetched, announces all bytes that this request wants. A shorter part
-/// would be valid (RFC 9110 section 15.3.7), but most clients take its end for the end of the range that they
-/// requested.
+/// would be valid (RFC 9110 section 15.3.7). But most clients do not notice that it is shorter than the range
+/// that they requested.
 pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
     match cut(ask, head) {
         Cut::All => true,

@@ -40,8 +40,8 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
     }
 }
 
-/// Returns the range of the complete object that an answer of announced length contains. Returns `None` if
-/// the range is not known.
+/// Returns the range of the complete object that this client's answer contains. Returns `None` if the answer
+/// does not announce this range, or announces a range and a length that contradict each other.
 fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
     let said = match (head.status, cut) {
         (206, Cut::Slice { range, .. }) => return Some(range),
@@ -56,8 +56,9 @@ fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the head and the body of a fill while they arrive. If the first bytes have left the window while
-    /// this request waited for room in the send queues, nothing is sent and `None` is returned.
+    /// Sends the head and the body of a fill while they arrive. The first bytes may leave the window while
+    /// this request waits for room in the send queues. If they cannot be read back from the store, nothing is
+    /// sent and `None` is returned.
     pub(super) async fn stream(
         &mut self,
         want: &Want,

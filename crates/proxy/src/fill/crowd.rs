@@ -1,6 +1,6 @@
 //! Crowds whose head is overdue. After three seconds one waiting request also asks the origin. After six
-//! seconds two more requests do, and after nine seconds four more. Each request, the first leader included,
-//! takes the first head that arrives and that the request may have.
+//! seconds two more requests do, and after nine seconds four more. Each waiting request, the first leader
+//! included, takes the first arriving head that it may have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{Fill, FillMap, FillWriter, Follower, wake_all};
 
-/// Time between two rounds of further fetches.
+/// Time between two rounds. In each round, waiting requests start additional fetches.
 const ROUND: Duration = Duration::from_secs(3);
-/// Number of rounds of further fetches. The rounds start one, two and four fetches.
+/// Number of rounds. They start one, two and four additional fetches.
 const ROUNDS: u32 = 3;
 
 /// Largest number of further fetches that may have been started after a wait of `waited`.
@@ -54,9 +54,9 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    /// Called when `fill` is the first of several fetches for one key that has received its head. Requests
-    /// that wait for the other fetches look up again. If requests other than the leader may have the answer
-    /// (`joinable`), the waiting requests and later requests join this fill.
+    /// Called when one of several fetches for the same key is the first to receive its head: `fill`. Requests
+    /// that wait for the other fetches repeat their lookup. If requests other than the leader may have the
+    /// answer (`joinable`), the waiting requests and later requests join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

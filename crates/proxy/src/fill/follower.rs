@@ -26,8 +26,8 @@ pub(crate) enum Next {
     End(Bytes),
 }
 
-/// Proof that a request itself started the fetch whose answer it gets. Only the place of the leader returns
-/// such a proof.
+/// Proof that a request itself started the fetch whose answer it gets. Only the [`Follower`] of the leader
+/// returns such a proof.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
     _private: (),
@@ -79,7 +79,7 @@ impl<H> Follower<H> {
         leads.then_some(Own { _private: () })
     }
 
-    /// True if the answer is shared with the request that started the fill.
+    /// True if another request started the fill, so that this request shares the answer.
     pub(crate) fn collapsed(&self) -> bool {
         !self.leads
     }
@@ -89,7 +89,7 @@ impl<H> Follower<H> {
         self.waits
     }
 
-    /// Number of body bytes taken so far.
+    /// Offset after the last body byte that this follower has taken.
     #[cfg(test)]
     pub(crate) fn position(&self) -> u64 {
         self.taken
@@ -205,8 +205,8 @@ impl<H> Follower<H> {
         comes
     }
 
-    /// Stops holding up the writer. From now on this follower reads from the store the bytes that leave the
-    /// window.
+    /// Lets the writer continue without waiting for this follower. From now on this follower reads the bytes
+    /// that leave the window from the store.
     pub(crate) fn stand_aside(&self) {
         let mut state = self.fill.state.lock();
         if let Some(reader) = state.readers[self.id].as_mut() {
@@ -234,7 +234,8 @@ impl<H> Follower<H> {
         self.fill.forbid_storing();
     }
 
-    /// True if requests now join another fill whose head `takes` accepts.
+    /// True if new requests of the slot join another fill, and `takes` returns true for the head of that
+    /// fill.
     pub(crate) fn is_outdone(&self, map: &FillMap<H>, takes: impl Fn(&H) -> bool) -> bool {
         let now = map.open(self.fill.slot);
         let other = now.filter(|fill| !Arc::ptr_eq(fill, &self.fill));
@@ -249,7 +250,8 @@ impl<H> Follower<H> {
         self.fill.state.lock().head = Some(head);
     }
 
-    /// Returns the offset of the first byte in memory, if the next byte of this request has left the memory.
+    /// Returns the offset of the first byte in memory, if this follower was released or if its next byte has
+    /// left the memory. Otherwise returns `None`.
     pub(crate) fn is_behind(&self) -> Option<u64> {
         let state = self.fill.state.lock();
         let (reader, base) = (state.readers[self.id].as_ref(), state.window.base());

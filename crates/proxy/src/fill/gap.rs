@@ -8,7 +8,7 @@ use foxy_base::{KeyHash, rule};
 
 use super::{End, Fill, FillMap, FillWriter, Follower, State};
 
-/// The bytes of a stored large object that a fill fetches.
+/// The range of bytes that a fill fetches for a large object whose head is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cover {
     /// Hash of the key of the object.
@@ -46,15 +46,15 @@ pub(crate) struct GapWanted<'a> {
 pub(crate) enum Gap<H> {
     /// A running fill fetches the byte.
     Follows(Follower<H>),
-    /// A new fill. It begins at the fragment with the byte, and ends before the first fragment that is stored
-    /// or is being fetched.
+    /// A new fill. It begins with the fragment that contains the byte. It ends before the first fragment that
+    /// is stored or that another fill fetches, or where the request needs no more bytes.
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
 /// Largest distance in bytes for which a request waits. If the wanted bytes are further ahead of a running
 /// fill, the request does not wait for that fill.
 const FAR: u64 = 4 << 20;
-/// Largest number of bytes of a run that one new fill fetches.
+/// Largest number of missing bytes that one new fill fetches.
 const RUN_MAX: u64 = 256 << 20;
 
 impl<H> State<H> {
@@ -99,7 +99,8 @@ impl<H> Fill<H> {
         Some(Follower::joining(Arc::clone(self), id, false))
     }
 
-    /// Returns the offset at which this fill begins to fetch bytes of the same object, if that is after `at`.
+    /// Returns the offset at which this fill begins to fetch bytes of the wanted object, if this offset is
+    /// after `wanted.at`.
     fn begins_after(&self, wanted: &GapWanted<'_>) -> Option<u64> {
         let state = self.state.lock();
         let cover = state.cover.filter(|_| state.end.is_none())?;
@@ -122,14 +123,16 @@ impl<H> FillMap<H> {
         })
     }
 
-    /// Returns a place in the running fill that fetches the byte at `wanted.at`.
+    /// Returns a place in a running fill that fetches the byte at `wanted.at`; `None` if there is no such
+    /// fill.
     pub(crate) fn bringing(&self, wanted: &GapWanted<'_>) -> Option<Follower<H>> {
         let fills = self.of(wanted.base);
         fills.iter().find_map(|fill| fill.follow(wanted))
     }
 
-    /// Returns a fill for the byte at `wanted.at`: a running fill, or a new one. A new fill fetches the run
-    /// of fragments that are not stored according to `absent`. The first fragment is known to be missing.
+    /// Returns a fill for the byte at `wanted.at`: a running fill, or a new one. A new fill fetches
+    /// consecutive fragments for which `absent` returns true. The fragment with the byte itself is known to
+    /// be missing, so `absent` is not called for it.
     pub(crate) fn gap(&self, wanted: &GapWanted<'_>, absent: impl Fn(u32) -> bool) -> Gap<H> {
         let mut shard = self.shard(wanted.base).lock();
         let running = &mut shard.by_base.entry(wanted.base).or_default().fills;

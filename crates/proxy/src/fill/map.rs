@@ -20,10 +20,11 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
-    /// A secret that is mixed into the choice of a shard, so that an attacker cannot choose many keys that
-    /// belong to one shard and wait for its lock. The tables in the shards have secrets of their own.
+    /// A secret that is mixed into the choice of a shard. Without it, an attacker could choose many keys of
+    /// one shard, and all their requests would wait for the same lock. The tables in the shards have secrets
+    /// of their own.
     secret: u64,
-    /// The number of the next fetch.
+    /// The next number that a fetch draws, when it asks the origin or when its head arrives.
     pub(super) numbers: AtomicU64,
     /// True if the rules under which these fills were started are no longer in use.
     retired: AtomicBool,
@@ -35,7 +36,7 @@ pub(super) struct Shard<H> {
     pub(super) by_base: HashMap<KeyHash, Family<H>>,
 }
 
-/// The place of a request in the map: with a running fill or with a new one.
+/// The fill that a request follows: a running fill or a new fill.
 #[derive(Debug)]
 pub(crate) enum Joined<H> {
     /// A running fill.
@@ -62,9 +63,10 @@ impl<H> FillMap<H> {
         &self.shards[(hash64(self.secret, &hash.to_bytes()) % SHARDS as u64) as usize]
     }
 
-    /// Follows the running fill of `key`, or starts a new one. `base` is the hash of the primary key. Later
-    /// requests join the new fill if no fill runs, or if the running fill has failed or can no longer be
-    /// joined. Otherwise only the caller follows the new fill.
+    /// Follows the running fill of `key`. If there is no such fill, or it cannot be joined, starts a new
+    /// fill. `base` is the hash of the primary key. Later requests join the new fill if the slot had no
+    /// running fill, or if the running fill has failed or is too far ahead for new followers. Otherwise only
+    /// the caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -171,7 +173,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Returns the fill that requests of this slot join.
+    /// Returns the fill that requests of this slot join now.
     pub(super) fn open(&self, slot: KeyHash) -> Option<Arc<Fill<H>>> {
         self.shard(slot).lock().open.get(&slot).cloned()
     }
@@ -234,7 +236,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Closes the running fills that `which` accepts: later requests do not join them.
+    /// Closes the running fills for which `which` returns true: later requests do not join them.
     pub(crate) fn close_where(&self, which: impl Fn(&Fill<H>) -> bool) {
         for shard in &self.shards {
             let fills: Vec<_> = {

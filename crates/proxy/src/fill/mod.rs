@@ -3,9 +3,9 @@
 //! A fill has one writer (the task that reads the origin's answer) and any number of followers (requests, on
 //! any worker). They share state under a short lock. Followers are woken when bytes arrive, never by a timer.
 //! The window contains the bytes of the body that are still in memory. Unless the window keeps all bytes, the
-//! writer cannot be faster than the slowest follower in the window. A follower that lags for too long is
-//! released: it reads the missed bytes from the store and returns to the fill, or gets the rest of its answer
-//! without the fill. A follower that joins late also reads the beginning of the body from the store.
+//! writer waits for the slowest follower whose next byte is in the window. A follower that lags for too long
+//! is released: it reads the missed bytes from the store and returns to the fill, or gets the rest of its
+//! answer without the fill. A follower that joins late also reads the beginning of the body from the store.
 //!
 //! All offsets count from the beginning of the complete body. So a fill that fetches a part begins at the
 //! offset of the part.
@@ -49,7 +49,8 @@ pub(crate) enum Released {
     /// The follower held other followers back, or the fill ends before the bytes that the follower needs. The
     /// missing bytes must come from another source.
     Lagged,
-    /// Another fetch for the same key has received its head first. The follower joins that fetch.
+    /// Another fetch for the same key has received its head before this fetch. The follower joins that other
+    /// fetch.
     Elsewhere,
     /// The fetch failed.
     Failed(UpstreamError),
@@ -65,10 +66,10 @@ enum End {
     Failed(UpstreamError),
 }
 
-/// One fetch in progress. `H` is the data known when the head has arrived.
+/// One fetch in progress. `H` is the type of the data that is known when the head has arrived.
 #[derive(Debug)]
 pub(crate) struct Fill<H> {
-    /// The slot in which the fill can be joined.
+    /// The slot of the [`FillMap`] in which requests find this fill.
     slot: KeyHash,
     hash: KeyHash,
     key: Bytes,
@@ -79,17 +80,19 @@ pub(crate) struct Fill<H> {
     storable: Mutex<bool>,
     /// True if later requests do not join the fill, because it is outdated or its key was purged.
     closed: AtomicBool,
-    /// True if the place of the fill's head in the order of versions is decided. The head is published
-    /// immediately afterwards.
+    /// True if the head has arrived, and the answer was compared with the other answers of its key and
+    /// recorded among them (see [`order`]). Followers get the head immediately afterwards.
     judged: AtomicBool,
-    /// The number drawn when the origin was asked; 0 before that.
+    /// The number that the fill drew immediately before it asked the origin; 0 before that. Answers are
+    /// ordered by these numbers.
     number: AtomicU64,
-    /// The time when the first request began to wait.
+    /// The time when the fill was created for its first request, which then began to wait for the head.
     started: Instant,
     /// True if this is a further fetch, started because requests waited too long for another fetch of the
     /// same key.
     second: bool,
-    /// True if another fetch for the same key runs, which this fill's request was too late to join.
+    /// True if an earlier fetch for the same key still ran when this fill started, but this fill's request
+    /// came too late to join it.
     sequel: bool,
 }
 
@@ -100,15 +103,16 @@ struct State<H> {
     window: Window,
     /// Offset at which the body begins.
     start: u64,
-    /// Smallest number of bytes to keep, even when every follower has them.
+    /// The window keeps at least this many bytes, even bytes that every follower has received. `usize::MAX`
+    /// keeps all bytes.
     keep: usize,
     /// Offset before which all bytes can be read back from the store.
     free: u64,
-    /// The bytes of a stored large object that this fill fetches.
+    /// The range of bytes that this fill fetches, if they belong to a large object whose head is stored.
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
-    /// Number of further fetches that waiting requests have started because the head is overdue.
+    /// Number of additional fetches that waiting requests have started because the head is overdue.
     seconds: u32,
     /// True if another fetch for the same key received its head before this fill. Waiting followers then
     /// leave this fill.
@@ -216,9 +220,9 @@ impl<H> Fill<H> {
         self.sequel || self.followers() > 1
     }
 
-    /// Lets no further request join. Called if only one request follows the fill, and the memory of fills is
-    /// used up, so that the answer is not stored. Later requests share the next fetch, which may use the
-    /// memory that is reserved for shared fills.
+    /// Lets no further request join. Called if the answer cannot be stored because the memory of fills is
+    /// used up and only one request follows this fill. Later requests share the next fetch. That fetch may
+    /// use the memory that is reserved for shared fills.
     pub(crate) fn turn_away(&self) {
         self.state.lock().turns_away = true;
     }
@@ -236,18 +240,18 @@ impl<H> Fill<H> {
         self.second || self.state.lock().seconds > 0
     }
 
-    /// Returns true if the result may be stored, as far as is known now.
+    /// Returns true if nothing has forbidden storing the result so far.
     #[cfg(test)]
     pub(crate) fn is_storable(&self) -> bool {
         *self.storable.lock()
     }
 
-    /// Returns the number drawn when the origin was asked; `None` before that.
+    /// Returns the number that the fill drew when it asked the origin; `None` before that.
     pub(crate) fn number(&self) -> Option<u64> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// Returns the place of the request that starts this fill.
+    /// Returns the first follower: the place of the request that starts this fill.
     fn lead(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
         let at = state.start;
@@ -256,7 +260,7 @@ impl<H> Fill<H> {
         Follower::leading(Arc::clone(self), id)
     }
 
-    /// Returns a new follower, if it can still get every byte.
+    /// Returns a new follower; `None` if a follower that joins now could no longer get every byte.
     fn join(self: &Arc<Self>) -> Option<Follower<H>> {
         let mut state = self.state.lock();
         let all = rule!(
@@ -290,7 +294,7 @@ impl<H> State<H> {
         self.readers.len() - 1
     }
 
-    /// The offset of the slowest follower that needs the window; `None` if there is no such follower.
+    /// The offset of the slowest follower that reads from the window; `None` if there is no such follower.
     fn slowest(&self) -> Option<u64> {
         let base = self.window.base();
         self.following()
@@ -313,9 +317,10 @@ impl<H> State<H> {
         // follower needs its first bytes.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
-        // A follower behind the window reads from the store. For this follower, the window keeps the bytes
-        // that are not stored yet. For a follower within the window, the window also keeps stored bytes,
-        // because the store may overwrite or supersede them at any time.
+        // A follower behind the window reads from the store. While there is such a follower, the window keeps
+        // the bytes that are not stored yet. For a follower within the window, the window also keeps the
+        // stored bytes that the follower has not received, because the store may overwrite or supersede them
+        // at any time.
         let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());

@@ -1,9 +1,9 @@
-//! The order of versions. A fetch draws one number when the origin is asked, and another number when its head
-//! arrives. If the origin was asked after another head had arrived, the answer is newer than the answer with
-//! that head. If the two exchanges overlap, the numbers do not prove which answer the origin made first. The
-//! validator may show that both answers are one version, and `Date` may show which answer is older (RFC 9111
-//! section 4). Otherwise both answers are removed, so that clients never get an older version after a newer
-//! one.
+//! The order of versions. A fetch draws a number when it asks the origin, and a second number when the head
+//! of the answer arrives. If a fetch asked the origin after the head of another answer had arrived, its own
+//! answer is newer than that answer. If the two exchanges overlap, the numbers do not prove which answer the
+//! origin made first. Then the validator may show that both answers are the same version, or `Date` may show
+//! which answer is older (RFC 9111 section 4). Otherwise both answers are removed, so that clients never get
+//! an older version after a newer one.
 //!
 //! Published answers are remembered as long as any fetch of the same primary key runs. Only the heads of
 //! these fetches can overlap with the published answers.
@@ -17,7 +17,8 @@ use foxy_base::{WallTime, rule};
 
 use super::{Fill, FillMap};
 
-/// The Vary list and the request values that selected an answer; `None` without Vary.
+/// The Vary list of an answer and the request values that selected the answer; `None` if the answer has no
+/// Vary field.
 pub(crate) type Selection = Option<(Bytes, Bytes)>;
 
 /// Largest number of published answers that are remembered for one primary key. If there are more, one entry
@@ -31,11 +32,12 @@ pub(crate) struct Version {
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// True if the answer is a 304, so that this version was stored before the request was sent. In a
-    /// published answer, the flag means that this version was stored before the requests of all running
-    /// fetches were sent.
+    /// True if the answer is a 304. A 304 confirms a version that was stored before the request was sent. In
+    /// a published answer, the flag means more: this version was stored before any fetch that still runs sent
+    /// its request.
     pub(crate) known_before: bool,
-    /// True if the answer is a part, which is stored next to other parts of the same version.
+    /// True if the answer is a part of a representation. It may be stored together with other parts of the
+    /// same version.
     pub(crate) part: bool,
 }
 
@@ -46,14 +48,15 @@ pub(crate) enum Order {
     Newest,
     /// Another answer is newer.
     Late,
-    /// The order of two answers is unknown.
+    /// It is unknown whether another answer is newer.
     Unclear,
 }
 
 /// An answer that was published under a primary key.
 #[derive(Debug)]
 pub(super) struct Published {
-    /// The number drawn when the origin was asked. `arrived` is the number drawn when the head arrived.
+    /// The number that the fetch drew when it asked the origin. `arrived` is the number that it drew when the
+    /// head arrived.
     asked: u64,
     arrived: u64,
     selection: Selection,
@@ -61,7 +64,8 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Returns the order of an answer with number `asked`, compared with this answer.
+    /// Returns the place of a new answer relative to this answer. The new answer's fetch drew the number
+    /// `asked` when it asked the origin.
     fn order_of(&self, asked: u64, version: &Version) -> Order {
         if rule!(
             "order: an answer is newer than all that came before it was asked for",
@@ -78,14 +82,15 @@ impl Published {
         let dates = version.date.zip(self.version.date);
         match (version.known_before, self.version.known_before) {
             // Two answers of one version may have different fields. The fields of the answer to the later
-            // request count.
+            // request apply.
             _ if same && asked < self.asked && !version.part => rule!(
                 "order: of two answers of one version the one asked for later counts",
                 Order::Late,
                 Order::Newest
             ),
             _ if same => Order::Newest,
-            // A version that was stored before both requests is older than a version that came later.
+            // A version that was stored before both requests were sent is older than a version that arrived
+            // after that.
             (true, false) => rule!(
                 "order: a 304 is older than a version that came meanwhile",
                 Order::Late,
@@ -125,25 +130,26 @@ impl<H> Default for Family<H> {
     }
 }
 
-/// The claims of a fill when its head arrives.
+/// The facts about a new answer by which [`FillMap::publish`] compares it with other answers of its key.
 pub(crate) struct Claim<S, O> {
-    /// True if other answers are compared with this answer. This is the case if the answer is storable, or if
-    /// it shows that stored answers are outdated.
+    /// True if later answers are compared with this answer. This is the case if this answer is storable, or
+    /// if it shows that stored answers are outdated.
     pub(crate) storable: bool,
-    /// Request values that selected the answer.
+    /// The Vary list and the request values that selected the answer.
     pub(crate) selection: Selection,
     pub(crate) version: Version,
-    /// A function that returns true if the fill's request has the values that selected a published answer.
+    /// A function that gets the selection of a published answer. It returns true if the fill's request has
+    /// the same values, so that the published answer would also fit this request.
     pub(crate) same: S,
-    /// A function that gets the head of a running answer, and returns true if this answer replaces the
-    /// running answer.
+    /// A function that gets the head of an answer that another fetch is receiving. It returns true if the new
+    /// answer replaces that answer.
     pub(crate) replaces: O,
 }
 
 impl<H> Family<H> {
-    /// Remembers an answer. Of the answers with one selection, only the answer that arrived last is kept.
-    /// This is sufficient: a request that was sent after its arrival was also sent after the arrival of the
-    /// earlier answers.
+    /// Remembers an answer. If several answers have the same selection, only the answer that arrived last is
+    /// kept. This is sufficient: a request that was sent after the arrival of the last answer was also sent
+    /// after the arrival of the earlier answers.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
         if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
@@ -169,8 +175,9 @@ impl<H> Family<H> {
         self.published.push(new);
     }
 
-    /// True if a new version was published while the oldest running fetch ran. A 304 that came later may be
-    /// about that version, which was not stored when the oldest fetch was sent.
+    /// True if a new version was published after the oldest running fetch had started. A 304 that arrives
+    /// later may confirm this new version. So the 304 does not prove that its version was stored before the
+    /// oldest running fetch sent its request.
     fn has_brought(&self, same: impl Fn(&Selection) -> bool) -> bool {
         let alike = |p: &&Published| same(&p.selection);
         let published = self.published.iter();
@@ -183,14 +190,15 @@ impl<H> FillMap<H> {
         self.numbers.fetch_add(1, atomic::Ordering::AcqRel)
     }
 
-    /// Draws the next number for `fill`, because the origin is about to be asked.
+    /// Draws the next number for `fill`. Called immediately before the fill asks the origin.
     pub(crate) fn asked(&self, fill: &Fill<H>) {
         fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
-    /// Called when the head of `fill` has arrived. Unless the answer is the newest, storing it is forbidden.
-    /// If the answer is not late and its claim is `storable`, running answers that it replaces are not stored
-    /// either.
+    /// Called when the head of `fill` has arrived. Returns the place of the answer among the answers of its
+    /// key. If the answer is not [`Order::Newest`], it is not stored. If it is not [`Order::Late`] and its
+    /// claim is `storable`, the answers that it replaces and that other fetches are still receiving are not
+    /// stored.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
@@ -252,8 +260,8 @@ impl<H> FillMap<H> {
         order
     }
 
-    /// Called after `newer` has been published. `other`, which runs at the same time, may deliver an older
-    /// version.
+    /// Called after the head of `newer` has been published. The fill `other` runs at the same time, and may
+    /// deliver an older version.
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {
@@ -286,7 +294,8 @@ impl<H> FillMap<H> {
 }
 
 impl Version {
-    /// Returns this version; an unknown version if it is `unclear` which of two versions counts.
+    /// Returns this version. If the order of this answer is `unclear`, returns an empty version instead, so
+    /// that it proves nothing about later answers.
     fn unless(self, unclear: bool) -> Self {
         match unclear {
             true => Self::default(),

@@ -29,7 +29,7 @@ fn start() -> (FillWriter<u16>, Follower<u16>) {
     Fill::start(key_hash(b"k"), Bytes::from_static(b"k"), key_hash(b"k"))
 }
 
-/// Starts a fill by a request for `k`.
+/// Starts a fill with a request for the key `k`.
 fn starts(map: &FillMap<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     match map.join(hash, b"k", hash) {
@@ -372,7 +372,8 @@ fn a_late_follower_reads_back_what_is_stored_and_catches_up() {
     for offset in [100, 200] {
         writer.push(bytes(100));
         writer.readable(offset);
-        // A follower within the window does not read from the store, so its bytes stay until it has them.
+        // A follower within the window does not read from the store. So the window keeps each byte until this
+        // follower has received it.
         assert_eq!(first.try_next(), Some(Ok(Next::Data(bytes(100)))));
     }
     writer.push(bytes(50));

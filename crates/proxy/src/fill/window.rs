@@ -32,7 +32,7 @@ impl Window {
         self.end
     }
 
-    /// Bytes in memory.
+    /// Number of bytes in memory.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.end - self.base).unwrap_or(usize::MAX)
     }

@@ -37,8 +37,8 @@ impl<H> FillWriter<H> {
         self.fill.followers()
     }
 
-    /// Sets the offset at which the body begins, and the bytes of a stored object that the fill fetches.
-    /// Called before any byte is pushed.
+    /// Sets the offset at which the body begins. If the fill fetches bytes of a stored large object, `cover`
+    /// is the range of these bytes. Called before any byte is pushed.
     pub(crate) fn begin(&self, start: u64, cover: Option<Cover>) {
         let mut state = self.fill.state.lock();
         state.start = start;
@@ -87,7 +87,7 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Changes the number of bytes that are kept from now on.
+    /// Changes the smallest number of body bytes that stay in memory from now on.
     pub(crate) fn keep(&self, keep: usize) {
         let mut state = self.fill.state.lock();
         state.keep = keep;

@@ -94,7 +94,8 @@ impl Asker {
         }
     }
 
-    /// Returns the same client at another site of the listener.
+    /// Returns the same client for a request to another site of the listener. That site decides whether the
+    /// client may use it.
     pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
         let certificate = self.arrival.certificate.as_deref();
         Self {
@@ -125,7 +126,7 @@ impl Asker {
         pass.is_some_and(|pass| pass.keeps_apart(address))
     }
 
-    /// Returns the id of the request. An id in the request counts only if a trusted proxy has sent it.
+    /// Returns the id of the request. An id in the request is used only if a trusted proxy has sent it.
     /// Otherwise the id is made from `seed`, the number of the worker, and the numbers of connection and
     /// request.
     pub(crate) fn request_id<'a, F: Fields + ?Sized>(
@@ -222,7 +223,7 @@ fn last_stranger(
     stranger.or(first)
 }
 
-/// Parses an address with or without a port, and an IPv6 address with or without brackets.
+/// Parses an address. A port may follow the address, and an IPv6 address may be in brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let ip = match text.parse::<IpAddr>() {

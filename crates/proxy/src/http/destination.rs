@@ -40,8 +40,8 @@ pub(crate) fn to(host: &str) -> Destination {
     }
 }
 
-/// Returns the server that has the bytes of `url` under this role. `tls` are the TLS settings of the forward
-/// proxy.
+/// Returns the server to which a request for `url` goes under this role. `tls` are the TLS settings of the
+/// forward proxy.
 pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destination {
     match role {
         Role::Forward | Role::Undecided => Destination {

@@ -58,7 +58,7 @@ fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
     }
 }
 
-/// Returns the route of a request if its host does not select a site.
+/// Returns the route of a request whose host does not select a site.
 fn undecided<'b>(head: &RequestHead<'b>) -> Route<'b> {
     match head.form() {
         TargetForm::Authority => refuse(405, "connect-not-offered"),
@@ -84,9 +84,9 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// Returns the URL under the client's host. For a part of an image, returns the URL that keys contain
-/// instead. The role of such a part has `preserve_host` set. So this function is called only for roles that
-/// keep the client's host.
+/// Returns the URL with the client's host. Called only for roles with `preserve_host`. The role of a part of
+/// an image also has `preserve_host`, although its URL has the origin's host: for this role, the function
+/// returns the URL that keys contain.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));

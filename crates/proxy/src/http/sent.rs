@@ -17,7 +17,8 @@ use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
 
-/// The changes for the cache's own request. It asks for the complete object, with the cache's own conditions.
+/// The changes for the cache's own request. This request asks for the complete object, with the cache's own
+/// conditions.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,

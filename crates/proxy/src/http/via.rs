@@ -24,13 +24,14 @@ pub(crate) struct Changes<'a> {
     pub(crate) add: &'a [(&'a str, &'a [u8])],
 }
 
-/// The treatment of the fields that name the client and the path of its request.
+/// The treatment of the fields by which proxies tell the origin about the client and its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarding {
     x_forwarded_for: ForwardedMode,
     forwarded: ForwardedMode,
-    /// True if such fields of the client are removed. A site's origin trusts them, so they must not come from
-    /// untrusted clients.
+    /// True if all other fields of this kind are removed from the client's request (see
+    /// [`tells_of_the_client`]). A site's origin trusts these fields, so they must not come from untrusted
+    /// clients.
     drop_others: bool,
     /// True if `Authorization` was for Foxy itself.
     drop_login: bool,

@@ -44,8 +44,8 @@ impl MirrorPart {
 impl Proxy {
     /// Returns the part of a mirror that a request for `url` with these fields belongs to. Returns `None` if
     /// the request is not for a mirror: no mirror has the path, or the host is not one of Foxy's names.
-    /// Foxy's names are the public names, and addresses and `localhost` with the port of one of the
-    /// `listeners`.
+    /// Foxy's names are the public names. An address and `localhost` are also Foxy's names, if the URL has
+    /// the port of one of the `listeners`.
     #[must_use]
     pub fn mirror_part<F: Fields>(
         &self,
@@ -73,8 +73,8 @@ impl Proxy {
         meant.then(|| self.purge_text(part.partition(), &part.url(url)))
     }
 
-    /// Returns the hosts of the servers of the mirror with this name, as they are in keys. Returns `None` if
-    /// there is no such mirror.
+    /// Returns the hosts of the servers of the mirror with this name, in the form that keys contain. Returns
+    /// `None` if there is no such mirror.
     #[must_use]
     pub fn mirror_hosts(&self, name: &str) -> Option<Vec<Vec<u8>>> {
         let mut sites = self.config.mirror_sites().iter();

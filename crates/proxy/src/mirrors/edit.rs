@@ -140,8 +140,9 @@ impl Edit {
 
     /// Ends the body.
     ///
-    /// # Errors The body is incomplete, or does not have the expected digest. The piece that is held back is
-    /// then not sent.
+    /// # Errors
+    /// The body is incomplete, or does not have the expected digest. The piece that is held back is then not
+    /// sent.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,

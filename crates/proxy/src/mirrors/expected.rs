@@ -10,12 +10,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Mirrored;
 
-/// Largest number of entries of one generation. There are two generations. A digest that no document of these
-/// generations contained is forgotten. One generation fits into 131,072 buckets of 104 bytes, so both
-/// generations need 27 MB at most.
+/// Largest number of entries of one generation. There are two generations. A digest is forgotten if no
+/// document has contained it since the older generation began. One generation fits into 131,072 buckets of
+/// 104 bytes, so both generations need 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
-/// Largest number of documents of one generation whose digests are known. Both generations need 1.2 MB at
+/// Largest number of documents that one generation of `documents` remembers. Both generations need 1.2 MB at
 /// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
@@ -85,8 +85,8 @@ fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
 }
 
 impl Generations {
-    /// Forgets the older generation of documents. If no generation has the digests of a document any more,
-    /// the document will be read again.
+    /// Forgets the older generation of documents. A document that neither generation remembers will be read
+    /// again.
     fn age_documents(&mut self) {
         let [young, old] = &mut self.documents;
         *old = std::mem::take(young);
@@ -103,13 +103,14 @@ impl Generations {
 }
 
 impl Expected {
-    /// Notes the digests that a fetched document contains in this scope. They replace older digests.
+    /// Notes the digests that a fetched document contains. They replace older digests of the same scope. See
+    /// [`Mirrored::scope`].
     pub(crate) fn note(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, true);
     }
 
-    /// Notes the digests that a stored document contains in this scope. Digests that are known already are
-    /// kept, because they may come from documents that were fetched later.
+    /// Notes the digests that a stored document contains. Digests of the same scope that are known already
+    /// are kept, because they may come from documents that were fetched later.
     pub(crate) fn recall(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, false);
     }
@@ -181,7 +182,7 @@ impl Expected {
         }
     }
 
-    /// Waits for the right to hash a stored artefact. Cancel safe.
+    /// Waits for the permission to hash a stored artefact. Cancel safe.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.comparisons.acquire().await.ok()

@@ -7,8 +7,8 @@ use foxy_mirror::{Class, Kind, Mirror, Place};
 use super::Login;
 
 /// Fields of clients that are passed to upstreams, in addition to the fields that Foxy needs. All other
-/// fields are left out, because the answers are for all clients. With such fields, registries could identify
-/// users, or users could choose text that is written into documents.
+/// fields are left out, because the answers are for all clients. If other fields were passed on, registries
+/// could identify users, and users could choose text that is written into documents.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -21,10 +21,10 @@ const FROM_CLIENTS: &[&str] = &[
     "user-agent",
 ];
 
-/// Returns the path at the server and the fields of requests to it. Apart from a credential, no field of the
-/// client is passed on that names a user or selects a different form of the answer. The credential is the
-/// client's if `own` is true, and otherwise the mirror's. It is sent only to the upstream's own scheme, host
-/// and port.
+/// Returns the changes of the path and the fields of requests to the server. A field of the client that names
+/// a user or selects a different form of the answer is not passed on. The only exception is a credential. It
+/// is the client's credential if `own` is true, and the mirror's credential otherwise. It is sent only to the
+/// upstream's own scheme, host and port.
 pub(super) fn rewriting(
     mirror: &Mirror,
     place: Place,

@@ -2,7 +2,7 @@
 //!
 //! A request for a mirror has the role of a site. Foxy makes one site for each server of the mirror and each
 //! class of URLs. For documents that are rewritten, there is one site for each name by which clients know
-//! Foxy. So each such role has its own keys, and everything else works as for a site.
+//! Foxy. So each of these roles has its own keys. Everything else works as for a site of the configuration.
 //!
 //! This room (top-level module) may use cache, http, state, sites and access. Requests to the servers of
 //! mirrors are in origin.
@@ -44,8 +44,8 @@ pub(crate) use roles::{NoMirror, Roles, Wants};
 
 use crate::{Compress, Role, Site};
 
-/// Seconds for which a registry's answer to a client's credential is valid. After that, the registry is asked
-/// again. While the registry fails, the old answer is used.
+/// Largest number of seconds for which an answer is fresh that a registry gave for a client's own credential.
+/// After that, the registry is asked again. While the registry fails, the old answer is used.
 const OWN_SECONDS: u32 = 86_400;
 /// Smallest length in bytes of a document that is compressed.
 const COMPRESS_MIN: u64 = 1 << 10;
@@ -202,8 +202,8 @@ impl Mirrored {
         &self.mirror.name
     }
 
-    /// Returns the scope of the digests that documents contain. Digests that one credential has obtained are
-    /// not used for other credentials.
+    /// Returns the scope of the digests that documents contain. Digests from documents that were fetched with
+    /// one credential are not used for other credentials.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
     }
@@ -224,7 +224,7 @@ impl Mirrored {
         servers[0].clone()
     }
 
-    /// Returns host and port of each server, as they are in keys.
+    /// Returns host and port of each server, in the form that keys contain.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
         self.mirror.hosts()
     }
@@ -262,7 +262,7 @@ impl Mirrored {
     }
 
     /// Returns the head of an upstream's answer in the form that the cache receives. `fresh` is the longest
-    /// life of the answer in seconds, if it differs from the value of the class. `expected` is the digest
+    /// lifetime of the answer in seconds, if it differs from the value of the class. `expected` is the digest
     /// that the body must have. The head contains this digest instead of the upstream's own digest.
     pub(crate) fn answer<'a>(
         &self,
@@ -333,7 +333,8 @@ impl MirrorSite {
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
-                // All forms are made from one document of the upstream, and so from one ETag.
+                // All forms are made from one document of the upstream, which has one ETag. The number in the
+                // mark makes the ETags of the forms different.
                 Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
                 _ => mirror.mark(base),
             },
@@ -378,7 +379,7 @@ impl MirrorSite {
         })
     }
 
-    /// Returns the role for a part of an image.
+    /// Returns the role for a request for a part of an image.
     fn image_site(
         &self,
         image: &Image,

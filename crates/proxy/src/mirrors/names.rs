@@ -22,9 +22,9 @@ impl PublicUrl {
     }
 }
 
-/// Returns scheme and authority for documents, if the URL of a request has one of Foxy's own names. These are
-/// the public names, and the address that the client has connected to. `spoken` is the scheme of the
-/// connection.
+/// Returns scheme and authority for documents, if the URL of a request has one of Foxy's own names. Foxy's
+/// own names are the public names, and the address that the client has connected to. `spoken` is the scheme
+/// of the connection.
 pub(crate) fn own_name(
     public: &[PublicUrl],
     url: &Url<'_>,

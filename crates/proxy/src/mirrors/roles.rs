@@ -102,7 +102,8 @@ impl Roles {
             return Err(refused(405, "method-not-of-mirror"));
         }
         let base = match class.rewrite {
-            // URLs that are written into a document must be right for all clients that get it.
+            // URLs that are written into a document must be right for all clients that get it. So the request
+            // is refused if its host is not a name by which clients know Foxy.
             Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
             // No URL is written into the document.
             Some(_) => Some(String::new()),

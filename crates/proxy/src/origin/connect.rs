@@ -27,8 +27,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Largest number of addresses that are tried.
 const ATTEMPTS: usize = 8;
 
-/// Opens a new connection to `to`. If it uses TLS, the handshake has ended and the peer's certificate is
-/// already checked.
+/// Opens a new connection to `to`. If `to` uses TLS, the function also completes the handshake and checks the
+/// peer's certificate.
 pub(crate) async fn connect(
     proxy: &Proxy,
     counters: &Counters,

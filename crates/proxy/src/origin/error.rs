@@ -37,8 +37,8 @@ pub(crate) enum UpstreamError {
     BadResponse(&'static str),
     /// The origin no longer has the stored version.
     AnotherVersion,
-    /// The origin answered a request for missing bytes with an error status. This status does not concern the
-    /// object.
+    /// The origin answered a request for missing bytes with an error status. This status does not tell
+    /// whether the origin still has the stored version.
     ErrorStatus,
     /// Foxy gave up the fetch.
     GivenUp,
@@ -57,7 +57,7 @@ impl From<BadBody> for UpstreamError {
 }
 
 impl UpstreamError {
-    /// Returns the error for a client whose answer is stored. If that answer must be validated and the origin
+    /// Returns the error for a request with a stored answer. If that answer must be validated and the origin
     /// cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
     pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);

@@ -134,8 +134,8 @@ impl Leased {
         self.turn.as_ref()
     }
 
-    /// Prepares a pooled connection for use. Returns `None` if the origin has closed it or has sent bytes
-    /// without a request.
+    /// Prepares a pooled connection for use. Returns `None` if the origin has closed the connection, or has
+    /// sent bytes although there was no request.
     fn again(local: &Local, pooled: Pooled<Upstream>) -> Option<Self> {
         let silent = pooled.connection.io.try_read(&mut [0]);
         if silent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
@@ -179,7 +179,8 @@ impl Leased {
         local.pool.put(to, pooled, local.sweep.now());
     }
 
-    /// Adds the bytes that were received and sent since the last call of this function to the counters.
+    /// Adds to the counters the numbers of bytes that were received and sent since the last call of this
+    /// function.
     pub(crate) fn count(&mut self, local: &Local) {
         let now = (self.up.io.received(), self.up.io.sent());
         let counters = local.counters();

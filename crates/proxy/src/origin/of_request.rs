@@ -69,7 +69,7 @@ impl Ask {
 
 impl Leased {
     /// Sends a request without a body to an origin of the request. Waits for the first head of the answer,
-    /// which may be interim. If a pooled connection is broken, it is replaced once, if `replay` is true.
+    /// which may be interim. If `replay` is true, a broken pooled connection is replaced once.
     pub(crate) async fn ask(
         local: &Local,
         ask: &Ask,
@@ -80,17 +80,17 @@ impl Leased {
             return Err(UpstreamError::Maintenance);
         }
         if let Some(part) = ask.screened() {
-            // The future is boxed, as below.
+            // The future is boxed, because it would enlarge every miss.
             let asked = Box::pin(screened::ask(local, ask, part, request)).await;
             return asked.inspect_err(|error| local.origin_failed(*error));
         }
         let only = ask.only_origin();
         let asked = match ask.origins() {
-            // The future is boxed, as below.
+            // The future is boxed, because it would enlarge every miss.
             _ if ask.parents().is_some() => {
                 Box::pin(parents::ask(local, ask, request, replay)).await
             }
-            // The future is boxed, as below.
+            // The future is boxed, because it would enlarge every miss.
             _ if let Some(part) = ask.registry() => {
                 Box::pin(registry::ask(local, ask, part, request)).await
             }
@@ -123,7 +123,7 @@ impl Leased {
         }
         let only = ask.only_origin();
         let opened = match ask.origins() {
-            // The future is boxed, as below.
+            // The future is boxed, because it would enlarge every request with a body.
             _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
             Some(all) if only.is_none() => Box::pin(origins::open(local, all, ask, request)).await,
             _ => {

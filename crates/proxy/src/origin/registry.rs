@@ -81,7 +81,7 @@ impl Registry<'_> {
     }
 
     /// Returns the manifest of a tag. If a manifest is known already, a HEAD request first asks for the
-    /// digest of the tag, because registries count the manifests that they send to a client against a limit.
+    /// digest of the tag, because registries limit the number of manifests that they send to a client.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))

@@ -1,6 +1,6 @@
 //! Documents under rules about versions. Each document is read to its end before a client gets its head.
-//! There are two reasons: the hidden versions decide about freshness and ETag, and dates may come after the
-//! versions that they belong to.
+//! There are two reasons. The hidden versions determine the freshness and the ETag in the head. And the date
+//! of a version may come after the version in the document.
 //!
 //! The ETag of a screened document is the upstream's ETag with a mark. The mark is the time at which the next
 //! hidden version is old enough. Until then, the upstream's validator is also valid for the screened form.
@@ -58,7 +58,8 @@ const REPLACED: &[&str] = &[
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A screened document that waits to be passed on, with its place and its memory.
+/// A screened document that waits to be passed on. A long document also has one of the [`LONG_AT_ONCE`]
+/// places.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
@@ -289,7 +290,8 @@ async fn whole(
         decoder.try_finish().map_err(|_| CODING)?;
         read.take(&std::mem::take(decoder.get_mut()))?;
     }
-    // Bytes after the body would be read as a part of the body that replaces it.
+    // The result of the screening replaces this body. Bytes that are left in the buffer would be read as a
+    // part of the result. So they are discarded, and the connection is not used again.
     read.persistent &= reader.is_done() && up.buf.is_empty();
     up.buf.clear();
     Ok(read)
@@ -332,8 +334,8 @@ async fn screened(
     let matures = result.matures;
     let etag = match etag.and_then(|etag| marked(&etag, matures)) {
         Some(etag) => etag,
-        // The upstream sent no usable ETag. This ETag contains no validator of the upstream, so that no
-        // conditional request uses such a validator.
+        // The upstream sent no usable ETag. The ETag that is made here contains no validator of the upstream,
+        // so that no conditional request uses such a validator.
         None => format!("\"~{:016x}.{}\"", result.body.hash(), matures.unwrap_or(0)).into_bytes(),
     };
     local.counters().add(Event::MirrorHidden, result.hidden);

@@ -152,7 +152,7 @@ impl Client {
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
-                // If the query of a request does not count, the request is for the page without a query.
+                // If the settings drop queries, the request is for the page without a query.
                 let eras = self.world.eras.since(asked.started);
                 if eras.iter().all(|era| era.effective(made.spot) == made.spot) {
                     self.world.bar(origin::changed(&self.world, &made));
@@ -186,7 +186,7 @@ impl Client {
         let profile = self.world.profile;
         let mut manners = [0.0, cuts].map(|cuts| Network::manner(&profile, &mut self.rng, cuts));
         if let Some((_, cut)) = &mut manners[1].cut {
-            // A network does not end a client's connection in order, so the cut is a reset.
+            // A network does not end a client's connection in an orderly way, so the cut is a reset.
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
@@ -243,8 +243,8 @@ impl Client {
         let bodiless = asked.method == "HEAD" || matches!(head.status, 204 | 304);
         let mut whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
         if !bodiless && ends_with_connection(&head) {
-            // The kernel ends the connections of a killed process in order. So a body that ends with such a
-            // connection may be cut.
+            // The kernel ends the connections of a killed process in an orderly way, without a reset. So a
+            // body that ends with the connection may be cut although the end looks orderly.
             whole &= !oracle::has_ended(&self.world, asked);
         }
         Some(Got { head, body, whole })

@@ -42,8 +42,8 @@ impl SimulatedClock {
         }
     }
 
-    /// Carries out work for which the product uses a separate thread. The work may run until the clock shows
-    /// a certain time. So time passes with each read of the clock.
+    /// Carries out work for which the product uses a separate thread. Such work may run until the clock shows
+    /// a certain time. So each read of the clock during this work advances the time.
     pub(super) async fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
@@ -86,8 +86,9 @@ pub(super) fn wall() -> WallTime {
     WallTime(NOON + elapsed.as_millis() as i64)
 }
 
-/// Returns the time at which version `number` of the page without a lifetime was last modified, as its origin
-/// states it. Each version has a different second, because only this time distinguishes the versions.
+/// Returns the time that the origin states in Last-Modified for version `number` of the page without a
+/// lifetime. The times of all versions differ by at least a second, because only they distinguish the
+/// versions.
 pub(super) fn modified(number: u64) -> WallTime {
     WallTime(NOON - super::MODIFIED as i64 + number as i64 * 1000)
 }

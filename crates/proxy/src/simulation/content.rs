@@ -238,7 +238,7 @@ impl Made {
         })
     }
 
-    /// Returns all facts except the serial number. The texts of equal bodies are equal.
+    /// Returns a text with all facts except the serial number. Answers with the same text have the same body.
     pub(super) fn identity(&self) -> String {
         let Self {
             spot,

@@ -36,7 +36,7 @@
 //! store that was absent for a while, or for a complete life of the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
-//! answer. They concern queries in keys, the selection of variants, and cookies that a rule shares.
+//! answer. These settings concern queries in keys, the selection of variants, and cookies that a rule shares.
 //!
 //! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete
 //! or visibly cut. It is cut only for a reason: a component failed, or the missing bytes belong to a version

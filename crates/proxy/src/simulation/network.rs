@@ -28,7 +28,7 @@ pub(crate) struct Network {
     profile: Profile,
 }
 
-/// Removes the network when a history ends.
+/// A guard that exists while a history runs. Its drop removes the network.
 pub(super) struct Connected;
 
 impl Drop for Connected {

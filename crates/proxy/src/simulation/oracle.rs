@@ -20,7 +20,7 @@ pub(super) enum Ending {
     Forgotten,
 }
 
-/// Rounding of lifetimes that are a tenth of an age, in milliseconds.
+/// Largest rounding error of a guessed lifetime, in milliseconds. A guessed lifetime is a tenth of an age.
 const ROUNDING: u64 = 100;
 
 /// Judges an answer. Breaches of rules are written to the trace.
@@ -154,7 +154,8 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         }
     }
     owner(world, asked, (got, &said), own)?;
-    // A 304 that is not the newest answer changes neither the stored object nor the fields.
+    // Foxy ignores the fields of a 304 that is not the newest answer. So an answer that the origin has
+    // confirmed may still have the fields of an earlier answer.
     let confirmed = world.confirmed(&made, asked.started);
     if confirmed.is_none() {
         freshness(world, asked, &said)?;
@@ -173,7 +174,7 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
     let (page, made) = (asked.spot.page(), &said.made);
     let name = asked.user.name();
     let eras = world.eras.since(asked.started);
-    // A rule may share answers that set cookies, and these cookies.
+    // A rule may permit that answers which set cookies are shared. Other users then get these cookies too.
     let cookies = page.name == "cookie" && eras.iter().any(|era| era.shares_cookies);
     if made.user != "-" && made.user != name {
         return wrong("the page of another user");
@@ -319,9 +320,9 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     }
 }
 
-/// Returns true if an answer to this request shows the state that other users would get now. For an answer to
-/// Authorization that only its user may have, this is false: a fetch for other users that runs at the same
-/// time is still stored.
+/// Returns true if an answer to this request shows the state that other users would get now. Returns false
+/// for an answer to Authorization that only its user may have. After such an answer, Foxy still stores the
+/// result of a fetch for other users that runs at the same time.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }

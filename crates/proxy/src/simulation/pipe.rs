@@ -79,7 +79,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Takes bytes. Returns the number of bytes taken, and the cut if they reach it.
+    /// Takes bytes. Returns the number of bytes taken, and the cut if these bytes reach the place of the cut.
     pub(super) fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<(usize, Option<Cut>)> {
         if self.reset {
             return Err(ErrorKind::ConnectionReset.into());
@@ -163,7 +163,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Returns true if pieces are left that will not be read.
+    /// Returns true if pieces are left that were not read.
     pub(super) fn is_unread(&self) -> bool {
         !self.pieces.is_empty()
     }

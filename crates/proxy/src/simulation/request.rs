@@ -56,7 +56,7 @@ pub(super) struct Asked {
     pub(super) started: u64,
     /// Number of the process's life in which the request began.
     pub(super) life: u32,
-    /// True if the client behaves in a way that may cost it its answer.
+    /// True if the client misbehaves. It may then get no complete answer.
     pub(super) rude: bool,
 }
 

@@ -25,7 +25,7 @@ type Caching = foxy_http_rules::Config;
 /// The settings at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// True if the query does not count, neither in keys nor at the origin.
+    /// True if the query is removed, both from keys and from requests to the origin.
     pub(super) drops_query: bool,
     /// True if answers with cookies are shared, even if their origin does not permit it.
     pub(super) shares_cookies: bool,

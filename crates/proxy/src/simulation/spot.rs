@@ -52,7 +52,7 @@ impl Part {
         }
     }
 
-    /// Returns true if cache directives of requests count.
+    /// Returns true if the partition obeys cache directives of requests.
     pub(super) const fn obeys(self) -> bool {
         !matches!(self, Self::Users)
     }

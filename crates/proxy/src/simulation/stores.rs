@@ -278,7 +278,7 @@ impl Stores {
         result.is_ok()
     }
 
-    /// Lets all operations of disk `n` fail from now on (true), or lets it work again.
+    /// If `dead` is true, all operations of disk `n` fail from now on. If it is false, the disk works again.
     pub(super) fn set_dead(&self, n: usize, dead: bool) {
         let rule = FaultRule::new(OpClass::Any, Fault::EIO);
         let plan = match dead {

@@ -246,8 +246,10 @@ impl World {
         let own = barriers.entry(barrier.spot).or_default();
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
-            // Of the barriers with the cause `Newer`, only the newest is kept. An old barrier for a different
-            // cause is kept as long as requests may run that began before the newer barrier.
+            // A barrier replaces older barriers with the same cause and body, unless only the older barrier
+            // is durable. A barrier with the cause `Newer` replaces them at once. A barrier with another
+            // cause replaces only barriers that are more than `LONGEST` older, because the older barrier
+            // still forbids answers to requests that began between the two barriers.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial

@@ -21,7 +21,7 @@ pub struct Manner {
     pub maintenance: Maintenance,
     /// Time after which clients are told to try again during maintenance.
     pub retry_after: Duration,
-    /// Error pages that replace Foxy's own, by status.
+    /// Error pages that replace Foxy's own pages, by status.
     pub pages: Arc<[ErrorPage]>,
 }
 

@@ -30,7 +30,7 @@ pub struct Objects {
     pub action_writers: Writers,
 }
 
-/// Users who have a right. Nobody has the right without a login.
+/// Users who have a right to store and remove objects. Nobody has this right without a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
     /// True if every user who has logged in has the right.

@@ -1,4 +1,5 @@
-//! The table of sites that share a listener. The host of a request selects first, then the longest path.
+//! The table of sites that share a listener. The host of a request selects all sites with this host. Among
+//! these sites, the longest path that fits the request decides.
 //!
 //! A request for a host that no site names finds no site, unless one site is for `*` (every other host). A
 //! request for a path that no site of its host has finds no site either.
@@ -18,7 +19,8 @@ pub struct SiteNames {
     /// Host names in lower case without port. `*.` at the beginning stands for one label. A single `*` stands
     /// for every host that no other site has.
     pub hosts: Vec<String>,
-    /// Beginnings of decoded paths, cut at `/`. If the list is empty, the site has all paths.
+    /// Beginnings of decoded paths. Each beginning consists of complete segments. If the list is empty, the
+    /// site has all paths.
     pub paths: Vec<String>,
 }
 
@@ -27,9 +29,9 @@ pub struct SiteNames {
 pub struct Clash {
     /// The sites, by their places in the list.
     pub sites: (usize, usize),
-    /// The host that both have.
+    /// The host that both sites have.
     pub host: String,
-    /// The path that both have.
+    /// The path that both sites have.
     pub path: String,
 }
 
@@ -59,7 +61,7 @@ struct Named {
     paths: Paths,
 }
 
-/// Beginnings of paths and their sites, the longest first.
+/// Beginnings of paths and their sites, the longest beginning first.
 #[derive(Debug, Default)]
 struct Paths(Vec<(Box<[u8]>, usize)>);
 
@@ -120,7 +122,7 @@ impl SiteTable {
         paths.find(path)
     }
 
-    /// True if a site names this host. `*` does not count.
+    /// True if a site names this host. A site for `*` names no host.
     #[must_use]
     pub fn has(&self, host: Host<'_>) -> bool {
         self.named(host).is_some()
@@ -160,7 +162,8 @@ impl SiteTable {
 impl Paths {
     fn add(&mut self, path: &str, site: usize) -> Result<(), usize> {
         let path = path.as_bytes();
-        // `/a` and `/a/` differ only for the path `/a`. Both are allowed, and the longer one wins.
+        // `/a/` fits the same paths as `/a`, except the path `/a` itself. Two sites may have these two
+        // beginnings. If both fit a path, the longer beginning decides.
         if let Some((_, other)) = self.0.iter().find(|(other, _)| **other == *path) {
             return Err(*other);
         }

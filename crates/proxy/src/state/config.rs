@@ -21,7 +21,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// All settings of the proxy, as plain data. The binary fills it from files and flags.
+/// All settings of the proxy, as plain data. The binary reads them from files and flags.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Bounds on what one client can use.
@@ -32,9 +32,9 @@ pub struct Config {
     pub upstream: UpstreamConfig,
     /// Fetches that serve many clients at once.
     pub fill: FillConfig,
-    /// The rules for clients and their destinations.
+    /// Permissions of clients, and the destinations that can be reached.
     pub access: Access,
-    /// Rules, users and limits of requests; `None`: there are none.
+    /// Access rules, users, limits and parents for the requests of clients; `None`: there are none.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
     /// Hosts that browsers ask directly, according to `/proxy.pac`; `None`: there is no such file.
     pub pac: Option<Vec<foxy_access::HostPattern>>,
@@ -46,7 +46,8 @@ pub struct Config {
     pub rules: foxy_http_rules::Config,
     /// Caching rules of the operator for some hosts and paths (`[[rule]]`).
     pub user_rules: foxy_http_rules::RuleSet,
-    /// Seed of all random numbers, together with the time of the start. Draw it at random in production.
+    /// Seed of all random numbers. Foxy combines it with the time of the start. In production, draw the seed
+    /// at random.
     pub seed: u64,
 }
 
@@ -74,10 +75,10 @@ foxy_base::settings! {
 }
 
 impl Limits {
-    /// Returns the size in bytes of the receive buffer of a client connection, which the kernel doubles.
-    /// Returns `None` if there is enough memory for data that clients send ahead. The buffer then keeps the
-    /// system's size. With the smallest memory, a head of more than 4 KiB needs one more round trip, but
-    /// thousands of unfinished heads fit into the budget.
+    /// Returns the size in bytes to set for the receive buffer of a client connection. The kernel doubles
+    /// this size. Returns `None` if there is enough memory for data that clients send ahead. The buffer then
+    /// keeps the system's size. With the smallest memory, a head of more than 4 KiB needs one more round
+    /// trip, but thousands of unfinished heads fit into the budget.
     pub(crate) const fn receive_bytes(&self) -> Option<usize> {
         match self.memory {
             0..=0xff_ffff => Some(4 << 10),
@@ -291,7 +292,7 @@ impl Role {
         }
     }
 
-    /// Returns the settings of the build cache, if the site is one.
+    /// Returns the settings of the build cache, if the site is a build cache.
     #[inline]
     pub(crate) const fn objects(&self) -> Option<&Arc<Objects>> {
         match self {
@@ -334,8 +335,8 @@ pub struct Site {
     pub port: u16,
     /// TLS settings for the origin; `None`: no TLS.
     pub tls: Option<OriginTls>,
-    /// The origins of the site, with statistics about the origins and about the site's requests. All
-    /// origins are asked under the name `host`. `None`: there is one origin, without statistics.
+    /// The origins of the site, with statistics about the origins and about the site's requests. All origins
+    /// share the name in `host`. `None`: there is one origin, without statistics.
     pub origins: Option<Origins>,
     /// Longest times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
@@ -347,11 +348,11 @@ pub struct Site {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`, false if it receives its own name.
     pub preserve_host: bool,
-    /// Waiting requests that take the answer of a running fetch.
+    /// Choice of the waiting requests that the answer of a running fetch may serve.
     pub collapse: Collapse,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
-    /// Names of client certificates that may use the site; `None`: all.
+    /// Names in certificates of clients that may use the site; `None`: all clients may use it.
     pub allow_client_names: Option<Vec<Pattern>>,
     /// TLS settings of the site, if its clients must show certificates. Requests are accepted only on
     /// connections whose handshake used these settings, because only there the client's certificate was
@@ -373,13 +374,13 @@ impl Site {
     }
 }
 
-/// Waiting requests that take the answer of a running fetch.
+/// Choice of the waiting requests that the answer of a running fetch may serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collapse {
     /// Requests for which the answer is fresh when it arrives.
     #[default]
     Fresh,
-    /// Also requests for which the answer was fresh when the request arrived: for lifetimes that are
-    /// shorter than the origin's response time.
+    /// Also requests that waited for an answer whose lifetime ended before it arrived. This is for lifetimes
+    /// that are shorter than the origin's response time.
     Arrived,
 }

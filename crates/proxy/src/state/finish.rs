@@ -67,7 +67,7 @@ impl Finish {
         }
     }
 
-    /// Returns the part of the result that is remembered.
+    /// Returns the part of the result that the table of recent results keeps.
     pub(crate) const fn recent(&self, at: WallTime) -> Recent {
         Recent {
             at,
@@ -78,7 +78,7 @@ impl Finish {
         }
     }
 
-    /// Returns the same result with another outcome, unless the client is gone.
+    /// Returns the same result with another outcome. If the client left, the outcome stays the same.
     pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
         match self.outcome {
             Outcome::ClientGone => self,

@@ -72,7 +72,7 @@ pub(crate) struct Lasting {
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
-    /// Number of connections so far.
+    /// Number of connections that the worker has accepted so far.
     connections: Cell<u64>,
     dates: RefCell<DateCache>,
     rng: RefCell<Rng>,
@@ -210,7 +210,8 @@ impl Local {
         self.shed_for(SHED)
     }
 
-    /// Does the same as [`shed`](Self::shed), for this number of connections that wait to enter.
+    /// Does the same as [`shed`](Self::shed), but closes at most one connection for each of the `waiting`
+    /// connections that wait to enter.
     pub(crate) fn shed_for(&self, waiting: usize) -> usize {
         let most = waiting.min(SHED);
         self.counted(self.sweep.shed(most, self.entrance.waiting()))
@@ -222,16 +223,16 @@ impl Local {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
 
-    /// Does the same as [`shed`](Self::shed), for the connections that are too many for the memory. Each
-    /// worker closes its part of these connections.
+    /// Does the same as [`shed`](Self::shed), but closes enough connections so that memory is no longer used
+    /// up. Each worker closes its part of these connections.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
         let closed = self.sweep.shed(surplus.max(SHED), self.entrance.waiting());
         self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
-    /// Ends requests that wait for other clients to read, until connections no longer use all memory. Each
-    /// worker ends its part of these requests.
+    /// If connections use all memory, ends requests that wait until other clients read their answers. As many
+    /// requests are ended as are needed to free memory. Each worker ends its part of them.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {

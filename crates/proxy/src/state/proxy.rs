@@ -17,7 +17,8 @@ use crate::state::ledger::{Pressure, Use};
 use crate::state::shared::Shared;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
-/// Time for which `memory_is_short` stays true after memory was spent, so that operators can see it.
+/// Time for which `memory_is_short` stays true after memory was used up, so that operators notice the
+/// shortage.
 const SHORT: Duration = Duration::from_secs(10);
 
 /// The proxy: the state that its workers share. Create one proxy and pass it to every
@@ -25,7 +26,7 @@ const SHORT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Proxy {
     pub(crate) config: Config,
-    /// Fetches that run under these rules.
+    /// Fetches that run under the settings of this proxy.
     pub(crate) fills: Arc<FillMap<FillHead>>,
     /// Foxy's name in the Via field.
     pub(crate) instance: String,
@@ -61,9 +62,9 @@ impl Proxy {
         Self::with(config, Arc::new(shared), fills)
     }
 
-    /// Returns a proxy with other settings over the same state. Limits of memory, connections, origins, names
-    /// and purges apply to all requests from now on, including requests of the old proxy. Name servers stay
-    /// the same.
+    /// Returns a proxy with new settings and the same shared state. The new limits of memory, connections,
+    /// origins, names and purges apply to all requests from now on, including requests of the old proxy. Name
+    /// servers stay the same.
     ///
     /// `alike` is true if the new settings decide about keys, sites, access and sharing as the old settings
     /// do. Then running fetches are joined and stored as before. Otherwise requests of the new proxy do not
@@ -138,9 +139,9 @@ impl Proxy {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that the ledger contains for fills now. They exceed
-    /// [`FillConfig::memory`](crate::FillConfig::memory) only because every fill gets at least the smallest
-    /// window, or after that limit was lowered.
+    /// Returns the bytes that the ledger contains for fills now. The number can exceed
+    /// [`FillConfig::memory`](crate::FillConfig::memory) for two reasons: every fill gets at least the
+    /// smallest window, and the limit may have been lowered while fills run.
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
         self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
@@ -153,8 +154,8 @@ impl Proxy {
     }
 
     /// Sets the number of bytes that requests really use now. It may differ from the sum of
-    /// [`memory_used`](Self::memory_used). `roomy` is true if the whole process uses so little that nothing
-    /// is closed or refused because of memory.
+    /// [`memory_used`](Self::memory_used). `roomy` is true if the whole process uses so little memory that no
+    /// connection is closed and no request is refused because of memory.
     pub fn observe_memory(&self, bytes: usize, roomy: bool) {
         self.ledger.observe(bytes, roomy);
         if self.ledger.pressure() == Pressure::Spent {
@@ -163,15 +164,16 @@ impl Proxy {
         }
     }
 
-    /// True if the memory for requests was spent at an observation in the last ten seconds.
+    /// True if a call of [`observe_memory`](Self::observe_memory) in the last ten seconds found the memory
+    /// for requests used up.
     #[must_use]
     pub fn memory_is_short(&self) -> bool {
         let at = self.spent_at.load(Ordering::Relaxed);
         at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
     }
 
-    /// Returns the bytes that requests really use, as last observed, in addition to the sum of
-    /// [`memory_used`](Self::memory_used).
+    /// Returns the number of bytes by which the last value of [`observe_memory`](Self::observe_memory)
+    /// exceeds the sum of [`memory_used`](Self::memory_used).
     #[must_use]
     pub fn memory_unentered(&self) -> usize {
         self.ledger.excess()

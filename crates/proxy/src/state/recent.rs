@@ -11,7 +11,7 @@ use crate::Outcome;
 /// Number of places in the table, which needs about 300 KiB.
 const PLACES: usize = 4096;
 
-/// The result of a request that needed more than a lookup: the last such request for its key.
+/// The result of a request. For each key, the table keeps the last request that needed more than a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recent {
     /// The time when the answer was complete.

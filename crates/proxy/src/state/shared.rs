@@ -35,19 +35,21 @@ pub struct Shared {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) ledger: Arc<Ledger>,
-    /// The time when the ledger was last seen spent, in nanoseconds; 0 if it never was.
+    /// The time when the memory in the ledger was last found used up, in nanoseconds; 0 if it never was.
     pub(crate) spent_at: AtomicU64,
     /// Number of connections of each client.
     pub(crate) places: Arc<Places>,
-    /// Keys whose answers other requests may not have. Requests for these keys do not wait for each other.
+    /// Keys whose answers may be sent only to the request that fetched them. Requests for these keys do not
+    /// wait for each other.
     pub(crate) unshared: Remembered,
-    /// Keys for which a widened range is useless. Their answers begin no sparse object.
+    /// Keys whose answers to a widened range could not be stored as parts of a sparse object. The ranges of
+    /// later requests for these keys are not widened.
     pub(crate) undivided: Remembered,
     /// Limits of the fetches that wait for an answer of the same origin.
     pub(crate) origins: OriginLimit,
     /// Destinations that could not be reached a moment ago.
     pub(crate) unreachable: Unreachable,
-    /// Large objects whose last fetch of a missing run failed.
+    /// Keys of large objects for which the origin sent unusable bytes when Foxy last fetched a missing part.
     pub(crate) broken: Remembered,
     /// Compressed forms that are being made.
     pub(crate) making: Making,
@@ -61,7 +63,8 @@ pub struct Shared {
     pub(crate) tokens: Tokens,
     /// Counts of the requests of each mirror, by name.
     mirrors: Mutex<HashMap<String, SiteCounters>>,
-    /// Places for long screened documents of mirrors.
+    /// Permits to read long screened documents of mirrors, so that only a few of them are in memory at a
+    /// time.
     pub(crate) long_documents: Arc<Semaphore>,
     /// Limits of the rate of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
@@ -72,7 +75,8 @@ pub struct Shared {
     pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) shutdown: watch::Sender<bool>,
-    /// Fetches under the present rules, and fetches under the rules from before a reload while they last.
+    /// The map of fetches under the present rules, and the maps of fetches under rules from before a reload
+    /// while these fetches run.
     fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
 }
 

@@ -18,7 +18,7 @@ const WOKEN: usize = 64;
 /// Number of slots. A client uses the slot of its number modulo this value. Clients with the same remainder
 /// share their polls.
 const SLOTS: usize = 1024;
-/// Number of turns with a single client after which that client has no limit any more.
+/// Number of successive turns with a single client after which that client's polls have no limit any more.
 const ALONE: u8 = 255;
 
 /// The present turn.
@@ -27,7 +27,8 @@ pub(crate) struct Turns {
     polls: [Cell<u8>; SLOTS],
     /// Number of slots with polls in this turn.
     clients: Cell<usize>,
-    /// Number of turns that are still limited. A single client has no limit.
+    /// Number of turns for which the polls of a client still have a limit. A turn with several clients sets
+    /// it to [`ALONE`], and a turn with a single client decrements it.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
 }
@@ -128,8 +129,8 @@ impl Turns {
 }
 
 impl Waiting {
-    /// Puts a connection at the end of the queue, unless it is in the queue. `number` is its number in the
-    /// queue, from 1; 0 if it was never in the queue.
+    /// Puts a connection at the end of the queue, unless it is already in the queue. `number` is its number
+    /// in the queue, from 1; 0 if it was never in the queue.
     fn enter(&mut self, number: &mut u64, waker: &Waker) {
         if *number > self.left {
             return;
@@ -150,8 +151,9 @@ mod tests {
     use super::*;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
-    /// Runs a worker in which `crowd` connections of client 1 are always ready to run. Client 2 waits for an
-    /// event each time. Returns the largest number of polls of client 1 between two polls of client 2.
+    /// Runs a worker in which `crowd` connections of client 1 are always ready to run. The connection of
+    /// client 2 waits for an event before each poll. Returns the largest number of polls of client 1 between
+    /// two polls of client 2.
     fn between(crowd: usize) -> usize {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {
@@ -208,7 +210,7 @@ mod tests {
         );
     }
 
-    /// Other events may wake a connection while it waits. It keeps its number.
+    /// Other events may wake a connection while it waits for its turn. It then keeps its place in the queue.
     #[test]
     fn a_connection_is_in_the_queue_once() {
         let mut waiting = Waiting::default();

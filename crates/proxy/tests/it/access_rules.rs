@@ -80,7 +80,7 @@ fn rules() -> Vec<Rule> {
             action: Action::Bypass,
             ..Rule::default()
         },
-        // Noon of a Friday.
+        // The clock of the tests shows noon of a Friday, so this rule applies and the next rule does not.
         Rule {
             hosts: hosts(&["now.here.test"]),
             times: vec![Span::parse("fri 11:59-12:01").unwrap()],
@@ -220,7 +220,7 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
 }
 
 /// Other spellings of denied addresses, and hosts that two parsers could read differently. No such request
-/// reaches a server. Some are refused before any rule applies.
+/// reaches a server. Some requests are refused before any rule applies.
 #[test]
 fn other_spellings_of_denied_places_lead_nowhere() {
     let origin = origin();
@@ -327,7 +327,7 @@ fn what_is_stored_is_not_given_to_whom_a_rule_denies() {
     let rules = vec![only, deny("others")];
     let foxy = Foxy::start(Role::Forward, trusting(rules), 1);
     let mut client = foxy.connect();
-    // One connection carries requests of both clients. Both requests are also sent in one packet.
+    // One connection carries requests of both clients. Requests of both clients are also sent in one packet.
     let get = |from: &str| {
         format!(
             "GET http://a.here.test:{port}/x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {from}\r\n\r\n"

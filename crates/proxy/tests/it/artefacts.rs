@@ -234,7 +234,8 @@ fn a_newer_index_ends_the_life_of_an_artefact() {
 fn what_was_stored_before_its_digest_was_named_is_compared_once() {
     for size in SIZES {
         let (right, wrong) = (file(3, size), file(4, size));
-        // A right file needs no request to the registry, so it is served even if the registry is down.
+        // A file with the right digest needs no request to the registry, so it is served even if the registry
+        // is down.
         let registry = Registry::new(&right, &right);
         let origin = registry.origin();
         let foxy = start("pypi", &origin);
@@ -246,8 +247,8 @@ fn what_was_stored_before_its_digest_was_named_is_compared_once() {
         has_tail(&foxy, &right);
         assert_eq!(registry.asked(), (1, 0), "{size}");
         foxy.counts(Event::MirrorMismatch, 0);
-        // A wrong file is removed, whether the next request is for the complete file or for a range of the
-        // file.
+        // A file with a wrong digest is removed, whether the next request is for the complete file or for a
+        // range of the file.
         for range in ["", "Range: bytes=0-3\r\n"] {
             let registry = Registry::new(&right, &wrong);
             let origin = registry.origin();

@@ -90,7 +90,7 @@ fn request(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let from = rng.below(LEN);
     let to = (from + 1 + rng.below(300_000)).min(LEN);
-    // All versions before this version were replaced before the client sends the request.
+    // All older versions have been replaced before the client sends the request.
     let known = films.now[film as usize].load(Ordering::SeqCst);
     let (range, reload) = match rng.below(10) {
         0 => (String::new(), false),

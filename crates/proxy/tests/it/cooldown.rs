@@ -65,9 +65,9 @@ fn at(foxy: &Foxy, seconds: i64) {
     foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
 }
 
-/// A packument with three versions. The first version is old, the second version is 30 seconds less than
-/// three days old, and the third version is one hour old. The packument is padded and compressed. The
-/// registry's abbreviated form has no dates.
+/// A packument with three versions. The first version is old. The second version will be three days old in 30
+/// seconds. The third version is one hour old. The packument is padded and compressed. The registry's
+/// abbreviated form has no dates.
 fn packument(port: u16, pad: usize) -> String {
     let version = |v: &str| {
         format!(
@@ -85,7 +85,7 @@ fn packument(port: u16, pad: usize) -> String {
     )
 }
 
-/// Numbers of requests that the registry has received.
+/// Counts of the registry's answers, and the status with which the registry fails.
 #[derive(Default)]
 struct Seen {
     /// Complete documents that the registry has sent.
@@ -170,7 +170,7 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         assert!(control.contains("max-age=30,"), "{control}");
     }
     foxy.counts(Event::MirrorHidden, 4);
-    // An installation from a lock file that names this version succeeds.
+    // An installation from a lock file that names a hidden version still gets this version's file.
     let young = get(&foxy, "/npm/a/-/a-1.2.0.tgz", "");
     assert_eq!(
         (young.status, young.text()),

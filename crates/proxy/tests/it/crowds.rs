@@ -16,8 +16,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // There is one place in the send queues. The places may use three eighths of this memory, which is more
-    // than 64 KiB and less than twice 64 KiB, and the smallest place has 64 KiB.
+    // The places in the send queues may use three eighths of this memory, which are 75 KiB. The smallest
+    // place has 64 KiB, so there is only one place.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -39,8 +39,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
-/// Clients wait for a place in the send queues, and meanwhile the window of their fill moves past the bytes
-/// that they need. Each client starts again and gets the complete answer.
+/// Clients wait for a place in the send queues. Meanwhile the window of their fill moves past the bytes that
+/// they need. Foxy then starts the request of each client again, and each client gets the complete answer.
 #[test]
 fn a_crowd_that_waits_for_places_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -76,8 +76,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// There is one place in the send queues. A client that reads has the place, and gives it to each client that
-/// has waited for a long time. This happens while the fill runs, and after the object is stored.
+/// There is one place in the send queues. A client that reads its answer has the place. The place passes to
+/// each other client that has waited for a long time. The test checks this while the fill runs, and after the
+/// object is stored.
 #[test]
 fn clients_of_a_crowd_have_the_places_in_turns() {
     const LARGE: usize = 8 << 20;
@@ -155,8 +156,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
 }
 
 /// Other work has all memory of fills, so the first request of a crowd gets a fetch with a small window. The
-/// second request comes after the beginning has left the window. The object that the second request fetches
-/// is stored for all later requests.
+/// second request arrives after the beginning of the body has left this window, so it starts a second fetch.
+/// The object of the second fetch is stored for all later requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;

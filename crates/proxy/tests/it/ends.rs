@@ -33,7 +33,8 @@ fn an_origin_that_closes_between_requests_is_asked_on_a_new_connection() {
     });
     let mut client = foxy.connect();
     for n in 1..=6 {
-        // A POST must not be sent twice. So it succeeds only if Foxy has noticed the close before.
+        // A POST must not be sent twice. So it succeeds only if Foxy has noticed the close of the pooled
+        // connection before.
         if n % 2 == 0 {
             client.send(post(&origin, "/p", 3) + "abc");
         } else {
@@ -118,7 +119,8 @@ fn an_early_refusal_of_a_long_upload_reaches_the_client() {
         }
         true
     });
-    // The upload is completely read before the answer is read, because a reset would remove the answer.
+    // Foxy reads the complete upload, although it has already sent the answer. If Foxy closed the connection
+    // with unread bytes, a reset could remove the answer.
     assert!(sender.join().unwrap(), "the upload was taken");
     let answer = client.answer();
     assert_eq!((answer.status, answer.text().as_str()), (413, "no"));

@@ -1,5 +1,5 @@
-//! Normal forms of URLs, requests to the origin by key, and variants that are selected by the fields sent to
-//! the origin.
+//! Normal forms of URLs in keys and in requests to the origin, and variants that are selected by the fields
+//! sent to the origin.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};

@@ -23,7 +23,7 @@ const MAIN: &str = "Authorization: Bearer token-of-main\r\n";
 /// Login of a known user who has no permissions.
 const GUEST: &str = "Authorization: Bearer token-of-guest\r\n";
 
-/// Length of the longest object of the caches in memory.
+/// Largest length of an object in the build caches of this file.
 const SIZE_MAX: usize = 2_100_000;
 
 fn config() -> Config {
@@ -161,15 +161,15 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     }
     assert_eq!(get(&foxy, &cas), (200, blob));
     assert_eq!(get(&foxy, &format!("/cas/{}", sha(b"x"))).0, 404);
-    // The login of CI may not write results of actions. Other logins may.
+    // The login `CI` may not write results of actions. The login `MAIN` may write them.
     assert_eq!(put(&foxy, &ac, CI, b"result"), 403);
     assert_eq!(ask(&foxy, "DELETE", &ac, CI, b"").status, 403);
     assert_eq!(get(&foxy, &ac).0, 404);
     assert_eq!(put(&foxy, &ac, MAIN, b"result"), 201);
     assert_eq!(put(&foxy, &ac, MAIN, b"newer result"), 204);
     assert_eq!(get(&foxy, &ac), (200, b"newer result".to_vec()));
-    // The login of CI may not write results of actions below a prefix either. Each prefix is a separate
-    // cache.
+    // The login `CI` may not write results of actions below a prefix either. Each prefix is a separate cache,
+    // so the result from above is not found there.
     assert_eq!(put(&foxy, &format!("/team{ac}"), CI, b"r"), 403);
     assert_eq!(get(&foxy, &format!("/team{ac}")).0, 404);
     foxy.counts(Event::FillsStored, 5);

@@ -172,8 +172,8 @@ fn if_all_fail_stale_answers_go_on_and_retries_stay_within_the_budget() {
         assert_eq!(get(&foxy, &format!("/{n}")).0, 502);
     }
     let sent = asked_broken.load(Ordering::SeqCst);
-    // The budget permits about 20 % retries. A further few requests are sent twice because a pooled
-    // connection was broken.
+    // The budget permits about 20 % retries. A few more requests are sent twice, because a pooled connection
+    // was broken.
     assert!(sent <= (requests * 13) / 10 + 10, "{sent} for {requests}");
     assert_eq!(get(&foxy, "/kept"), (200, "page".into()));
     let out = standings(&foxy, &origins);

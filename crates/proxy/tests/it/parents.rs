@@ -86,7 +86,8 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
-    // The parent's copy gets older, and the child adds its own time to that age.
+    // The parent's copy gets older. To its age, the child adds the time for which the child has stored the
+    // answer.
     parent.clock.advance(Duration::from_secs(30));
     let other = parent.ask(&get("a.here.test", port, "/y"));
     assert_eq!(other.status, 200);

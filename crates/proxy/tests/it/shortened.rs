@@ -9,7 +9,8 @@ use foxy_disk::{Disk, MemDisk};
 use foxy_proxy::{Config, Role};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
-/// An origin whose first answer has a lifetime of one day. Its 304 states ten seconds, or no-cache.
+/// An origin whose first answer has a lifetime of one day. A later 304 answer states a lifetime of ten
+/// seconds, or no-cache.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let validated = asked.field("If-None-Match").is_some();

@@ -89,7 +89,7 @@ fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option
         .with_custom_certificate_verifier(Arc::new(Any))
         .with_no_client_auth();
     let _ = authority;
-    // A client never sends an address as a name.
+    // A client never sends an address as the name in the handshake.
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -109,7 +109,8 @@ fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option
     Some(said(&answer))
 }
 
-/// Returns `200 a` or `421`.
+/// Returns the status of an answer, as in `421`. If the status is 200, the name of the site follows it, as in
+/// `200 a`.
 fn said(answer: &str) -> String {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = &head[9..12];

@@ -175,8 +175,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
-/// Foxy closes a connection because the process has too much memory. The memory of this connection goes back
-/// to the system.
+/// Foxy closes a connection because the process uses too much memory. The memory of this connection goes back
+/// to the system, and not to a connection that waits.
 #[test]
 fn a_connection_closed_for_its_memory_lets_nobody_in() {
     let mut held = Held::with_memory(MEMORY);
@@ -240,7 +240,7 @@ fn the_first_answer_ends_its_connection_while_many_wait() {
 
 #[test]
 fn a_client_that_waited_is_not_served_beyond_its_share() {
-    /// Connections of one client that may be served at the same time when memory is short.
+    /// Largest number of connections of one client that are served at the same time when memory is short.
     const SHARE: u64 = 32;
     let mut held = Held::with_memory(2 << 20);
     held.fill();

@@ -194,8 +194,8 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let first = shown();
     let now = 1_700_000_000;
     assert!(tls.renew(now).changed.is_empty());
-    // The new certificate is in its file, but the key file still has the old key. The exchange is half
-    // complete.
+    // The new certificate is in its file, but the key file still has the old key: only one of the two files
+    // is replaced so far.
     let next = authority.certificate(&["shop.test"], |_| {});
     std::fs::write(authority.folder.path().join("site0.crt"), &next.certificate).unwrap();
     let renewed = tls.renew(now);

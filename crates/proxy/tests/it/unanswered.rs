@@ -195,7 +195,8 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
         assert_eq!(lookups(), 2, "{method}");
         seconds(2);
     }
-    // A request for which no stale answer exists, and a request that forbids a stale answer, ask again.
+    // A request for which no stale answer exists asks the name servers again, and so does a request that
+    // forbids a stale answer.
     assert_eq!(ask("GET", "/other", "").status, 503);
     assert_eq!(lookups(), 3);
     seconds(2);

@@ -1,7 +1,7 @@
 //! `disks`: runs the same operations through every layout on real file systems of this machine.
 //!
-//! For each file system an image file is made, formatted, mounted on a loop device, used and removed again,
-//! also when a run fails. This requires root and the tools of the file systems.
+//! For each file system, an image file is made, formatted, mounted on a loop device, and used. Afterwards it
+//! is unmounted and removed, even if a run fails. This requires root and the tools of the file systems.
 
 mod memory_limit;
 mod mounted;
@@ -141,8 +141,9 @@ fn medians(rows: Vec<Row>) -> Vec<Row> {
     groups.into_iter().map(middle).collect()
 }
 
-/// A table that contains each layout's speed as a multiple of the speed of the first layout on the same file
-/// system. By default the first layout is `squid`, which stores each object in a file of its own.
+/// A table of all rows. One column shows each layout's speed as a multiple of the speed of the first layout
+/// on the same file system. By default the first layout is `squid`, which stores each object in a file of its
+/// own.
 fn table(rows: &[Row]) -> Table {
     let first = rows.first().map_or("the first", |row| &row.result.layout);
     let times = format!("times {first}");

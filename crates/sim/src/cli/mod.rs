@@ -1,8 +1,8 @@
 //! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`, `files`, `disks`.
 //!
-//! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
-//! to standard error. Exit codes: 0 success, 1 an error at run time, 2 wrong usage, 130 stopped by Ctrl-C
-//! (results that were finished until then are printed and kept).
+//! `foxy-lab` offers [`SimCommand`] as `foxy-lab sim`. Tables go to standard output, progress to standard
+//! error. Exit codes: 0 success, 1 an error at run time, 2 wrong usage, 130 stopped by Ctrl-C (results that
+//! were finished until then are printed and kept).
 
 mod disks;
 mod files;

@@ -89,7 +89,7 @@ pub(super) struct Parameters {
     pub(super) page_cache: ByteSize,
 }
 
-/// State before the first operation of files that objects share.
+/// State of the shared files (the files in which several objects are stored) before the first operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum SharedFiles {
     /// The files have their full size and contents.
@@ -99,10 +99,10 @@ pub(super) enum SharedFiles {
 }
 
 impl Parameters {
-    /// Returns every combination, with the layouts as the outermost loop.
+    /// Returns every combination of the values. The layouts are the outermost loop.
     ///
     /// # Errors
-    /// A combination makes no sense.
+    /// A parameter of a combination makes no sense, or its drive is not known or too small.
     pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {

@@ -11,8 +11,8 @@ use crate::{
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReproduceArgs {
-    /// Folder for the page `index.html`, tables, JSON and figures. Finished results stay there: after Ctrl-C
-    /// the same command continues
+    /// Folder for the page `index.html`, tables, JSON and figures. Finished results stay there. After Ctrl-C,
+    /// the same command continues with the unfinished parts
     #[arg(long, short)]
     out: Option<PathBuf>,
     /// Run only these parts; `--list` shows their names

@@ -138,8 +138,8 @@ impl SweepArgs {
     }
 }
 
-/// A figure with a curve for each layout over the utilisation if the utilisation varies, otherwise with a bar
-/// for each run.
+/// A figure of the results. If the utilisation varies, the figure has a curve for each layout over the
+/// utilisation. Otherwise it has a bar for each run.
 fn figure(configs: &[RunConfig], results: &[RunResult]) -> Figure {
     let plain = Figure {
         title: "Disk operations per second".into(),

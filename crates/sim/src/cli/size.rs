@@ -39,7 +39,7 @@ pub struct SizeArgs {
     /// Bytes of the URL and header lines of a response as foxy stores them; logs do not contain this size
     #[arg(long, default_value = "300")]
     head: ByteSize,
-    /// Maximum number of requests kept as a sample; results are exact for logs that are not longer
+    /// Maximum number of requests kept as a sample; for a log with fewer requests the results are exact
     #[arg(long, default_value_t = 1 << 20)]
     sample: usize,
     /// Number of threads; if not given, the number of processors

@@ -47,7 +47,8 @@ pub(super) struct SystemParameters {
     #[arg(long, value_delimiter = ',', default_value = "closest", value_parser = placement)]
     pub(super) placement: Vec<Placement>,
     /// A partition, loop device or file of this machine instead of the modelled drive (ucfs and hummingbird).
-    /// A missing file is created; existing contents are overwritten
+    /// A missing file is created. Its contents are overwritten, so a device whose first MiB is not empty is
+    /// refused
     #[arg(long)]
     pub(super) device: Option<PathBuf>,
 }
@@ -69,10 +70,11 @@ impl SystemParameters {
         !self.system.is_empty()
     }
 
-    /// Checks that no option is given that layouts do not have.
+    /// Refuses `--device`, because the runs are runs of layouts, and layouts use a folder instead of a
+    /// device.
     ///
     /// # Errors
-    /// A device is given: layouts on real files need a folder.
+    /// `--device` was given.
     pub(super) fn check_layouts(&self) -> Result<(), RunError> {
         match self.device {
             Some(_) => Err(RunError::Config(
@@ -82,10 +84,10 @@ impl SystemParameters {
         }
     }
 
-    /// Returns every combination, with the systems as the outermost loop.
+    /// Returns every combination of the values. The systems are the outermost loop.
     ///
     /// # Errors
-    /// A combination makes no sense.
+    /// A parameter of a combination makes no sense.
     pub(super) fn configs(&self, shared: &Parameters) -> Result<Vec<SystemConfig>, RunError> {
         if self.cache_mem_percent > 100 || self.mapped_percent > 90 {
             let text = "--cache-mem-percent is at most 100, --mapped-percent at most 90";
@@ -146,8 +148,8 @@ impl SystemParameters {
     }
 }
 
-/// The values of an axis that only systems with clusters have. For any other system, only the first value is
-/// used, so that its runs are not repeated.
+/// Returns the values over which a sweep varies a parameter of systems with clusters. Any other system
+/// ignores the parameter, so only the first value is returned for it, and its runs are not repeated.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;
     if one {
@@ -157,7 +159,7 @@ fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// The values of an axis that only Hummingbird has. For any other system, only the first value is used.
+/// As [`of_clusters`], for a parameter that only Hummingbird has.
 fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     if spec == SystemSpec::Hummingbird {
         list

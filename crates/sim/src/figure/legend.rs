@@ -1,4 +1,4 @@
-//! The names of the series, in one or more rows above the chart, where they cover no data.
+//! The names of the series. They are in one or more rows above the chart, so that they cover no data.
 
 use plotters::{
     coord::Shift,

@@ -1,7 +1,8 @@
 //! Draws the letters of pictures, each at the position that the font defines.
 //!
 //! The drawing library puts the left edge of every letter's outline at a whole pixel, so that a `1` touches
-//! the letter before it. Here a letter keeps its side bearing and its fraction of a pixel.
+//! the letter before it. In this module, a letter keeps the space before its outline (the side bearing) and a
+//! position in fractions of a pixel.
 
 use ab_glyph::{Font, FontRef, ScaleFont, point};
 use plotters_backend::{
@@ -92,8 +93,8 @@ impl<B: DrawingBackend> DrawingBackend for Letters<B> {
             .map_err(|error| DrawingErrorKind::FontError(Box::new(error)))?;
         let size = style.size() as f32;
         let (width, pixels) = pixels(&font, size, text);
-        // Height of the box with which the drawing library measures texts. The library puts letters at half
-        // of this height.
+        // Height of the box with which the drawing library measures texts. In this box, the baseline of the
+        // letters is at half of the font size.
         let height = (size / 1.24) as i32;
         let left = match style.anchor().h_pos {
             HPos::Left => 0,

@@ -191,7 +191,7 @@ impl Figure {
     }
 }
 
-/// The system's part of an error text, without the text that the drawing libraries add.
+/// The operating system's part of an error text, without the words that the drawing libraries add.
 fn cause(text: &str) -> String {
     let inner = text.rsplit_once("error: \"").map(|(_, inner)| inner);
     let inner = inner.and_then(|inner| inner.split('"').next());

@@ -3,7 +3,7 @@
 use super::{Calls, LayoutError};
 use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
 
-/// One linear space of bytes, with the process that reads and writes it.
+/// A linear space of bytes, and the clock of the process that reads and writes it.
 pub trait Area {
     /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
@@ -14,7 +14,7 @@ pub trait Area {
     /// [`LayoutError::Fs`].
     fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
-    /// Writes a range like write() on a file: the drive may write it later.
+    /// Writes a range. As with write() on a file, the data may reach the drive after the call.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].

@@ -34,7 +34,7 @@ struct Class {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     size: u64,
-    /// Class and slot; `None`: the object has a file of its own.
+    /// Class of the object and number of its slot. `None`: the object has a file of its own.
     slot: Option<(u64, u64)>,
 }
 
@@ -44,9 +44,9 @@ pub struct Buddy<F> {
     files: F,
     calls: Calls,
     threshold: u64,
-    /// Directory of the class files, whose names are k.
+    /// Directory of the class files. The name of a class file is the number k of its class.
     classes_dir: DirId,
-    /// Directory of the files of large objects, whose names are the objects.
+    /// Directory of the files of large objects. The name of a file is the number of its object.
     own_dir: DirId,
     classes: HashMap<u64, Class>,
     objects: HashMap<u64, Entry>,

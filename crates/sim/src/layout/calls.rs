@@ -80,7 +80,8 @@ mod tests {
             let drive = Drive::named("st15150wc").unwrap();
             let mut files = Ufs::new(drive, FsConfig::ufs(1 << 20));
             let file = files.create(files.root(), 1).unwrap();
-            // The range is four times the size of the page cache, so most pages have left memory.
+            // The written range is four times the size of the page cache, so most of its pages have left
+            // memory.
             files.write(file, 0, 4 << 20).unwrap();
             files.sync();
             let before = files.counters().drive.read_bytes;

@@ -38,12 +38,14 @@ pub struct Locality {
     contents: Vec<Vec<u64>>,
 }
 
-/// Objects to write before and after the addition of an object.
+/// Objects that must be written when an object is added to a buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Flush {
-    /// Objects of the buffer before the addition.
+    /// Objects that were in the chosen buffer before the addition, if the buffer must be emptied for the new
+    /// object; otherwise empty.
     pub before: Vec<u64>,
-    /// Objects of the buffer including the new object, if the buffer is full now.
+    /// All objects of the buffer, including the new object, if the addition fills the buffer; otherwise
+    /// empty.
     pub after: Vec<u64>,
 }
 

@@ -83,7 +83,7 @@ pub enum Place {
         /// The file's name in that directory.
         name: u64,
     },
-    /// In these byte ranges, in order, of a shared file or of a raw partition.
+    /// In a shared file or in a raw partition, in one or more byte ranges.
     Shared {
         /// The file; `FileId(0)` for a raw partition.
         file: FileId,
@@ -124,7 +124,7 @@ pub trait Layout {
     /// Position of an object; `None` if it is not stored.
     fn place(&self, object: u64) -> Option<Place>;
 
-    /// Counts and contents of the layout.
+    /// Counts of operations so far, and sizes of the present contents.
     fn stats(&self) -> LayoutStats;
 
     /// Divides the shared file into `parts` equal parts and returns the used share of each part, in order.

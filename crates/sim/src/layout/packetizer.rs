@@ -1,8 +1,9 @@
 //! STREAM-PACKETIZER: small writes are collected in a page.
 //!
-//! Rule (USITS'99 section 3): there is one buffer, a page long and page aligned. URL-writes accumulate in it
-//! while each write is contiguous with the one before. The buffer is written when it is full, or when the
-//! next write is not contiguous. Data in the buffer is read from the buffer, not from the file.
+//! Rule (USITS'99 section 3): there is one buffer, which is one page long and aligned to a page. URL-writes
+//! accumulate in it while each write is contiguous with the previous write. The buffer is written when it is
+//! full, or when the next write is not contiguous. Data in the buffer is read from the buffer, not from the
+//! file.
 
 use super::{Area, LayoutError};
 

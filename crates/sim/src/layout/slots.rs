@@ -1,8 +1,8 @@
 //! Free slots of a linear space, and the cursor at which slots are allocated.
 //!
 //! Rule (STREAM, USITS'99 section 3): the space consists of 512-byte slots. An object takes an integer number
-//! of slots, contiguous where enough adjacent slots are free. Allocation continues at a cursor, skips used
-//! slots, and continues at the start when it has reached the end.
+//! of slots, contiguous where enough adjacent slots are free. Allocation starts at a cursor and skips used
+//! slots. At the end of the space it continues from the start.
 
 use super::BLOCK;
 
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Compares the slots with one boolean per slot.
+        /// Compares [`Slots`] with a model that has one boolean for each slot.
         #[test]
         fn slots_match_a_plain_map(total in 1u32..400, steps in prop::collection::vec((0u64..90, any::<bool>()), 1..80)) {
             let mut slots = Slots::new(u64::from(total) * BLOCK);

@@ -138,8 +138,9 @@ impl LayoutSpec {
         }
     }
 
-    /// Creates the layout over a file system. `coming` are the operations that the layout will get, as far as
-    /// they are known. If BUDDY's class files are to exist beforehand, they are made for these operations.
+    /// Creates the layout over a file system. `coming` contains the operations that the layout will get, if
+    /// they are known. If the shared files exist beforehand, BUDDY's class files get the sizes that these
+    /// operations need.
     ///
     /// # Errors
     /// Errors of the file system while directories and files are created.

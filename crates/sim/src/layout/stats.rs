@@ -68,8 +68,8 @@ pub struct ReadDistances {
     pub next: u64,
     /// Reads that begin at most 10 blocks away in either direction, including those of `next`.
     pub within_10: u64,
-    /// Entry 0: reads that begin at the next block. Entry k: reads 2^(k-1) to 2^k - 1 blocks
-    /// away, in either direction.
+    /// Number of reads by distance. Entry 0: reads that begin at the next block. Entry k: reads that begin
+    /// 2^(k-1) to 2^k - 1 blocks away, in either direction.
     pub histogram: Vec<u64>,
     #[serde(skip)]
     last_end: Option<u64>,

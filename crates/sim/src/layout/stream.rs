@@ -1,10 +1,10 @@
 //! STREAM and the layouts that are built on it. Objects are written at the cursor.
 //!
 //! Rule (USITS'99 section 3): there is one file of 512-byte slots. An object takes an integer number of
-//! slots, usually contiguous. A delete marks the object's slots free. A write continues at the cursor, and at
-//! the end of the file it continues from the start; it uses only free slots. There is no cleaner and no
-//! copying; about 30 % of spare space is needed. The papers add further parts one by one, which are options
-//! here; their rules are stated at [`Packetizer`], [`LazyReads`] and [`Locality`].
+//! slots, usually contiguous. A delete marks the object's slots free. A write uses only free slots. It starts
+//! at the cursor, and continues from the start of the file when it reaches the end. There is no cleaner and
+//! no copying; about 30 % of spare space is needed. The papers extend STREAM step by step: see the rules at
+//! [`Packetizer`], [`LazyReads`] and [`Locality`]. In this module each extension is an option.
 
 use hashbrown::HashMap;
 
@@ -142,7 +142,8 @@ impl<A: Area> Stream<A> {
         self.area.read_all(&ranges)
     }
 
-    /// The ranges of an object that must be read from the area.
+    /// The ranges of an object that must be read from the area. The packetizer's buffer contains the rest of
+    /// the object.
     fn ranges(&self, runs: &Runs) -> Vec<(u64, u64)> {
         let outside = |range: (u64, u64)| match &self.packetizer {
             Some(packetizer) => packetizer.outside(range.0, range.1),

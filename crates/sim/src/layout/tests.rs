@@ -39,7 +39,7 @@ struct Harness {
     layout: Box<dyn Layout>,
     files: FakeFiles,
     live: HashMap<u64, Live>,
-    /// The last target of every block, including blocks of deleted objects.
+    /// For each block, the target that was recorded last, even if its object has been deleted.
     targets: HashMap<(u32, u64), u32>,
     spec: LayoutSpec,
 }

@@ -22,7 +22,7 @@ pub(super) enum Level {
 struct Link {
     newer: u32,
     older: u32,
-    /// The object's version in this level; its size is 0 if the object is not in this level.
+    /// The object's version in this level. The size in the stamp is 0 if the object is not in this level.
     stamp: Stamp,
 }
 
@@ -120,7 +120,7 @@ impl LruPair {
         there(self.nodes[at as usize].links[level as usize].stamp)
     }
 
-    /// Counts a use.
+    /// Makes the node the newest of a level.
     pub(super) fn touch(&mut self, level: Level, at: u32) {
         if self.lists[level as usize].newest != at {
             let stamp = self.unlink(level, at);

@@ -37,7 +37,7 @@ pub enum Outcome {
 /// Exact counts of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LevelCounts {
-    /// Number of requests without bypassed requests.
+    /// Number of requests. Bypassed requests do not count.
     pub requests: u64,
     /// Bytes of these requests.
     pub request_bytes: u64,

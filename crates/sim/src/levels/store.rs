@@ -101,7 +101,7 @@ impl Any {
 
     fn keep_in_ram(&mut self, object: u64, stamp: Stamp) {
         if let Some(ram) = &mut self.ram {
-            // The object is already on disk, so it does not matter if memory accepts it.
+            // The object is already on disk, so it does not matter whether memory accepts it.
             let _ = ram.insert(object, stamp, stamp.size, &mut self.evicted);
             self.evicted.clear();
         }

@@ -19,7 +19,7 @@ pub(super) struct Work {
     pub(super) done: Option<Done>,
 }
 
-/// State and results of the operations so far.
+/// Counts of the layout, of failed operations, and of the device.
 pub(super) struct Disk {
     pub(super) stats: LayoutStats,
     pub(super) refused: u64,
@@ -42,7 +42,7 @@ pub(super) fn spawn(
     let no_thread = |error: std::io::Error| RunError::Config(format!("no thread: {error}"));
     let disk = thread
         .spawn(move || {
-            // A layout stays on the thread that created it.
+            // The layout is created on this thread, because it cannot be sent to another thread.
             let layout = config.build(&[])?;
             // Sending fails only if the caller has ended.
             let _gone = ready.send(());

@@ -48,7 +48,7 @@ pub struct Worked {
     pub refused: u64,
     /// Reads and deletes of objects whose write was refused.
     pub missing: u64,
-    /// Reads and writes by all processes on the device of the files.
+    /// Number of reads and number of writes by all processes on the device that contains the files.
     pub device: (u64, u64),
 }
 
@@ -128,7 +128,7 @@ impl Live {
         }
     }
 
-    /// Ends the cache and waits until everything is on the disk. Returns nothing if it is called again.
+    /// Ends the cache and waits until everything is on the disk. A second call returns only zeros.
     ///
     /// # Errors
     /// The file system returned an error.

@@ -178,8 +178,8 @@ pub const BAND: f64 = 0.25;
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The claim is met: equal, within a tenth (calibration input), within the band, or within
-    /// the published range.
+    /// The claim is met. The values are equal, or within a tenth (calibration input), or within the band, or
+    /// our value is within the published range.
     Met,
     /// The claim is missed.
     Off,

@@ -91,8 +91,9 @@ impl Conditions {
         }
     }
 
-    /// A run of the second interpretation: objects of 10.5 KB on average, as the bytes moved in the published
-    /// experiment imply (both figures are in the two papers). Objects are written by write().
+    /// A run with the second interpretation of table 2: objects have 10.5 KB on average. This size follows
+    /// from two figures of the papers, the bytes moved and the number of reads and writes. Objects are
+    /// written by write().
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         let workload = Workload::Made(Made::DecLarge, u64::MAX);

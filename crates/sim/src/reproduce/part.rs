@@ -30,9 +30,9 @@ struct Kept {
     section: Section,
 }
 
-/// Runs `parts` one after the other. After each part, `after` is called with all sections finished so
-/// far, so that they survive an interruption. With a folder, finished parts are kept in its files
-/// `parts/ID.json`; the same build does not run them again. If the run is stopped early, the function
+/// Runs `parts` one after the other. After each part, `after` is called with all sections finished so far.
+/// Thus the sections survive an interruption. If there is a folder, each finished part is kept in its file
+/// `parts/ID.json`, and the same build does not run the part again. If the run is stopped early, the function
 /// returns the finished parts.
 ///
 /// # Errors
@@ -96,7 +96,8 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), RunError> {
     std::fs::rename(&new, file).map_err(fail)
 }
 
-/// Identifies a build: results of other builds must not be taken for results of this build.
+/// A number that identifies the build, so that results of another build are not taken for results of this
+/// build.
 #[must_use]
 pub fn fingerprint() -> u64 {
     let program = std::env::current_exe().and_then(std::fs::read);

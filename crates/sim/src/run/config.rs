@@ -61,7 +61,7 @@ impl RunConfig {
         }
     }
 
-    /// The interpretation of the published calls for a layout (decision 130).
+    /// The call by which a layout writes in a run under published conditions. Decision 130 gives the reasons.
     #[must_use]
     pub const fn calls(layout: LayoutSpec) -> Calls {
         if layout.is_stream() {

@@ -28,7 +28,7 @@ pub enum RunError {
     /// The user asked to stop before everything was finished.
     #[error("stopped")]
     Stopped,
-    /// An error occurred after there were results. The results are printed first.
+    /// An error ended the work, but some results exist. The results are printed first.
     #[error("{error}{note}")]
     Partly {
         /// Results to print.

@@ -34,7 +34,8 @@ pub(super) fn feed(
             go_on()?;
             batch.iter().try_for_each(&mut each)
         });
-        // Dropping the receiver ends the thread that makes operations, if there was an error.
+        // After an error in `each` or a stop, the other thread is still making operations. Dropping the
+        // receiver ends that thread.
         drop(take);
         let made = maker.join().unwrap_or_else(|panic| resume_unwind(panic));
         done.and(made)

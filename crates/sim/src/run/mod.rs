@@ -1,8 +1,8 @@
 //! Runs: a workload goes through the cache levels into a layout on a modelled drive, and the
 //! results are measured.
 //!
-//! [`run`] runs one configuration, [`sweep`] runs many in parallel. Configurations and results are plain
-//! values that can be written to tables and to JSON.
+//! [`run`] runs one configuration, [`sweep`] runs many configurations in parallel. Configurations and results
+//! are plain values that can be written to tables and to JSON.
 
 mod backend;
 mod config;

@@ -16,7 +16,8 @@ use crate::model::{Device, DriveStats, Op, SimTime};
 
 /// Maximum number of requests under way.
 const DEPTH: u32 = 256;
-/// Pattern of written data. A device that contains only this pattern or zeros may be overwritten.
+/// Pattern of written data. A device may be overwritten if its checked bytes contain only this pattern or
+/// zeros.
 const PATTERN: u8 = 0x5a;
 /// Number of bytes at the beginning of the device that are checked for foreign data.
 const LOOKED_AT: u64 = 1 << 20;

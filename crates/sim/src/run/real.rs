@@ -1,8 +1,9 @@
 //! Real files in a folder of this machine, behind the same trait as modelled file systems.
 //!
-//! Names are numbers here too. Time is the machine's clock. The device's work is read from the kernel's
-//! counters of the folder's device. These counters include the I/O of all processes, so the folder should be
-//! on a file system of its own. The folder made for a run is removed at the end of the run.
+//! As in a modelled file system, names are numbers. Time is the machine's clock. The I/O is read from the
+//! kernel's counters for the device that contains the folder. These counters include the I/O of all
+//! processes, so the folder should be on a file system of its own. The folder made for a run is removed at
+//! the end of the run.
 
 use std::{
     collections::HashMap,
@@ -218,7 +219,8 @@ impl Files for RealFiles {
 /// Processor time of this process so far. The kernel counts it in hundredths of a second.
 fn cpu() -> SimTime {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may contain spaces. User and system time are fields 14 and 15.
+    // The program's name, which is in parentheses, may contain spaces. User and system time are fields 14 and
+    // 15.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = rest.split_whitespace().skip(11).take(2);
     let sum: u64 = ticks.flat_map(str::parse::<u64>).sum();

@@ -72,7 +72,7 @@ pub struct RunResult {
     pub device_writes: u64,
     /// Number of requests to the drive per disk operation.
     pub device_ios_per_op: f64,
-    /// Share of the requests to the drive that are not for data.
+    /// Share of the requests to the drive that concern metadata or the log instead of data.
     pub metadata_share: f64,
     /// Bytes to and from the drive per byte of objects.
     pub device_bytes_per_byte: f64,
@@ -150,8 +150,8 @@ impl RunResult {
         result
     }
 
-    /// Sets `sequential_mb_per_s`, and `of_sequential`: the rate at which the run moved its `bytes` bytes of
-    /// objects, as a share of `sequential` (bytes per second).
+    /// Sets `sequential_mb_per_s` from the bandwidth `sequential` (bytes per second). Sets `of_sequential`:
+    /// the rate at which the run moved its `bytes` bytes of objects, as a share of that bandwidth.
     pub(super) fn against(&mut self, sequential: f64, bytes: u64) {
         if sequential > 0.0 && self.seconds > 0.0 {
             self.of_sequential = bytes as f64 / self.seconds / sequential;

@@ -225,7 +225,8 @@ fn append(path: &Path) -> Result<File, RunError> {
     })
 }
 
-/// Reads finished runs. Lines of other kinds, and lines truncated by a kill, are skipped.
+/// Reads finished runs. Lines of another kind of job, and lines that were truncated when the process was
+/// killed, are skipped.
 fn load<J: Job>(path: &Path) -> Result<HashMap<String, J::Output>, RunError> {
     let fail = |source| RunError::Output {
         path: path.to_owned(),

@@ -47,7 +47,7 @@ const MADE: [(&str, Made, u64); 6] = [
     ("zipf", Made::Zipf, 2_000_000),
 ];
 
-/// A stream of requests, or of the error that ends it.
+/// A stream of requests. If an error ends the stream, the error is its last item.
 pub type RequestStream = Box<dyn Iterator<Item = Result<Request, TraceError>> + Send>;
 
 impl Workload {

@@ -4,9 +4,9 @@
 //! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its memory.
 //! The recommended disk is the smallest size after which no doubling adds one percentage point of hits or
 //! more. The recommended memory is the smallest size that on its own reaches at least half of the disk's
-//! hits. The cheapest step is chosen separately for requests and for bytes. It is a setting that adds a
-//! percentage point, otherwise a doubling of the disk that adds a percentage point. A curve that falls while
-//! the cache grows is explained. The advice promises nothing beyond the log.
+//! hits. The cheapest step is chosen separately for requests and for bytes. If a setting adds a percentage
+//! point, it is that setting. Otherwise it is a doubling of the disk, if this adds a percentage point. A
+//! curve that falls while the cache grows is explained. The advice is valid only for the log.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
@@ -58,7 +58,7 @@ pub(super) fn sentences(report: &SizeReport) -> String {
 }
 
 /// Sentences on the hits and writes of Foxy with each admission rule, on a disk of the same size as `disk`.
-/// The rules admit fewer objects.
+/// With such a rule, Foxy writes fewer objects to the disk.
 fn gates(curves: &[Curve], disk: &Point) -> String {
     let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
     let said = gated.filter_map(|curve| {

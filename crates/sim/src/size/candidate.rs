@@ -8,9 +8,9 @@ use super::gate::choices;
 use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
-/// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store, with the
-/// costs and gains of records, segments and reinsertion. The variants state which bytes the size of the cache
-/// limits.
+/// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store; its
+/// results include the costs and gains of records, segments and reinsertion. The variants state which bytes
+/// the size of the cache limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Foxy. The size of the cache is the size of its store.
@@ -23,8 +23,8 @@ impl Candidate {
     /// Foxy without an admission rule.
     pub const FOXY: Self = Self::Foxy(Gate::OPEN);
 
-    /// The candidates if the user names none: Foxy, Foxy with its admission rules (including limits on the
-    /// size if larger objects matter in the log), LRU and S3-FIFO.
+    /// The candidates if the user names none: Foxy, Foxy with the admission rule `second-use`, Foxy with each
+    /// size limit of `Sampler::limits`, LRU and S3-FIFO.
     #[must_use]
     pub fn usual(sampler: &Sampler) -> Vec<Self> {
         let limits = sampler.limits().into_iter();

@@ -69,10 +69,10 @@ impl Answered {
 /// difference between the estimated ratio and the ratio of all objects is smaller than this bound.
 ///
 /// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The spread of
-/// their answers shows the effect of the random choice of objects on the misses in the sample and on the
-/// space that the sampled objects need. (The presence of a popular object in the sample changes the corrected
-/// ratio only by the object's few misses.) The variance is multiplied by the share of objects that were not
-/// sampled.
+/// their misses shows how strongly the random choice of objects changes the hit ratio. The choice changes the
+/// misses in the sample and the space that the sampled objects need. (The presence of a popular object in the
+/// sample changes the corrected ratio only by the object's few misses.) The variance is multiplied by the
+/// share of objects that were not sampled.
 fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     let rate = sampler.rate();
     let expected = sampler.expected() / GROUPS as f64;
@@ -107,8 +107,9 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
         }
     };
     let hit_ratio = ratio_of(&answered);
-    // LRU's error is used for Foxy too. The choice of objects affects Foxy like any cache of recent objects,
-    // and Foxy has too few segments to divide them into groups.
+    // LRU's error is used for Foxy too, because the choice of objects affects Foxy like any cache of recent
+    // objects. Foxy's own error cannot be computed: a miniature of Foxy has too few segments for eight
+    // smaller caches.
     let error = match candidate {
         Candidate::Policy(policy) => error(sampler, policy, size),
         Candidate::Foxy(_) => error(sampler, PolicyKind::Lru, size),
@@ -124,7 +125,7 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// A busy disk fails to store one in this number of new objects.
+/// For the lower bound, one in this number of new objects is not stored, as on a busy disk.
 const REFUSED: u64 = 10;
 
 /// A small cache under a policy, which represents a cache of `whole` bytes.

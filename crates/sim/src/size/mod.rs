@@ -1,11 +1,12 @@
 //! Predicts the effect of more memory, more disk or another policy on an operator's own log.
 //!
-//! Method: spatially hashed sampling (SHARDS: Waldspurger and others, FAST 2015; as miniature caches: the
-//! same authors, USENIX ATC 2017). A request is sampled if the hash of its object is below a threshold. A
-//! cache of S bytes is then imitated by a cache of S * R bytes, where R is the sampled share. The threshold
-//! falls while the log is read, so that the sample stays bounded. Results are exact for logs that fit into
-//! the sample completely. SHARDS' correction is applied: if the sample has fewer or more requests than the
-//! share R of all requests, the difference belongs to the most popular objects and counts as hits.
+//! Method: SHARDS, a sample of the objects by hash (Waldspurger and others, FAST 2015), and miniature caches
+//! over this sample (the same authors, USENIX ATC 2017). A request is sampled if the hash of its object is
+//! below a threshold. A cache of S bytes is then imitated by a cache of S * R bytes, where R is the sampled
+//! share. The threshold falls while the log is read, so that the sample stays bounded. Results are exact for
+//! logs that fit into the sample completely. SHARDS' correction is applied. If the sample has fewer requests
+//! than the share R of all requests, requests for the most popular objects are missing, and the difference is
+//! added to the hits. If it has more requests, the difference is subtracted.
 
 mod advice;
 mod candidate;
@@ -74,7 +75,7 @@ pub struct Point {
     pub byte_hit_ratio: f64,
     /// Bytes written per requested byte, including rewritten objects.
     pub written: f64,
-    /// Lower and upper bound of the share of requests (see [`SizeReport`]).
+    /// Lower and upper bound of `hit_ratio` (see [`SizeReport`]).
     pub between: (f64, f64),
 }
 

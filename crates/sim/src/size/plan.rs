@@ -30,14 +30,14 @@ pub(super) struct Plan {
     pub(super) ram: u64,
     /// URL and header lines of a response, bytes.
     pub(super) head: u64,
-    /// Bytes in which the gate may remember uses; `None`: as many as it needs.
+    /// Bytes of memory in which the admission rule remembers uses of objects; `None`: as many as it needs.
     pub(super) uses: Option<u64>,
 }
 
 impl Plan {
     /// The lengths with which the engine divides a disk of `size` bytes and a budget of `memory` bytes. If
     /// `memory` is 0, there is no memory tier. If the disk is too small for a store, the plan has 8 segments,
-    /// and a memory tier has a sixteenth of the engine's memory.
+    /// and the memory tier gets a sixteenth of the engine's part of the budget.
     pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
         let engine = Budget::of(memory).engine.max(16 << 20);
         let opened = Drive::named("nvme")

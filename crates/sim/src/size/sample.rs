@@ -65,7 +65,7 @@ pub struct Sampler {
     minutes: Minutes,
 }
 
-/// Requested bytes by minute. Requests of the newest minutes may come in any order.
+/// Requested bytes by minute. Requests may be up to [`DISORDER`] minutes out of order.
 #[derive(Debug, Default)]
 struct Minutes {
     first: Option<i64>,
@@ -235,7 +235,7 @@ impl Sampler {
 
     /// The hit ratio of all requests, estimated from the number of hits in the sample. If the sample has
     /// fewer or more requests than expected, the most popular objects are the cause. So missing requests are
-    /// added to the hits, and surplus requests are subtracted from them.
+    /// added to the hits, and surplus requests are subtracted from the hits.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.expected();
         if expected <= 0.0 {

@@ -1,11 +1,12 @@
 //! A miniature of Foxy: memory before a store of segments that are reused in sequence.
 //!
-//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units
-//! of 16 bytes. An object larger than one fragment is stored in pieces. A replaced object stays in its
-//! segment until the segment is reused. When the open segment is half full, the oldest segment is emptied.
-//! Its records that were used since they were written, or that are in memory, are written again, the most
-//! used and smallest first, up to a fifth of the newly written bytes. The engine itself provides the lengths
-//! of segments and the memory tier's share. Time is not simulated: nothing expires or waits.
+//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units of
+//! 16 bytes. An object larger than one fragment is stored in pieces. A replaced object stays in its segment
+//! until the segment is reused. When the open segment is half full, the oldest segment is emptied. Some of
+//! its records are written again: records that were used since they were written, and records whose objects
+//! are in memory. The most used and smallest records come first, up to a fifth of the newly written bytes.
+//! The engine itself provides the lengths of segments and the memory tier's share. Time is not simulated:
+//! nothing expires or waits.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -31,7 +32,7 @@ struct Place {
     uses: u8,
 }
 
-/// A record or a piece of a record. A record is valid if the index contains its ticket.
+/// A record or a piece of a record. It is valid if the index contains the same `ticket` for the object.
 #[derive(Clone, Copy)]
 struct Record {
     object: u64,
@@ -251,8 +252,8 @@ mod tests {
         let (hits, written) = asked(Gate::OPEN, &uses);
         assert_eq!(hits, [false, false, true, true, true, false, true]);
         assert_eq!(written, 3 * record);
-        // One use is not enough for an object to enter the disk. A newer version of a stored object counts as
-        // used before.
+        // The disk admits an object only at its second use. If a stored object is replaced by a newer
+        // version, that version counts as used before.
         let (hits, written) = asked(Gate::Rule(AdmissionRule::SecondUse), &uses);
         assert_eq!(hits, [false, false, false, true, false, false, true]);
         assert_eq!(written, 3 * record);

@@ -6,7 +6,8 @@ use crate::report::{Align, Table, readable};
 /// Quantity in a column, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Share of requests that hit; the bounds are shown in a second column if they are uncertain.
+    /// Share of requests that hit. If the shares are estimated from a sample, a second column shows their
+    /// bounds.
     Hits,
     /// Share of requested bytes that hit.
     Bytes,

@@ -9,8 +9,8 @@ use crate::{
     model::{FsCounters, SimTime},
 };
 
-/// Times by powers of two of a millisecond. Entry 0 counts times below 1/16 ms (memory), entry k times below
-/// 2^(k-4) ms, and the last entry all longer times.
+/// Number of times by length, in powers of two. Entry 0 counts times below 1/16 ms, such as those of hits in
+/// memory. Entry k counts times from 2^(k-5) ms to below 2^(k-4) ms. The last entry counts all longer times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram(pub [u64; 16]);
 
@@ -46,7 +46,7 @@ pub struct SystemCounts {
     pub ram_hits: u64,
     /// Requests answered from disk.
     pub disk_hits: u64,
-    /// Bytes of the answered requests.
+    /// Bytes of the requests answered from memory or disk.
     pub hit_bytes: u64,
     /// Total time of all hits.
     pub reading: SimTime,
@@ -87,9 +87,9 @@ pub struct SystemResult {
     pub system: String,
     /// Number of requests.
     pub requests: u64,
-    /// Share of requests answered (proxy hit rate).
+    /// Share of requests answered from the cache (proxy hit rate).
     pub hit_ratio: f64,
-    /// Share of bytes answered.
+    /// Share of bytes answered from the cache.
     pub byte_hit_ratio: f64,
     /// Share of the hits that were answered from memory.
     pub ram_share: f64,

@@ -1,5 +1,5 @@
-//! Cache systems. Each system manages its own memory and replacement, and gets the requests themselves. The
-//! systems are compared with equal memory, equal disk and equal requests.
+//! Cache systems. Each system manages its own memory and replacement. It gets requests, not disk operations.
+//! The systems are compared with equal memory, equal disk and equal requests.
 
 mod clusters;
 mod counts;

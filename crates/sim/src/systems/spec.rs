@@ -117,8 +117,8 @@ pub struct SystemConfig {
     pub disk: u64,
     /// Name of the drive, one of [`Drive::NAMES`].
     pub drive: String,
-    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). Existing
-    /// contents are overwritten.
+    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). Its
+    /// contents are overwritten, so a device whose first MiB is not empty is refused.
     pub device: Option<PathBuf>,
     /// File system for systems of Squid's kind.
     pub fs: FsKind,
@@ -132,7 +132,7 @@ pub struct SystemConfig {
     pub placement: Placement,
     /// Share of the disk that is used for mapped files.
     pub mapped: f64,
-    /// The parameters of UCFS, whose values are lost in the paper.
+    /// The parameters of UCFS. The paper's values of many of them are lost.
     pub ucfs: UcfsConfig,
 }
 
@@ -206,8 +206,8 @@ impl SystemConfig {
         })
     }
 
-    /// The partition of a system that owns a partition: the bytes of its disk, and `reserved`
-    /// bytes for tables.
+    /// Creates the partition for a system without a file system. It has the bytes of the system's disk, and
+    /// `reserved` bytes for tables.
     fn raw(&self, reserved: u64) -> Result<Raw, RunError> {
         let bytes = self.disk + reserved;
         if let Some(device) = &self.device {

@@ -5,7 +5,7 @@ use foxy_trace::{Request, TraceError};
 use super::{SystemConfig, SystemResult, run_system};
 use crate::run::{Job, RunError};
 
-/// Maximum length of a stream that is kept in memory for all runs that use it.
+/// Maximum number of requests of a stream that is kept in memory for all runs that use the stream.
 const KEEP: usize = 8_000_000;
 
 impl Job for SystemConfig {

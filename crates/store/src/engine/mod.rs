@@ -1,20 +1,20 @@
 //! The engine: the state that all threads share, and the operations on keys that need no disk.
 //!
-//! This room uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and the rooms
-//! that these use. The rooms above it, `recovery` and `writer`, open stores and write to them.
+//! This room uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and the rooms that
+//! those rooms use. The rooms above it, `recovery` and `writer`, open stores and write to them.
 //!
 //! [`Engine`] is a facade over parts that each own their state:
 //!
-//! | part | owns |
+//! | part | state or task |
 //! |---|---|
 //! | [`Tables`] | the contents of memory, and the index of records on disks |
 //! | [`Fleet`] | the open stores, the stores that are away, and what the stores record about each other |
 //! | [`Memory`] | the division of the budget |
-//! | [`Catalogue`] | the removal of the contents of keys, and of the contents of a store that leaves |
+//! | [`Catalogue`] | removes the contents of keys, and the contents of a store that leaves |
 //! | [`Purges`] | purges of many objects, and soft purges |
-//! | [`Keys`] | the hash of keys |
+//! | [`Keys`] | the hash function for keys |
 //! | [`Reads`] | lookups, and the disk reads that they request; [`Neighbours`] makes some reads longer |
-//! | [`Puts`] | storing of whole objects and of fragments; an admitter applies admission |
+//! | [`Puts`] | stores whole objects and fragments; an admitter applies admission |
 //! | [`Mover`] | sends records to other stores for a drain |
 //!
 //! These parts are built from a [`Ground`], and no part refers to the engine. The function that opens
@@ -44,7 +44,7 @@ use crate::{
     EngineConfig, FragmentPut, LargePut, NewLarge, NewObject, Object, ObjectMeta, Put, Scrub,
 };
 
-/// The shared core of the cache. The documentation of the crate states its promises.
+/// The shared core of the cache. The documentation of the crate states what the core promises.
 #[derive(Debug)]
 pub struct Engine {
     foundation: Foundation,
@@ -116,18 +116,18 @@ impl Engine {
         self.foundation.puts.fragment_bytes()
     }
 
-    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store
-    /// that takes writes. If no store takes writes, it is the longest large object that the RAM tier
+    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store that
+    /// takes writes. If no store takes writes, it is the length of the longest large object that the RAM tier
     /// keeps.
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
         self.foundation.puts.object_bytes_max()
     }
 
-    /// Stores an object in place of whatever its key held. If the object is admitted, lookups find it
-    /// at once, and it is on disk soon. The old object is removed even if the new one is refused.
-    /// Bodies longer than [`Engine::fragment_bytes`] are stored as large objects. This method never
-    /// blocks on a disk.
+    /// Stores an object in place of whatever its key held. If the object is admitted, lookups find it at
+    /// once, and it is on disk soon. The old object is removed even if the new object is refused, except if a
+    /// purge covers the new object. Bodies longer than [`Engine::fragment_bytes`] are stored as large
+    /// objects. This method never blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -136,9 +136,9 @@ impl Engine {
         self.foundation.puts.put(new)
     }
 
-    /// Stores an object like [`Engine::put`], but not in the RAM tier: the object stays in memory only
-    /// until its cluster is written. An object that does not go to a disk is not stored at all. On
-    /// reads, too, the caller keeps the object out of the RAM tier, with [`Reads::finish_read_if`].
+    /// Stores an object like [`Engine::put`], but not in the RAM tier: the object stays in memory only until
+    /// its cluster is written. An object that does not go to a disk is not stored at all. A caller that later
+    /// reads the object from a disk keeps it out of the RAM tier with [`Reads::finish_read_if`].
     pub fn put_past_memory(&self, new: NewObject) -> Put {
         self.foundation.puts.put_past_memory(new)
     }
@@ -154,8 +154,8 @@ impl Engine {
         self.foundation.puts.put_large(new)
     }
 
-    /// Stores the head of a large object in place of what its key held, while all bytes of the body are
-    /// still missing. Lookups return the head from now on. `length` is the length of the whole body.
+    /// Stores the head of a large object before any byte of its body is stored. The head replaces the object
+    /// that the key held, and lookups return the head from now on. `length` is the length of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
             self.foundation.keys.is_hash_of(new.hash, &new.key),
@@ -164,10 +164,9 @@ impl Engine {
         self.foundation.puts.put_sparse(new, length)
     }
 
-    /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head
-    /// of the object is stored already. If the object is superseded before all bytes are stored,
-    /// storing continues: readers that have the head read these bytes to the end, and no other reader
-    /// finds them.
+    /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head of
+    /// the object is stored already. Storing continues even if the object is superseded before all bytes are
+    /// stored: readers that already have the head still read these bytes. Other readers do not find them.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.foundation.puts.put_fragments(head, start)
     }
@@ -188,8 +187,9 @@ impl Engine {
         self.ground().tables.is_current_version(head)
     }
 
-    /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response
-    /// whose body stays. Does nothing and returns `None` if `old` is not the object that the key holds now.
+    /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response whose
+    /// body does not change. Does nothing and returns `None` if `old` is not the object that the key holds
+    /// now.
     pub fn refresh(
         &self,
         old: &Arc<Object>,
@@ -201,12 +201,12 @@ impl Engine {
         self.foundation.puts.refresh(old, meta, vary, tags, fields)
     }
 
-    /// Removes the live entry of a key from RAM, from the objects that wait to be written, and from
-    /// disk. Once this has returned, a kill of the process cannot bring the entry back. Soon after that,
-    /// when the removal has been flushed, a power cut cannot bring the entry back either. Call this
-    /// method when the head of a response that replaces the entry arrives, before that response is
-    /// stored. Call it even if that response will not be stored. Returns whether there was an entry. This
-    /// method never blocks on a disk.
+    /// Removes the live entry of a key from RAM, from the objects that wait to be written, and from disk.
+    /// Once this method has returned, a kill of the process cannot bring the entry back. Soon after that,
+    /// when the removal has been flushed, a power cut cannot bring the entry back either. Call this method
+    /// when the head of a response that replaces the entry arrives, before that response is stored. Call it
+    /// even if that response will not be stored. Returns whether there was an entry. This method never blocks
+    /// on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.foundation.catalogue.supersede(hash)
     }
@@ -290,17 +290,17 @@ impl Engine {
         self.foundation.memory.set(bytes);
     }
 
-    /// Reduces the share of the RAM tier by `bytes` bytes from now on, because the process uses more
-    /// memory than was planned. The number replaces the number of an earlier call. A sixteenth of the
-    /// budget stays with the RAM tier.
+    /// Reduces the share of the RAM tier by `bytes` bytes from now on, because the process uses more memory
+    /// than was planned. Each call replaces the value of the call before it. The RAM tier keeps at least a
+    /// sixteenth of the budget.
     pub fn withhold(&self, bytes: u64) {
         self.foundation.memory.withhold(bytes);
     }
 
-    /// Returns true if the objects that wait to be written take at least half of the memory for such
-    /// objects. New objects may then soon be refused. A fill that pauses while this is true finds room
-    /// afterwards. The other half of that memory is meant for records that are reinserted from a segment
-    /// before the segment is reused.
+    /// Returns true if the objects that wait to be written take at least half of the memory for such objects.
+    /// Then new objects may soon be refused. A fill should pause while this method returns true, because its
+    /// fragments may find no room. The other half of that memory is meant for records that are reinserted
+    /// from a segment before the segment is reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.foundation.memory.budget().is_congested()

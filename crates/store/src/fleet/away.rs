@@ -51,9 +51,9 @@ impl Away {
         }
     }
 
-    /// Returns the floor that this store had when it left. Returns `None` if the store was not taken out
-    /// without a failure, if its superblock had another generation when it left, or if it missed more
-    /// removals than the engine could remember.
+    /// Returns the floor that this store had when it left. Returns `None` if the store has not left or did
+    /// not leave without a failure. Also returns `None` if its superblock had another generation when it
+    /// left, or if it missed more removals than the engine could remember.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {

@@ -1,4 +1,4 @@
-//! The rule that decides which stores are trusted when they meet at a start.
+//! The rule that decides which stores are trusted when several stores are opened at a start.
 //!
 //! A store records on its disk the company in which it was open. The record has three parts: an *epoch*,
 //! which increases whenever a different set of stores is open together; the members; and the members at
@@ -6,7 +6,7 @@
 //! record different companies, one store was missing in a run of the other store, and cannot know what
 //! was removed or replaced in that run:
 //!
-//! | epoch and members of one store | are in the past of the other store | are not, but both stores share a past |
+//! | current epoch and members that one store records | the other store records them as past | the other store does not, but both record a common past epoch |
 //! |---|---|---|
 //! | result | the first store was away: it begins empty | each ran without the other: both begin empty |
 //!
@@ -65,7 +65,8 @@ fn past(newer: &Company, older: &Company) -> Past {
     let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
     let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
     let shared = (first..=older.epoch).any(met);
-    // If the newer company records all epochs from 1 on, every shared epoch is among them.
+    // If the newer company does not record all epochs from 1 on, an epoch that it does not record may be
+    // shared.
     match shared || first > 1 {
         true => Past::Shared,
         false => Past::None,
@@ -83,8 +84,8 @@ pub(crate) struct Circle {
 }
 
 impl Circle {
-    /// Makes the circle of the stores of a start from their superblocks. `all` is true if every disk of
-    /// the start has a superblock in `found`.
+    /// Makes the circle of the stores that are opened at a start, from their superblocks. `all` is true if
+    /// every disk of the start has a superblock in `found`.
     pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
         let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
         let Some(mut now) = said.next() else {

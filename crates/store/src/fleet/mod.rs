@@ -6,7 +6,7 @@
 //! | file | has |
 //! |---|---|
 //! | `away`, `standing` | stores that were taken out, and the trust in a store that is opened |
-//! | `company`, `trust` | which stores are trusted when they meet at a start |
+//! | `company`, `trust` | which stores are trusted when several stores are opened at a start |
 //! | `duty`, `tickets` | stores in use, draining and leaving; waiting until all stores have written |
 
 mod away;

@@ -31,7 +31,7 @@ impl Trust {
         self.out_of_date.lock().extend(stores);
     }
 
-    /// Notes that from now on nothing remembers the removals that a missing store misses.
+    /// Notes that a store is missing and that no disk records this: see [`crate::Fleet::lose_purges`].
     pub(crate) fn lose(&self) {
         self.unnoted.store(true, Ordering::Release);
     }
@@ -47,7 +47,7 @@ impl Trust {
         self.unmarked.load(Ordering::Acquire)
     }
 
-    /// Returns whether nothing remembers the removals that a missing store misses.
+    /// Returns whether [`Self::lose`] was called.
     pub(crate) fn is_unnoted(&self) -> bool {
         self.unnoted.load(Ordering::Acquire)
     }

@@ -22,14 +22,14 @@ pub struct ReadPlan {
     pub(crate) skip: u32,
     /// Hash of the key whose record is expected.
     pub(crate) hash: KeyHash,
-    /// The spot in the index entry that this read follows.
+    /// The spot of the record, as the index entry states it.
     pub(crate) spot: Spot,
     /// True if the read includes the neighbours of the record as well.
     pub(crate) wide: bool,
 }
 
 impl ReadPlan {
-    /// Hash of the key for which this read is made; equal plans may share one read.
+    /// Hash of the key for which this read is made. Callers with equal plans may share one read.
     #[must_use]
     pub const fn hash(&self) -> KeyHash {
         self.hash

@@ -43,8 +43,8 @@ pub enum ReadMode {
 pub struct EngineConfig {
     /// Bytes for everything that the engine keeps in memory: RAM tier, index, pending objects.
     pub memory_bytes: u64,
-    /// Bytes of objects that may wait to be written, over all stores; they are a part of
-    /// `memory_bytes`.
+    /// Maximum number of bytes of all objects that wait to be written, over all stores. These bytes are a
+    /// part of `memory_bytes`.
     pub pending_bytes_max: u64,
     /// The number of shards of the RAM tier, each with its own lock. It is rounded up to a power of two;
     /// with little memory the engine makes fewer shards.
@@ -59,8 +59,8 @@ pub struct EngineConfig {
     /// seed. Draw it at random in production, so that an attacker cannot choose keys with equal
     /// hashes.
     pub key_seed: u64,
-    /// While there is no store: the payload of a fragment and the length of the largest object that is
-    /// stored whole, in bytes.
+    /// The length in bytes of a fragment's payload, and of the largest object that is stored whole. It is
+    /// used only while there is no store.
     pub fragment_bytes: u32,
     /// Limits for the objects that go to disks.
     pub admission: AdmissionConfig,

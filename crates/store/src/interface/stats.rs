@@ -341,8 +341,8 @@ pub struct MemoryShares {
     pub writers: u64,
     /// The limit for the buffers of reads under way.
     pub reads: u64,
-    /// The limit for two uses: bytes that the allocator holds beyond the allocated bytes (partly filled
-    /// pages of a size class, and freed memory), and the gate's list of used keys.
+    /// The limit for two kinds of memory: memory that the allocator holds beyond the allocated bytes (partly
+    /// filled pages of a size class, and freed memory), and the gate's list of used keys.
     pub slack: u64,
 }
 

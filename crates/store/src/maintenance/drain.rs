@@ -1,10 +1,10 @@
 //! Draining: the records of a store that are still wanted move to the other stores, while the store is
 //! still read.
 //!
-//! The caller drives the drain step by step, as it drives a scrub. A record is moved by sending it to
-//! another store like a newly stored object: its old place becomes void in the log, its index entry is
-//! removed, and until the record is on the other disk it is read from memory. The record keeps its
-//! version and its fetch times.
+//! The caller drives the drain step by step, as it drives a scrub. A record is moved by sending it to another
+//! store like a newly stored object. Its old place becomes void in the log, and its index entry is removed.
+//! Lookups find the record in memory until it is written to the other disk. The record keeps its version and
+//! its fetch times.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! The sweep: it compares everything that is stored with the active purges, counts the covered objects,
-//! and lets a hard purge retire once the removed objects cannot return even if the purge is not active.
+//! The sweep: it compares everything that is stored with the active purges, and counts the covered objects.
+//! It lets a hard purge retire once no restart can bring the removed objects back, because then the purge
+//! need not be active any more.
 //!
 //! Purges are effective without a sweep. A separate thread drives the sweep, step by step.
 
@@ -134,11 +135,11 @@ impl Purges {
     }
 
     /// Ends a sweep that has reached the end of `way` and compared objects with the purges up to number
-    /// `goal`. `all` states whether the sweep could compare everything and its removals are durable.
-    /// Returns false, and does not end the sweep, if a store was added since the sweep began or may be
-    /// being added now: that store may have objects that the purges cover.
+    /// `goal`. `all` states whether the sweep could compare everything and its removals are durable. Returns
+    /// false, and does not end the sweep, if a store was added since the sweep began or is perhaps being
+    /// added now: that store may have objects that the purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
-        // While this lock is held, no store can be added: so none is added between the next check and the
+        // While this lock is held, no store can be added: so no store is added between the next check and the
         // end of the sweep.
         let Some(_none_comes) = self.fleet().try_lock_membership() else {
             return false;

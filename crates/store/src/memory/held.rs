@@ -45,8 +45,8 @@ impl Hold {
         let Some(present) = head.filter(|head| head.meta().version == self.version) else {
             return Some(Use::Replaced);
         };
-        // The references are counted without the reference in the shard, and without the references to
-        // the hold in that head and in `self`.
+        // One reference to the head is in the shard. Two references to the hold are in that head and in
+        // `self`. Every further reference belongs to a request.
         let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
     }
@@ -55,7 +55,8 @@ impl Hold {
 /// The kind of use of a version. The kind whose fragments are needed most comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// A request is reading a version that was replaced after the request came, as far as memory shows.
+    /// A request is reading a version that memory does not show as the present version of the key. The
+    /// version was probably replaced after the request came.
     Replaced,
     /// A request is reading the version that the key holds.
     Present,

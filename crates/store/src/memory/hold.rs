@@ -1,7 +1,7 @@
-//! Versions of large objects that requests are reading, whether or not their key still holds them.
-//! Their fragments stay readable until the last reader has ended: when a segment is reused, the
-//! fragments in it are written again. A hold does not affect which version lookups find: the entry of
-//! the head alone determines that.
+//! Versions of large objects that requests are reading, whether or not their key still holds them. The
+//! fragments of such a version stay readable until its last reader has ended: when a segment is reused, the
+//! fragments in it are written again. A hold does not affect which version lookups find: only the entry of
+//! the head determines that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,13 +13,13 @@ use crate::Object;
 
 type Table = Mutex<HashMap<(KeyHash, u64), Weak<Hold>>>;
 
-/// All versions that are held; clones share the same table. Its lock is the innermost: no thread takes
-/// another lock while it has this one.
+/// All versions that are held; clones share the same table. The lock of the table is the innermost lock: a
+/// thread that holds it takes no other lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds(Arc<Table>);
 
-/// The hold of one version. The [`Object`]s of the version's head own the hold, so it lives as long as
-/// the last of them.
+/// The hold of one version. Every [`Object`] of the version's head owns the hold, so the hold lives until the
+/// last of these objects is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) hash: KeyHash,

@@ -42,8 +42,8 @@ impl Numbers {
         )
     }
 
-    /// Makes versions differ from those of all earlier runs of this store. The generations of a store
-    /// never repeat.
+    /// Makes versions differ from those of all earlier runs of this store. This works because the generations
+    /// of a store never repeat.
     pub(crate) fn mix_versions(&self, store: StoreUuid, generation: u64) {
         let mut mixed = store.0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());

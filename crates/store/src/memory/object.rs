@@ -1,5 +1,5 @@
-//! Cached objects in memory. They are immutable and shared. Each object counts with the bytes that it
-//! really occupies.
+//! Cached objects in memory. They are immutable and shared. The memory budget counts for each object the
+//! bytes that it really occupies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,10 +11,10 @@ use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordPlace
 use super::hold::Hold;
 use super::mark::PurgeMark;
 
-/// The bytes that the engine needs per object in addition to its contents: the struct with its
-/// counters; the object's slot in the RAM tier and in the hash table of that tier (both grow by
-/// doubling); and its part of the tier's list of evicted keys, which has about as many keys as the tier
-/// has objects.
+/// The bytes that the engine needs per object in addition to its contents. They consist of the struct with
+/// its counters, the object's slot in the RAM tier and in the hash table of that tier (both grow by
+/// doubling), and a slot in the tier's list of evicted keys. This list has about as many keys as the tier has
+/// objects.
 const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
 const TIER_SLOT: usize = 112;
 const GHOST_SLOT: usize = 96;
@@ -377,8 +377,8 @@ pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
         && object.key() == head.key()
 }
 
-/// The bytes that an allocator with size classes needs for `bytes`: each doubling has four classes, as
-/// in mimalloc and jemalloc.
+/// The bytes that an allocator with size classes needs for `bytes`: between two powers of two there are four
+/// size classes, as in mimalloc and jemalloc.
 pub(crate) const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
         return bytes.next_multiple_of(16);

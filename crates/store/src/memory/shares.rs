@@ -71,8 +71,8 @@ impl Memory {
         shares
     }
 
-    /// Reduces the share of the RAM tier by `bytes` bytes from now on; a sixteenth of the budget stays
-    /// with the RAM tier.
+    /// Reduces the share of the RAM tier by `bytes` bytes from now on. The RAM tier keeps at least a
+    /// sixteenth of the budget.
     pub(crate) fn withhold(&self, bytes: u64) {
         self.budget.withheld.store(bytes, Ordering::Relaxed);
         self.rebalance();

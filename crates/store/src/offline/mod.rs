@@ -1,8 +1,9 @@
 //! Inspection of a store that is not in use: the contents of its tables, and whether every byte is
 //! correct.
 //!
-//! Nothing is written. [`verify`] opens the store with the code of a start, over a disk that keeps
-//! writes in memory. So it finds exactly what a restart would load.
+//! Nothing is written to the disk. [`verify`] opens the store with the code that a start runs. In place of
+//! the disk, this code gets an `Overlay`, which keeps all writes in memory. So `verify` finds exactly what a
+//! restart would load.
 //!
 //! This is the top module of the crate: it uses `recovery`, `engine` and `maintenance`, and no other
 //! module uses it.

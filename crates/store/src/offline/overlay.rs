@@ -1,5 +1,5 @@
-//! A disk that is only read: writes to it stay in memory. So a store can be opened by the same code
-//! that a start runs, and nothing on the disk changes.
+//! A view of a disk that keeps all writes in memory. So a store can be opened by the same code that a start
+//! runs, and nothing on the disk changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -178,7 +178,8 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // While this lock is held, a purge is either both published and in the inbox, or neither.
+        // `state` holds the lock of the purges. Meanwhile, a purge is either both published and in the inbox,
+        // or neither.
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
@@ -360,9 +361,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// Returns all active purges, in blocks. If another store has a larger journal, the purges may not fit
-/// into this one. Then the snapshot has one hard and one soft purge of everything, each with the number
-/// of the newest purge of its kind. These two purges matter only at a start that has no other journal.
+/// Returns all active purges, in blocks. If another store has a larger journal, the purges may not fit into
+/// the journal of this store. Then the snapshot has one hard and one soft purge of everything, each with the
+/// number of the newest purge of its kind. These two purges matter only at a start that has no other journal.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);
@@ -384,8 +385,8 @@ fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
 mod tests {
     use super::*;
 
-    /// Blocks that were unreadable at a start may become readable again, so the new numbers must be
-    /// above theirs.
+    /// Blocks that were unreadable at a start may become readable again, so the numbers of new blocks must be
+    /// above the numbers of these blocks.
     #[test]
     fn after_damage_sequences_are_above_those_of_every_earlier_start() {
         let newest = JournalBlock {

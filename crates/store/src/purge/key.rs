@@ -19,7 +19,7 @@ pub struct KeyParts<'a> {
     pub authority: &'a [u8],
     /// The host.
     pub host: &'a [u8],
-    /// The part that distinguishes variants; empty for the primary.
+    /// The part that distinguishes variants; empty for a key without such a part.
     pub variant: &'a [u8],
 }
 

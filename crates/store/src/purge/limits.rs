@@ -1,5 +1,5 @@
-//! Limits for active purges. If there is no free place, a new purge is refused. A purge is never
-//! widened, and an acknowledged purge is never dropped.
+//! Limits for active purges. If there is no free place, a new purge is refused. An active purge is never made
+//! broader to save places, and an acknowledged purge is never dropped.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
 }
 
-/// Returns true if the later purge `new` covers everything that `old` covers, and is not a soft purge
-/// in place of a hard purge.
+/// Returns true if the later purge `new` covers everything that `old` covers. Returns false if `new` is a
+/// soft purge and `old` is a hard purge.
 fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
     let everything = new.kind == PurgeKind::All;
     let same = (old.kind, &old.text) == (new.kind, &new.text);

@@ -1,4 +1,4 @@
-//! Active purges in the form in which objects are compared with them. Texts are found by their hash
+//! Active purges, arranged so that an object can be compared with all of them. Texts are found by their hash
 //! where possible. For every kind of purge, the work per object is bounded.
 
 use foxy_format::{PurgeKind, PurgeNote};

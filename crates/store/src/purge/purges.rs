@@ -69,8 +69,8 @@ impl Purges {
     }
 
     /// Handles a store that notes no removals any more: its contents may be out of date when it is used
-    /// again. The journals of the other stores record a new purge number, so that the next start does
-    /// not trust this store. (If it is the only store, nothing records that.)
+    /// again. The journals of the other stores record a new purge number, so that the next start does not
+    /// trust this store. (If the engine has no other store, nothing records this number.)
     pub(crate) fn leave_behind(&self, store: StoreId) {
         self.set.leave_behind();
         let able = |s: &&Arc<StoreShared>| s.id != store && s.takes_writes();

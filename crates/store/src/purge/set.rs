@@ -71,8 +71,8 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct PurgeSet {
     latest: AtomicU64,
-    /// An object is not stored any more if its fetch began when the newest purge had a smaller number
-    /// than this: a purge that might cover the object has retired.
+    /// The greatest number of a retired purge. An object is not stored if its fetch began when the newest
+    /// purge had a smaller number than this: a retired purge might cover the object.
     barrier: AtomicU64,
     state: RwLock<State>,
 }
@@ -83,7 +83,8 @@ impl PurgeSet {
         self.latest.load(Ordering::Acquire)
     }
 
-    /// The highest number of a purge that has ended in every store.
+    /// The greatest number of a retired purge, or the number that [`Self::leave_behind`] took if that is
+    /// greater.
     pub(crate) fn retired(&self) -> u64 {
         self.state.read().retired
     }
@@ -191,8 +192,8 @@ impl PurgeSet {
     ) -> Result<(PurgeNote, Stores), PurgeError> {
         check(purge)?;
         let mut state = self.state.write();
-        // The list is read under the lock: a store that is opened meanwhile is in the list, or it checks
-        // for newer purges after it was added to the list.
+        // The list is read under the lock. So a store that is being opened is already in the list, or it is
+        // added later and then checks for newer purges.
         let stores = fleet.stores();
         let note = PurgeNote {
             kind: purge.kind,
@@ -261,8 +262,8 @@ impl PurgeSet {
         waiting.next().map(|a| a.note.sequence)
     }
 
-    /// Notes that a sweep of all purges up to `number` has ended. If it could compare everything and its
-    /// removals are durable (`all`), the hard purges among these retire. Returns whether any purge
+    /// Notes that a sweep of all purges up to `number` has ended. If the sweep could compare everything and
+    /// its removals are durable (`all`), the hard purges among these purges retire. Returns whether any purge
     /// retired.
     pub(crate) fn swept(&self, number: u64, all: bool) -> bool {
         let mut state = self.state.write();
@@ -346,8 +347,8 @@ impl PurgeSet {
     }
 }
 
-/// Returns for each store the last segment that may concern a purge that is made now: objects in later
-/// segments are compared before they are written.
+/// Returns for each store the last segment that may contain objects from before a purge that is made now.
+/// Objects in later segments are compared with the purge before they are written.
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
     let end = |s: &Arc<StoreShared>| s.marks.log_end().sequence();
     // A cluster may be on its way to the segment after the segment in which the log ends.

@@ -89,7 +89,7 @@ impl Stored {
         &self.head
     }
 
-    /// The length of the beginning of the body that is already in fragments, in bytes.
+    /// The number of bytes at the beginning of the body that are already in fragments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.fragments.load(Ordering::Acquire)) * u64::from(self.head.fragment_size)

@@ -79,8 +79,9 @@ impl Puts {
         self.fleet.fragment_bytes().unwrap_or(self.fragment_bytes)
     }
 
-    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store.
-    /// Without a store, it is the longest large object that the RAM tier keeps.
+    /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store that
+    /// takes writes. If no store takes writes, it is the length of the longest large object that the RAM tier
+    /// keeps.
     pub(crate) fn object_bytes_max(&self) -> u64 {
         let room = |s: &StoreShared| {
             u64::from(s.space.geometry().segments) * u64::from(s.space.geometry().segment_bytes) / 4

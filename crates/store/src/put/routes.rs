@@ -38,8 +38,9 @@ impl Routes {
             let stores = able.iter().copied();
             stores.filter(move |s| self.budget.has_room(s, all))
         };
-        // Each store first gets a part of the memory for pending objects by its speed. If no store has
-        // room in its part, any remaining room is used.
+        // The first choice lets each store use only its part of the memory for pending objects, in proportion
+        // to its write speed. If no store has room in its part, the second choice lets a store use any
+        // remaining room.
         let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
     }

@@ -188,8 +188,8 @@ impl Reads {
         ReadMiss::Damaged
     }
 
-    /// Refuses an object from a store that missed purges, because the store's journal was damaged or
-    /// the store was missing in an earlier run.
+    /// Refuses an object if its store missed purges that were made after the object was fetched. A store
+    /// misses purges if its journal was damaged or if the store was missing in an earlier run.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;

@@ -2,7 +2,8 @@
 //! [`foxy_policy::ReadAround`] decides where.
 //!
 //! A neighbour that was read with the object goes into the RAM tier under the same conditions as a requested
-//! object: its record is valid, in its place and life and not purged, and the index still leads there.
+//! object: its record is valid and not purged, it is at its expected place in the present life of the
+//! segment, and the index still leads there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,8 +19,8 @@ use crate::purge::Purges;
 use crate::shared::{Registry, StoreShared};
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
-/// The extra cost of a read of 64 KiB compared with a read of 8 KiB, in units of reads of 8 KiB. The
-/// cost is measured for SSDs (32 reads under way) and estimated for other devices.
+/// The extra cost of a read of 64 KiB compared with a read of 8 KiB. The unit is the cost of one read of 8
+/// KiB. The cost is measured for SSDs (32 reads under way) and estimated for other devices.
 const fn cost(device: Device) -> f64 {
     match device {
         Device::Unknown | Device::Fast => 2.0,

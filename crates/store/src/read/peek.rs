@@ -31,7 +31,7 @@ pub struct Peek {
 pub struct DiskPlace {
     /// The name of the disk.
     pub disk: String,
-    /// The number of segments that are reused before the record's own segment.
+    /// The number of segments that will be reused before the record's own segment.
     pub segments_before: u32,
     /// The number of all segments of the store.
     pub segments: u32,

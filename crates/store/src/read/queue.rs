@@ -20,8 +20,8 @@ const SORTED: u64 = 1 << 63;
 /// Time that `wait` sleeps before it checks again whether other threads have finished reads for this
 /// queue.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// A dropped queue waits for the reads that it carries out: the maximum number of waits, and the
-/// maximum duration of each wait.
+/// A dropped queue waits for the reads that it carries out. These are the limits: the maximum number of
+/// waits, and the maximum duration of each wait.
 const DRAIN: (u32, Duration) = (20, Duration::from_millis(100));
 
 pub(super) struct OrderedQueue {
@@ -95,7 +95,7 @@ impl OrderedQueue {
         self.inner.flush_submissions()
     }
 
-    /// Stages one sorted read. A read for a single part goes into the buffer of that part.
+    /// Stages one sorted read. If it satisfies only one waiting read, it uses the buffer of that read.
     fn begin(&mut self, at: u64, len: usize, mut parts: Vec<PendingRead<Parked>>) {
         let token = self.next;
         self.next += 1;
@@ -108,13 +108,15 @@ impl OrderedQueue {
         self.carried.insert(token, Carried { at, parts });
     }
 
-    /// Handles the end of a sorted read: delivers each part to the queue that requested it.
+    /// Handles the end of a sorted read: delivers the bytes of each waiting read to the queue that requested
+    /// it.
     fn end(&mut self, completion: Completion, out: &mut Vec<Completion>) {
         let Some(mut read) = self.carried.remove(&(completion.token & !SORTED)) else {
             return;
         };
         if read.parts.len() > 1 && completion.result.is_err() {
-            // Only reading each part alone shows which part fails.
+            // The failed read covers several waiting reads. Each of them is read separately, to find which
+            // one fails.
             self.store.reads.waiting.lock().flying += read.parts.len() - 1;
             for part in read.parts {
                 self.begin(part.at, part.len as usize, vec![part]);

@@ -1,12 +1,12 @@
 //! Judges searched segments by the chain of clusters: which clusters are missing, and whether a torn
 //! write or damage is the cause.
 //!
-//! Every cluster has a number in the store, and contains a mark: the number up to which the log was
-//! durable when the cluster was written. If the number of a missing cluster is not above the highest
-//! such mark, the cluster was durable once: it is damaged, and the removals in it are not known.
-//! Therefore nothing before the next valid cluster counts. If the number of the missing cluster is
-//! above that mark, the cluster was being written: it is torn, and its removals are in the removal log.
-//! The code is pure and performs no I/O.
+//! Every cluster has a number in the store. It also contains a mark: the number of the cluster up to which
+//! the log was durable when this cluster was written. If the number of a missing cluster is not above the
+//! highest such mark, the cluster was durable once: it is damaged, and the removals in it are not known.
+//! Therefore nothing before the next valid cluster counts. If the number of the missing cluster is above that
+//! mark, the cluster was being written: it is torn, and its removals are in the removal log. The code is pure
+//! and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -158,8 +158,8 @@ impl Judge<'_> {
         }
         let here = LogPosition::new(life.sequence, next.at);
         let begins = before.end_in(life.sequence);
-        // If the number of the cluster before `next` is not known, only an empty place before `next`
-        // shows that a cluster is missing.
+        // If the number of the cluster before `next` is not known, only unused space before `next` shows that
+        // a cluster is missing.
         let missing = match (before.number, begins < next.at) {
             (0, true) => link.number - 1..=link.number - 1,
             (0, false) => return,

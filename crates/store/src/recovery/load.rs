@@ -26,10 +26,10 @@ const TURN_ENTRIES: u64 = 1 << 18;
 /// The cost of starting a thread, as the number of entries that a thread could take in during that
 /// time.
 const WORTH_A_THREAD: u64 = 4096;
-/// Each turn first makes room in the index: for the entries of the turn and for this part (1/n) of the
-/// entries that the index contains, but for no more entries than are expected. Without this additional
-/// room the table would be nearly full, and about one entry would have to move to another place for
-/// every new entry.
+/// Each turn first makes room in the index for the entries of the turn. It also makes room for this part
+/// (1/n) of the entries that the index contains, but not for more entries than are expected. Without this
+/// additional room the table would be nearly full, and about one entry would have to move to another place
+/// for every new entry.
 const ROOM_AHEAD: u64 = 4;
 
 /// The segments that are still to be loaded.
@@ -229,8 +229,9 @@ impl Loader {
         wanted
     }
 
-    /// The number of segments that the next turn takes in. This number is also the estimate for later
-    /// turns. It is 1 if the index may become full, because all segments of such a turn count as lost.
+    /// The number of segments that the next turn takes in. This number is also the estimate for later turns.
+    /// It is 1 if the index may become full: if that happens during a turn, all segments of the turn count as
+    /// lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
             room if room < 2 * TURN_ENTRIES => 0,
@@ -329,9 +330,9 @@ impl Loader {
         unplaced.is_index_full(self.tables.index())
     }
 
-    /// Declares everything void that was written before `floor`. Entries that are not loaded may remove
-    /// records of older segments. Records that are not loaded would also be missed when their keys are
-    /// removed later.
+    /// Declares everything void that was written before `floor`, for two reasons. Entries that are not loaded
+    /// may remove records of older segments. And the removal of a key would not be logged for a record that
+    /// is not loaded.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(

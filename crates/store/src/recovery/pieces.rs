@@ -110,8 +110,8 @@ impl Raw {
     }
 }
 
-/// Returns the segments with their entries, in the same order; two segments are processed at a time if
-/// `together`.
+/// Returns the segments with their entries, in the same order. If `together` is true, two threads process the
+/// segments.
 pub(super) fn tell(
     index: &Index,
     store: &StoreShared,

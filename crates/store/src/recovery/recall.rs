@@ -22,9 +22,8 @@ pub(super) struct Recalled {
     damaged: bool,
 }
 
-/// Reads the journal of a store that is being opened with this `generation`. A journal without a
-/// complete half, or with an unreadable half, is damaged: a new store has a complete half from its
-/// formatting on.
+/// Reads the journal of a store that is being opened with this `generation`. A journal is damaged if it has
+/// no complete half or has an unreadable half: formatting a store already writes a complete half.
 ///
 /// # Errors
 /// The device refuses the first block of a journal that begins anew.
@@ -72,8 +71,8 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
     }
 }
 
-/// Returns the first block of a journal, and its encoded bytes with the copy, for the beginning of a
-/// half.
+/// Returns the first block of a journal. Also returns the bytes for the beginning of a half: the encoded
+/// block and its copy.
 pub(super) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(JournalBlock, Vec<u8>)> {
     let block = JournalBlock {
         doubled: true,

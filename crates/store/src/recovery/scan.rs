@@ -28,9 +28,9 @@ pub(crate) struct Scan {
 /// # Errors
 /// The segment cannot be read, not even at the third attempt.
 ///
-/// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later
-/// one may be valid. Each cluster contains its place and its life, so bytes of former lives, of other
-/// places and of bodies are not taken for clusters. [`super::chain`] judges the gaps.
+/// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later cluster
+/// may be valid. Each cluster contains its place and its life, so bytes of former lives, of other places and
+/// of bodies are not taken for clusters. [`super::chain`] judges the gaps.
 pub(crate) fn scan_segment(
     store: &StoreShared,
     index: u32,
@@ -52,9 +52,9 @@ pub(crate) fn scan_segment(
     Ok(Some(scan))
 }
 
-/// Returns whether a second read shows the beginning of a cluster where the first read showed none.
-/// Clusters follow each other without gaps, so the first cluster that a faulty read hides begins where
-/// a valid cluster ends. (A torn cluster may also begin there. Then the segment is read twice.)
+/// Returns whether a second read shows the beginning of a cluster where the first read showed none. Clusters
+/// follow each other without gaps. So the first cluster that a faulty read hides begins where a valid cluster
+/// ends, or where the segment begins. (A torn cluster may also begin there. Then the segment is read twice.)
 fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     let geometry = store.space.geometry();
     let ends = scan.clusters.iter().map(|seen| seen.end);

@@ -99,7 +99,8 @@ pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
     let mut spans: Vec<Range<u32>> = Vec::new();
     for index in 0..geometry.segments {
         match spans.last_mut() {
-            // A store that grew has its slots in several places.
+            // The slots of a store that grew are in several places, so two slots in sequence may be far
+            // apart.
             Some(span)
                 if span.len() < most
                     && geometry.slot_at(index) == geometry.slot_at(span.end - 1) + slot =>

@@ -315,10 +315,10 @@ fn forget(
     )
 }
 
-/// Takes the newest segment, if it is marked for its life and does not contain a cluster yet.
+/// Takes out the newest segments that are marked open and contain no cluster yet. Returns the oldest of them,
+/// which takes clusters next.
 fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u64)> {
-    // After a crash between two marks there can be more than one such segment: only the oldest can be
-    // the next one.
+    // After a crash between two marks there can be more than one such segment: only the oldest can come next.
     let mut ready = None;
     while parts.first().is_some_and(Part::is_unused) {
         let part = parts.remove(0);

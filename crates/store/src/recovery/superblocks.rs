@@ -148,8 +148,9 @@ fn read_superblocks(
     }
 }
 
-/// Returns an error if one of the superblocks was written by another version of Foxy. A later version
-/// may have written only one of them so far; an older version never writes after this version.
+/// Returns an error if one of the superblocks was written by another version of Foxy. A later version may
+/// have written only one of the superblocks so far. An older version never writes to a store that this
+/// version has written.
 pub(crate) fn other_format(
     disk: &str,
     a: &Result<Superblock, FormatError>,
@@ -310,8 +311,8 @@ fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the identity of a new store. It must differ between stores. It must also be unknown to
-/// origins, because their bodies are written to this disk.
+/// Returns the identity of a new store. It must differ between stores. Origins must not know it, because
+/// their bodies are written to this disk: an origin could send a body that looks like a cluster of the store.
 fn new_uuid(ground: &Ground, options: &StoreOptions) -> StoreUuid {
     if let Some(uuid) = options.uuid {
         return StoreUuid(uuid);

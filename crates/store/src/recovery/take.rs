@@ -20,10 +20,10 @@ use crate::shared::{Gone, Removal, StoreShared};
 /// first-level cache.
 const LOAD_AHEAD: usize = 32;
 
-/// The index counts as full once it had no room for more than this part (1/n) of its entries.
+/// The index counts as full once more than this part (1/n) of its entries found no room in it.
 const UNPLACED_PART: u64 = 64;
-/// The index does not count as full before it had no room for this many entries: one of its shards may be
-/// full before the others.
+/// The index does not count as full while this many entries or fewer found no room: one of its shards may be
+/// full before the other shards.
 const UNPLACED_LEAST: u64 = 4096;
 
 /// The entry whose turn is next, and its segment.
@@ -57,7 +57,7 @@ pub(super) struct Taken {
 enum Fate {
     Loaded,
     Skipped,
-    /// The entry is left out if it is a record, and no older record of its key may be taken in.
+    /// No older record of the entry's key may be taken in. If the entry is a record, it is left out too.
     Last {
         record: bool,
     },
@@ -79,8 +79,9 @@ impl Unplaced {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the index takes few of the entries that arrive now. Each further record
-    /// without room would need an entry in the removal log and a void; one floor replaces all of these.
+    /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Each further
+    /// record without room would need an entry in the removal log and a void; one floor replaces all of
+    /// these.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
@@ -215,8 +216,8 @@ impl Taker<'_> {
         self.insert(told.part.index, entry)
     }
 
-    /// Returns whether the removal log removes this record by its key. If it does, the record's place
-    /// becomes void in the log, which also removes all older records of the key.
+    /// Returns whether the removal log removes this record by its key. If it does, the record's place becomes
+    /// void in the log. This void also removes all older records of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(

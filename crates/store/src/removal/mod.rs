@@ -198,9 +198,9 @@ impl Catalogue {
             .is_some()
     }
 
-    /// Removes from memory everything of a store that is not in the list any more: pending objects and
-    /// index entries. It takes the lock of each part of the tables in turn, as a barrier does: after
-    /// the first loop no thread uses the former list.
+    /// Removes from memory everything of a store that is not in the list any more: pending objects and index
+    /// entries. The first loop takes the lock of each shard in turn, as a barrier does. After it, no thread
+    /// uses the list that still contained the store.
     pub(crate) fn forget(&self, store: &StoreShared) {
         for shard in self.tables.shards().iter() {
             let mut shard = shard.write();

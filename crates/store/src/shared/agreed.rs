@@ -1,8 +1,8 @@
 //! Reads and writes on which removals depend, while a store is being opened.
 //!
-//! In these reads, absence matters: a block without valid contents counts as never written. If a device
-//! once returned bytes from another place without an error, that would hide a removal. Tables that do
-//! not contain their own place are therefore read until two reads agree.
+//! Each of these reads must find every removal on the disk, but a block without valid contents counts as
+//! never written. If a device once returned bytes from another place without an error, a removal would be
+//! hidden. Tables that do not contain their own place are therefore read until two reads agree.
 
 use std::io;
 

@@ -27,7 +27,8 @@ impl Loading {
         self.is_loading.load(Ordering::Acquire)
     }
 
-    /// The same as [`Self::is_on`], for figures only: it is a relaxed load, which gives no ordering.
+    /// The same as [`Self::is_on`], for figures only: the relaxed atomic read does not order any other
+    /// access.
     pub(crate) fn seems_on(&self) -> bool {
         self.is_loading.load(Ordering::Relaxed)
     }

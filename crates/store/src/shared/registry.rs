@@ -20,7 +20,8 @@ type List = Vec<Arc<StoreShared>>;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     list: ArcSwap<List>,
-    /// The number of stores that were opened so far; numbers are never used twice.
+    /// The number of stores that were opened so far. It is also the number of the next store, so no number is
+    /// used twice.
     opened: AtomicU64,
     /// The number of stores that left.
     left: AtomicU64,

@@ -55,8 +55,9 @@ pub(crate) struct RemovalLog {
     /// The value of `first` that the newest entry contains.
     told: u64,
     places: u64,
-    /// The number from which the entries of an earlier run begin. They count until the removed records
-    /// have durable tombstones: the removals may be old, and a power cut must not undo them any more.
+    /// The number of the oldest entry of an earlier run that counts. Entries from this number on count until
+    /// the removed records have durable tombstones: the removals may be old, and a power cut must not undo
+    /// them any more.
     hold: Option<u64>,
     /// Set once recovery has loaded everything: all removals by recovery have numbers below this
     /// number.
@@ -130,7 +131,7 @@ impl RemovalLog {
         entry.encode(uuid)
     }
 
-    /// Notes that entries before `first` need not count any more; entries from `hold` on still do.
+    /// Notes that entries before `first` need not count any more. Entries from `hold` on still count.
     fn advance(&mut self, store: &StoreShared, first: u64) {
         let hold = rule!(
             "removal log: entries of an earlier run count until all of theirs are covered",
@@ -212,9 +213,9 @@ impl StoreShared {
         }
     }
 
-    /// Notes that all removals numbered below `waiting`, except those in the inbox, are covered; with
-    /// `None`, all removals except those in the inbox are covered. Returns true if this includes the
-    /// removals of an earlier run, which can then be released, see [`StoreShared::let_go`].
+    /// Notes that removals are covered: all removals with numbers below `waiting` (with `None`, all
+    /// removals), except those in the inbox. Returns true if this includes the removals of an earlier run.
+    /// These can then be released: see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
@@ -250,10 +251,10 @@ impl StoreShared {
         self.removals.lock().hold = None;
     }
 
-    /// Reads the removal log of an earlier run. A removed place without a record of a present life does
-    /// not matter any more. The records at the other removed places become void, and these removals are
-    /// passed to the writer. The loader has to find the records of removed keys; until it has, the
-    /// entries of these keys count.
+    /// Reads the removal log of an earlier run. An entry that removes a place counts only if a record of a
+    /// present life can be at that place. Such a place becomes void, and the removal is passed to the writer.
+    /// For an entry that removes a key, the loader must first find the records of the key; until then the
+    /// entry counts.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

@@ -82,7 +82,7 @@ impl Role {
         self.joined.store(true, Ordering::Release);
     }
 
-    /// Lets the store join without a company, before the store is shared.
+    /// Lets the store join without a company, before other threads can use the store.
     pub(crate) fn join_alone(&mut self) {
         self.joined = true.into();
     }

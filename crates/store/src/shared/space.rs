@@ -118,7 +118,7 @@ impl Space {
         self.lives[index as usize].store(sequence, Ordering::Release);
     }
 
-    /// Sets the life that the opening of the store found, before the store is shared.
+    /// Sets the life that the opening of the store found, before other threads can use the store.
     pub(crate) fn recall_life(&self, index: u32, sequence: u64) {
         self.lives[index as usize].store(sequence, Ordering::Relaxed);
     }

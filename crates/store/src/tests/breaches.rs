@@ -1,4 +1,5 @@
-//! Tests of more rules. No other test fails when one of these rules is broken (`cargo xtask mutants`).
+//! Tests of further rules. `cargo xtask mutants` showed for each of these rules that no other test fails when
+//! the rule is broken.
 
 use std::time::Duration;
 
@@ -94,8 +95,8 @@ fn no_mark_passes_a_cluster_that_is_under_way() {
     assert!(again.text("b").is_some() && again.text("c").is_some());
 }
 
-/// A cluster that contains a mark covers the removals before the mark once the cluster itself is
-/// durable.
+/// A cluster contains a mark: the number of the cluster up to which the log was durable. The cluster covers
+/// the removals up to its mark once the cluster itself is durable.
 #[test]
 fn a_removal_counts_until_the_cluster_that_covers_it_is_durable() {
     let mut rig = Rig::new(16, MEMORY, 2);
@@ -130,8 +131,8 @@ fn both_superblocks_say_who_is_there() {
     }
 }
 
-/// One half of the journal contains blocks that were written once. The next snapshot goes to the other
-/// half, where every block is written twice, because there is room.
+/// In one half of the journal, every block was written only once. The next snapshot goes to the other half,
+/// where every block is written twice, because there is room.
 #[test]
 fn a_journal_is_doubled_where_there_is_room() {
     let mut rig = Rig::new(16, MEMORY, 3);

@@ -9,7 +9,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use super::several_rig::{KEYS, Several, disk};
 use crate::*;
 
-/// Lets the disk fail from its operation `after` on: for reads, for writes, or for all operations.
+/// Lets all operations of this class on the disk fail, except the first `after` operations.
 fn fails(disk: &MemDisk, class: OpClass, after: u64) {
     let rule = FaultRule::new(class, Fault::EIO).after(after);
     disk.set_faults(FaultPlan::none().and(rule));
@@ -20,8 +20,9 @@ fn repaired(disks: &[MemDisk]) -> Vec<MemDisk> {
     disks.iter().map(MemDisk::kill).collect()
 }
 
-/// Tries starts of `disks` in which one disk fails ever later, until a start succeeds. After each
-/// failed start, `then` runs with the same disks in working order.
+/// Tries starts of `disks` until a start succeeds. In each start, one disk fails, each time at a later
+/// operation than in the start before. After each failed start, `then` gets the disks that were used, with
+/// the fault still in place.
 fn failing_starts(several: &Several, disks: &[MemDisk], mut then: impl FnMut(&[MemDisk])) -> u64 {
     let mut failed = 0;
     for victim in 0..disks.len() {

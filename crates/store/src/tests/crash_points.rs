@@ -1,5 +1,6 @@
-//! A short workload with a crash at every point and in every way that matters: before each operation of
-//! the disk, with every subset of the writes that were not durable, whole or torn.
+//! A short workload with a crash at every point and in every way that matters. Each operation of the disk is
+//! a crash point. A crash keeps any subset of the writes that were not durable, and each kept write is
+//! complete or torn.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use foxy_disk::{Keep, MemDisk};
 use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
-/// For up to this number of writes, all subsets are tried. For more writes, the subsets are each single
-/// write, and all writes but one.
+/// For up to this number of writes, all subsets are tried. For more writes, a subset is one single write, or
+/// all writes except one.
 const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

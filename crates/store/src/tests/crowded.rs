@@ -92,7 +92,7 @@ fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
     assert_eq!(there + displaced, KEYS);
     let again = start(rig.disk.kill(), LARGE);
     assert_eq!(found(&again), there, "and no others");
-    // The index does not know the displaced objects.
+    // The index does not know the displaced objects, so their removals are not logged.
     with_all(&mut rig, 1000, supersede);
     assert_eq!(found(&start(rig.disk.kill(), LARGE)), 0);
 }

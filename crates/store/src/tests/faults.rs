@@ -72,7 +72,7 @@ fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
     let stats = rig.engine.stats();
     let store = &stats.stores[0];
     assert_eq!(store.health, Health::Offline);
-    // The store becomes read-only once 17 of 64 segments are in quarantine, after three reads in each.
+    // The store becomes read-only once 17 of 64 segments are in quarantine, after three failed reads in each.
     assert_eq!((store.quarantined, store.counts.read_errors), (17, 51));
     assert!(store.reason.as_ref().unwrap().contains("os error 5"));
     assert_eq!(

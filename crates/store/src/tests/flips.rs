@@ -1,6 +1,6 @@
-//! One flipped bit in a store whose process was killed: no purged or replaced object returns, and no
-//! other bytes are returned. The flips cover open segments, slots, both superblocks, the purge journal
-//! and the removal log.
+//! Tests with one flipped bit in a store whose process was killed. A lookup returns no purged or replaced
+//! object, and no bytes that were not stored under its key. The flips cover open segments, slots, both
+//! superblocks, the purge journal and the removal log.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -45,9 +45,9 @@ fn large() -> Vec<u8> {
     (0..15_000).map(|at| b'A' + (at / 1000) as u8).collect()
 }
 
-/// Makes a store with objects, variants, a large object, and removals and purges of every kind. The
-/// store has grown, was one of two stores, has a segment in quarantine, lives of the second round, and
-/// a removal that is in its removal log only.
+/// Makes a store with objects, variants, a large object, and removals and purges of every kind. The store has
+/// grown, was one of two stores, and has reused segments. It has a segment in quarantine, and a removal that
+/// is in its removal log only.
 fn make() -> MemDisk {
     let mut live = Live::new(&[6, 6], 1);
     live.remove(1);

@@ -221,8 +221,8 @@ impl Scene {
         !matches!(self.engine.reads().lookup(hash("k"), b"k"), Lookup::Miss)
     }
 
-    /// Returns true if a request gets `k`: an object that a purge of many objects covers is removed
-    /// when it is read.
+    /// Returns true if a request gets `k`. A lookup does not show this: an object that a purge of many
+    /// objects covers is removed only when it is read.
     fn gives(&self) -> bool {
         match self.engine.reads().lookup(hash("k"), b"k") {
             Lookup::Miss => false,
@@ -239,8 +239,8 @@ impl Scene {
 /// A way to remove `k`, and the state of `other` after it.
 type Removal = (fn(&Engine), Option<&'static str>);
 
-/// Removes `k` at moment `at` of `work`, and checks that `k` stays removed. Returns false if `work`
-/// ended before.
+/// Removes `k` at moment `at` of `work`, and checks that `k` stays removed. Returns false if `work` ended
+/// before that moment.
 fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
     let mut scene = Scene::new();
     let acting = Arc::clone(&scene.engine);

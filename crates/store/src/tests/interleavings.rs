@@ -51,8 +51,9 @@ fn others(rig: &Rig) {
 }
 
 struct Scene<'a> {
-    /// The disk before each run, and whether its contents are loaded completely.
+    /// The disk before each run.
     image: &'a MemDisk,
+    /// True if each run begins after the contents of the disk were loaded completely.
     loaded: bool,
     operations: &'a [Operation],
     runs: u64,

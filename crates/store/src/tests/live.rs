@@ -90,7 +90,8 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         live.settle();
         let expected: BTreeSet<_> = all().into_iter().filter(|k| !gone.contains(k)).collect();
         assert_eq!(live.on_disk(), expected);
-        // Voided records are void in the log of their store, also if no process remembers them.
+        // Records that were removed meanwhile are void in the log of their store, so they stay removed even
+        // if no process remembers the removals.
         let mut again = live.crash(kill.then_some(5));
         again.settle();
         assert_eq!(again.on_disk(), expected, "kill {kill}");
@@ -156,7 +157,7 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
-    // Another engine opens both disks. It changed objects on one of them before the other was added.
+    // Another engine opens both disks. It changed objects on one disk before the other disk was added.
     let mut other = live.crash(None);
     other.remove(1);
     let slots = std::mem::take(&mut other.slots);
@@ -192,7 +193,7 @@ fn a_soft_purge_makes_stale_each_copy_in_memory() {
     live.purge(PurgeKind::Host, "h1.test", true);
     live.sweep();
     live.settle();
-    // No disk contains records of the purge's time any more, so the purge retires.
+    // No disk contains records from before the purge any more, so the purge retires.
     assert!(live.remove(0) && live.remove(1));
     assert!(live.engine.purges().sweep().is_none());
     assert_eq!(live.engine.purges().active_purges(), 0);
@@ -417,8 +418,8 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
     panic!("it was never too much");
 }
 
-/// A store that missed purges is drained: an object that these purges may have covered must not be
-/// found, on this store or on another.
+/// A store that missed purges is drained: an object that these purges may have covered must not be found, on
+/// this store or on another store.
 #[test]
 fn what_a_store_missed_purges_of_does_not_move_to_another() {
     let mut live = Live::new(&[12, 12], 5);

@@ -158,7 +158,7 @@ impl Live {
         again
     }
 
-    /// Makes an engine without a store, but with the expected contents.
+    /// Makes a test engine without a store. It takes over the purges and the contents that each key may have.
     pub(super) fn heir(&self, slots: Vec<Slot>) -> Self {
         let mut heir = Self::without(slots);
         heir.latest.clone_from(&self.latest);
@@ -237,8 +237,8 @@ impl Live {
         if self.engine.put(new).admitted.is_visible() {
             self.latest.insert(key, self.version);
         } else {
-            // The former object may be removed already, or the new object was refused because a purge
-            // covers it.
+            // The new object was refused. The former object was removed, unless the reason is a purge that
+            // covers the new object. From now on it is removed in any case.
             self.supersede(key);
         }
     }

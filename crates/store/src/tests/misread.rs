@@ -10,8 +10,8 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The mark of a next life is lost, and the process is killed once the old life was given up: the index
-/// does not contain its records any more, and removals of them since then were not logged.
+/// The mark of a next life is lost, and the process is killed once the old life was given up. The index does
+/// not contain the records of the old life any more, and since then no removal of these records was logged.
 #[test]
 fn a_lost_mark_does_not_bring_a_former_life_back() {
     let (mut lost, mut gone) = (0, 0);
@@ -24,7 +24,7 @@ fn a_lost_mark_does_not_bring_a_former_life_back() {
         rig.disk
             .set_faults(FaultPlan::from(rule.after(skip).times(1)));
         let old = (0..16).map(|n| format!("filler old {n}"));
-        // The check is not a lookup, because reuse writes used records again.
+        // The check is not a lookup: a lookup counts as a use, and reuse would then write the record again.
         let is_known = |rig: &Rig, key: &str| {
             let mut entries = rig
                 .engine

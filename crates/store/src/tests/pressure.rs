@@ -176,7 +176,7 @@ fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     some
 }
 
-/// The number of clusters that the disk holds back; marks of slots are shorter.
+/// The number of clusters that the disk holds back. Held writes of at most 4096 bytes are marks of slots.
 fn under_way(rig: &Rig) -> usize {
     let held = rig.disk.held();
     let long = |op: &&HeldOp| op.class == OpClass::Write && op.len > 4096;

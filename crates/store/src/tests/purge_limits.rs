@@ -1,4 +1,4 @@
-//! Limits of purges: surplus purges are refused and never widened, and places for operators stay free.
+//! Limits of purges: surplus purges are refused and never made broader, and places for operators stay free.
 
 use super::purges::purge;
 use super::rig::Rig;
@@ -12,8 +12,8 @@ fn long(n: usize) -> String {
     format!("{n}{}", " long".repeat(20))
 }
 
-/// Makes purges of tags with ordinary rights until one is refused. Returns the number of accepted
-/// purges.
+/// Makes purges of tags until one is refused. These purges may not take the places that are reserved for
+/// operators. Returns the number of accepted purges.
 fn flood(rig: &mut Rig, from: usize, soft: bool) -> usize {
     for n in 0..1000 {
         let purge = purge(PurgeKind::Tag, &long(from + n), soft);

@@ -218,7 +218,7 @@ impl Model {
         self.hits += 1;
         let stale = self.covered(key, &tags, sequence, true);
         if let Some(stale) = stale {
-            // A purge beyond the limits is refused and not widened. So no purge covers more than was
+            // A purge beyond the limits is refused, and is not made broader. So no purge covers more than was
             // requested.
             assert_eq!(object.is_soft_purged(), stale, "{key:?} {version}");
             self.stale += u64::from(stale);

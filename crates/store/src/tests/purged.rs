@@ -107,7 +107,7 @@ fn what_took_the_place_of_a_purged_object_stays() {
     assert_eq!(rig.text("x").as_deref(), Some("new"));
 }
 
-/// On disk, all objects of the purge's time were overwritten. In memory, such an object remains.
+/// On disk, all objects from before the purge were overwritten. In memory, one such object remains.
 #[test]
 fn a_purge_that_no_sweep_went_through_does_not_retire() {
     let mut rig = Rig::new(8, MEMORY, 4);

@@ -227,7 +227,7 @@ fn reinsertion_brings_nothing_back_that_was_purged() {
         assert!(rig.counts().reinserted - written < 60);
         rig.forget_memory();
         assert!(rig.get(key).is_none());
-        // No object of the purge's time is left, so the purge has retired.
+        // No object from before the purge is left, so the purge has retired.
         rig.sweep();
         assert!(rig.engine.purges().sweep().is_none());
         assert_eq!(rig.engine.purges().active_purges(), 0);

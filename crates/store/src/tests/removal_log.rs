@@ -305,8 +305,9 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     assert_eq!(rig.kill().counts().removals_recalled, 0, "they were let go");
 }
 
-/// The removals name the positions of the next record in an open segment. They must not apply to this record,
-/// whether or not the record is in the same cluster as the voids of these removals.
+/// The removals name positions behind the end of the log, in an open segment. The next record is then written
+/// at one of these positions. The removals must not apply to this record, whether or not the voids for these
+/// removals are in the same cluster as the record.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

@@ -287,7 +287,7 @@ fn a_removal_whose_cluster_fails_is_written_again() {
 fn a_record_whose_cluster_failed_does_not_come_back_later() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 12);
     rig.settle();
-    // The write fails, but reaches the medium all the same: the next write finds it there.
+    // The write fails, but its bytes may be on the disk all the same, so a void for the record is written.
     rig.put("k", b"failed");
     let segments = rig.segments_at()..u64::MAX;
     rig.disk.set_faults(

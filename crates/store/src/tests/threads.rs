@@ -133,10 +133,10 @@ impl World {
             .ok()
     }
 
-    /// Returns whether a removal that is made now finds room in the removal logs. The log of such a
-    /// small store has room for four hundred removals. Threads must not make removals faster than a
-    /// writer that waits for a processor can take them: a kill may undo a removal without room, which
-    /// is counted, and which `removal_log.rs` tests.
+    /// Returns whether a removal that is made now finds room in the removal logs. The log of such a small
+    /// store has room for four hundred removals. Threads must not make removals faster than the writer takes
+    /// them, even if the writer waits for a processor. Otherwise some removals find no room, and a kill may
+    /// undo them; `removal_log.rs` tests that case.
     fn has_room_for_removals(&self) -> bool {
         let stores = self.engine.fleet().stores();
         stores.iter().all(|s| !s.removals.lock().is_pressed())
@@ -279,8 +279,8 @@ fn drain(world: &World, id: StoreId) {
     }
 }
 
-/// Makes the operator's changes one after another: a store grows, a store leaves and comes back, and a
-/// store is drained first.
+/// Makes the operator's changes one after another: one store grows, and another store leaves and comes back.
+/// In every second round, the other store is drained before it leaves.
 fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven> {
     for round in 0..rounds {
         world.wait_for(800);

@@ -13,7 +13,7 @@ fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
     rig.engine.put(new)
 }
 
-/// Returns the bit of the hash of `twin` that the index does not keep.
+/// Returns a bit of the hash of `twin` that the index does not keep.
 fn twin_flip() -> u128 {
     let entry = |units| {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
@@ -48,8 +48,8 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.disk.kill()
 }
 
-/// A record finds its place in the index taken while it is loaded. The index does not know it from then
-/// on, so it is void, and older records of its key count as removed.
+/// A record finds its place in the index taken while it is loaded. The index does not know the record from
+/// then on, so the record is void, and older records of its key count as removed.
 #[test]
 fn a_record_without_a_place_in_the_index_is_void() {
     let flip = twin_flip();

@@ -70,9 +70,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Ensures that the open segment has `need` bytes left for a cluster of `entries` entries. If it
-    /// has not, writing continues in the next segment if that segment is ready. Returns false if the
-    /// next segment is not ready yet.
+    /// Ensures that the open segment has `need` bytes left for a cluster of `entries` entries. If it has
+    /// fewer, writing continues in the next segment if that segment is ready. Returns false if the next
+    /// segment is not ready yet.
     fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         if self.log.has_room(need, entries) {
             return true;
@@ -84,8 +84,8 @@ impl Writer {
         true
     }
 
-    /// Writes a cluster into the open segment. A cluster without removals and objects only covers
-    /// removals in earlier clusters.
+    /// Writes a cluster into the open segment. If there are no removals and no objects, the cluster is empty:
+    /// it is written only to cover removals in earlier clusters.
     fn write_cluster(&mut self, removals: Vec<Numbered>, chosen: &[Chosen]) {
         let mut buf = self.flight.buffer();
         let objects = &self.objects;

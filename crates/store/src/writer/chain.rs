@@ -27,11 +27,11 @@ pub(super) struct Chain {
     /// The flush that begins next, and the flush before it. Each has its number, and the number of the
     /// last cluster that it makes durable.
     flushes: [(u64, u64); 2],
-    /// Clusters with removals that are not covered. Each has the number of the cluster, and the lowest
-    /// number that a removal in it or in a later cluster has in the removal log.
+    /// Clusters with removals that are not covered. Each element has the number of the cluster, and the
+    /// lowest number that a removal in it or in a later cluster has in the removal log.
     removals: VecDeque<(u64, u64)>,
-    /// Clusters that contain a higher mark than earlier clusters. Each has the number of the cluster,
-    /// and the mark.
+    /// Clusters whose mark (the number of the cluster up to which the log was durable) is higher than the
+    /// marks of all earlier clusters. Each element has the number of the cluster, and the mark.
     marks: VecDeque<(u64, u64)>,
     /// The highest mark that a cluster contains.
     named: u64,
@@ -172,9 +172,9 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether another cluster would cover removals that the marks of the clusters so far do
-    /// not cover. With `some`, only the oldest removals that are not covered are checked; otherwise the
-    /// cluster must cover all removals.
+    /// Returns whether one more cluster would cover removals that the marks of the clusters so far do not
+    /// cover. With `some`, it is enough if that cluster would cover the oldest of these removals. Otherwise
+    /// it must cover all of them.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),

@@ -14,9 +14,9 @@ use crate::shared::{Numbered, StoreShared, WaitsFor};
 
 /// Maximum number of clusters that are written at once.
 const IN_FLIGHT: usize = 2;
-/// Maximum number of clusters that are written at once if the clusters beyond [`IN_FLIGHT`] are full. With
-/// two clusters at once, a device has one cluster or none to work on whenever this thread is late with the
-/// next cluster. The thread is often late on a machine with few processors.
+/// Maximum number of clusters that are written at once if the clusters beyond [`IN_FLIGHT`] are full. If only
+/// two clusters were written at once, a device would have one cluster or none to work on whenever this thread
+/// is late with the next cluster. The thread is often late on a machine with few processors.
 const IN_FLIGHT_MAX: usize = 4;
 /// Time that buffers beyond [`IN_FLIGHT`] are kept after their last use. A new buffer is a huge page
 /// that the system clears first; clearing it after each lull would cost a busy writer a tenth of its

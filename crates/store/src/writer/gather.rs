@@ -13,8 +13,8 @@ use super::records::Chosen;
 use crate::StoreOptions;
 use crate::shared::{Item, Numbered};
 
-/// Objects and removals that wait to be assembled. It counts the objects and removals that arrive and
-/// leave, so that a ticket can detect when all those before the ticket have left.
+/// Objects and removals that wait to be assembled. It counts the objects and removals that arrive and leave.
+/// So a ticket can detect when all objects and removals that arrived before the ticket have left.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,
@@ -106,7 +106,7 @@ impl Gather {
             self.removals.push_front(removal);
             self.left.removals = self.left.removals.saturating_sub(1);
         }
-        // If two clusters failed, the removals of the later one may have been put back first.
+        // If two clusters failed, the removals of the later cluster may have been put back first.
         self.removals.make_contiguous().sort_by_key(|r| r.number);
         self.removals_since = (!self.removals.is_empty()).then_some(now);
     }
@@ -194,8 +194,9 @@ impl Gather {
         chosen
     }
 
-    /// Returns whether there is a reason to write a cluster: `full` bytes are in the line, an item or
-    /// removal has waited for its maximum time, the contents are `forced` out, or removals are `pressed`.
+    /// Returns whether there is a reason to write a cluster: `full` bytes are in the line, or an item or
+    /// removal has waited for its maximum time. If `forced` is true, any waiting item or removal is a reason.
+    /// If `pressed` returns true, any waiting removal is a reason.
     pub(super) fn wants_cluster(
         &mut self,
         full: u64,

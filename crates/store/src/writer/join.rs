@@ -33,9 +33,9 @@ impl Engine {
         Writer::open(self.foundation(), disk, &options, None)
     }
 
-    /// Adds stores that were opened to the company, if [`Engine::meet`] was called. At a start, call it
-    /// for all stores together: after all of them are open, and before any request is served or a
-    /// writer takes a turn. A store that is added later joins alone: it does nothing until a turn of its
+    /// Adds the stores of these writers, which are open, to the company, if [`Engine::meet`] was called. At a
+    /// start, call it for all stores together: after all of them are open, and before any request is served
+    /// or a writer takes a turn. A store that is added later joins alone: it does nothing until a turn of its
     /// writer finds that the other stores have recorded the new company as well.
     ///
     /// # Errors

@@ -138,9 +138,9 @@ impl Writer {
         let duty = seat.begin_to_leave();
         let drained = self.drain(at_most);
         seat.note_removals();
-        // The store is drained once more: records that were removed after the first drain, but before
-        // removals were noted, must be void in the log, because loading knows these removals only from
-        // there.
+        // The store is drained once more. Records that were removed after the first drain, but before
+        // `note_removals` was called, must be void in the log: loading knows these removals only from the
+        // log.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),
             false => Err(GrowError::Busy),

@@ -91,9 +91,9 @@ impl Log {
         }
     }
 
-    /// Makes a cluster at the end of the open segment. A cluster without removals and objects only
-    /// covers removals in earlier clusters. Objects that were superseded since they were chosen are
-    /// left out.
+    /// Makes a cluster at the end of the open segment. Objects that were superseded since they were chosen
+    /// are left out. A cluster without removals and objects is made only to cover removals in earlier
+    /// clusters.
     pub(super) fn append(
         &mut self,
         removals: Vec<Numbered>,

@@ -187,10 +187,10 @@ impl Writer {
         })
     }
 
-    /// Does the work that is due: reaps completions, commits written clusters, assembles and submits
-    /// new ones, seals segments, prepares their reuse, and loads segments. A turn does not wait for a
-    /// disk, except for writes of superblocks, segments in quarantine, and summaries that are damaged
-    /// or longer than their slot.
+    /// Does the work that is due: reaps completions, commits written clusters, assembles and submits new
+    /// clusters, seals segments, prepares their reuse, and loads segments. A turn usually does not wait for a
+    /// disk. It does wait when it writes superblocks, when it records or retries segments in quarantine, and
+    /// when it reads a summary that is damaged or longer than its slot.
     pub fn turn(&mut self) -> Turn {
         self.now = self.seat.now();
         if let Some(turn) = self.company_step() {
@@ -371,8 +371,8 @@ impl Writer {
         }
     }
 
-    /// Writes to both superblocks that nothing before `floor` counts. Returns false if that is not
-    /// possible yet.
+    /// Records in both superblocks that nothing before `floor` counts. Returns false if that is not possible
+    /// yet.
     fn say_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;

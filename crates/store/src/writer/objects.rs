@@ -21,9 +21,10 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
-/// If the index is full, one of this many new records replaces the entry of another record. If all new
-/// records did, each object that is requested once would displace an object that is requested again. If
-/// no new record did, no new object would be found until older records are overwritten.
+/// If the index is full, one of this many new records replaces the entry of another record. If every new
+/// record replaced an entry, each object that is requested once would displace an object that is requested
+/// again. If no new record replaced an entry, no new object would be found until older records are
+/// overwritten.
 const DISPLACING: u64 = 16;
 
 /// Number of records whose index entries are prefetched together.

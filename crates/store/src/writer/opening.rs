@@ -14,7 +14,7 @@ use crate::fleet::ticket_of_removed;
 use crate::recovery::{Loader, Piece};
 use crate::{Durable, StoreOptions, SyncTicket};
 
-/// The options of an opening, and the part of it that is not done yet.
+/// The options of an opening, and the work of the opening that is not done yet.
 #[derive(Debug)]
 pub(super) struct Opening {
     options: StoreOptions,

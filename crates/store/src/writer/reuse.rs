@@ -114,9 +114,9 @@ impl Reuse {
     /// Passes the records that are to be written again to the gatherer.
     pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
         for item in self.reinserter.take_items() {
-            // The locality buffers would group the record again. When writing waits for the next
-            // segments, the record bypasses the buffers and stays beside the neighbours with which it
-            // was first written.
+            // The locality buffers would group the record again. When writing had to wait for a segment not
+            // long ago, the record bypasses the buffers and stays beside the neighbours with which it was
+            // first written.
             if self.line.is_pressed() {
                 gather.item_in_line(item, now);
             } else {
@@ -398,9 +398,8 @@ impl Reuse {
         next.stage = Stage::Ready;
     }
 
-    /// After damaged tables, drops the victim's index entries that were not in its tables. Otherwise
-    /// they would outlive the victim, and reads through them would find other records and fail their
-    /// checks.
+    /// If tables were damaged, drops the victim's index entries that were not in its tables. Otherwise they
+    /// would outlive the victim, and reads through them would find other records and fail their checks.
     fn sweep(&mut self, index: u32, objects: &Objects) {
         if !std::mem::take(&mut self.tables_damaged) {
             return;

@@ -110,9 +110,9 @@ impl Superblocks {
         self.set_floor(end)
     }
 
-    /// Returns whether the disk of a store that takes no writes must still record, at this epoch, that
-    /// its contents do not count. This is not tried on a disk that is offline, because the write could
-    /// block this thread.
+    /// Returns whether the disk of a store that takes no writes must still record, at this epoch, that its
+    /// contents do not count. Returns false for a disk that is offline, because the write could block this
+    /// thread.
     pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
         let said = self.disowned_at == Some(epoch);
         !said && self.disown_due <= now && self.store.health() != Health::Offline

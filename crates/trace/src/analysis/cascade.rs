@@ -1,5 +1,5 @@
-//! Two levels of exact LRU, memory before disk, as the Foxy papers feed their layouts. The counts show the
-//! work of the disk.
+//! Two levels of exact LRU: memory before disk. In the Foxy papers, such levels produce the operations for
+//! the layouts. The counts show the work of the disk.
 
 use crate::{Access, ByteLru};
 

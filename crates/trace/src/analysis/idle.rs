@@ -59,8 +59,8 @@ impl IdleTime {
         [0.0, 0.5, 1.0].map(|share| quantile(&minutes, share))
     }
 
-    /// For each time of an operation in `speeds` (ms), a table line and a bar chart of the number of minutes
-    /// by idle time.
+    /// For each time of an operation in `speeds` (ms), returns a table line and a bar chart. The chart shows
+    /// the share of minutes by idle time.
     #[must_use]
     pub fn report(&self, speeds: &[f64]) -> String {
         let mut text = String::from("\nidle time of a disk per minute, by time for 64 KB\n");

@@ -143,8 +143,8 @@ mod tests {
             }
             pages.report()
         };
-        // A map iterates in a different order each time. The probability that ten runs agree by chance is
-        // less than one in a million.
+        // A map iterates in a different order each time. If the result depended on that order, the
+        // probability that ten runs agree by chance would be less than one in a million.
         let first = report();
         assert!((0..10).all(|_| report() == first));
     }

@@ -78,7 +78,7 @@ impl StackDistances {
         }
     }
 
-    /// Adds `add` to the count at a time (`u32::MAX` subtracts 1).
+    /// Adds `add` to the count of the time `time` (`u32::MAX` subtracts 1).
     fn update(&mut self, time: u32, add: u32) {
         let mut at = time as usize + 1;
         while at <= self.tree.len() {
@@ -87,7 +87,7 @@ impl StackDistances {
         }
     }
 
-    /// The sum of counts at times before `time`.
+    /// The sum of the counts of all times before `time`.
     fn sum(&self, time: u32) -> u32 {
         let (mut at, mut sum) = (time as usize, 0u32);
         while at > 0 {

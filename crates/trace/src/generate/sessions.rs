@@ -4,8 +4,8 @@
 //! A client draws a page (by Zipf popularity, or from the pages that any client visited lately). The page
 //! determines a server and a set of embedded objects; some of them are shared by the server's pages. A first
 //! visit requests the complete set. A later visit requests each embedded object with a fixed probability.
-//! Within a visit an embedded object may be requested again at once (a quick repeat). Each client has its own
-//! think times, so neighbours in the stream rarely share a server.
+//! Within a visit an embedded object may soon be requested again (a quick repeat). Each client has its own
+//! think times, so consecutive requests of the stream rarely go to the same server.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -30,7 +30,7 @@ pub struct SessionConfig {
     pub servers: u32,
     /// Lognormal distribution of the number of embedded objects: median, and sigma of the logarithm.
     pub embedded: (f64, f64),
-    /// Share of embedded objects that are common to the server's pages.
+    /// Share of a page's embedded objects that other pages of the server contain too.
     pub shared: f64,
     /// Probability that a later visit requests an embedded object.
     pub again: f64,
@@ -40,9 +40,10 @@ pub struct SessionConfig {
     pub recent: usize,
     /// Probability that a request repeats an embedded object of the same visit.
     pub quick: f64,
-    /// Probability per repeat that an object has been modified.
+    /// Probability that an object has been modified when it is requested again.
     pub modified: f64,
-    /// Sizes of the objects of popular and of unpopular pages.
+    /// Distributions of object sizes. The first is for objects of popular pages and for objects that pages
+    /// share; the second is for all other objects.
     pub sizes: [Sizes; 2],
     /// Mean think time between two pages of a client, ms. Together with the number of clients it determines
     /// the arrival rate.
@@ -202,7 +203,7 @@ struct Wanted {
 const EMBEDDED_MOST: u64 = 250;
 /// Number of objects that a server's pages share.
 const SHARED_POOL: u64 = 40;
-/// Pages up to this rank are popular; the rank is a share of all pages.
+/// Share of all pages, by rank, that count as popular.
 const POPULAR: f64 = 0.02;
 
 impl Sessions {
@@ -280,7 +281,8 @@ impl Sessions {
         wanted
     }
 
-    /// Draws one of the embedded objects that the client has requested in this visit, for a repeat.
+    /// For a quick repeat, draws one of the embedded objects that the client has requested in this visit.
+    /// Returns `None` if there is no repeat.
     fn again(&mut self, client: u32) -> Option<Wanted> {
         if self.config.quick <= 0.0 {
             return None;

@@ -51,10 +51,10 @@ impl Default for ZipfWebConfig {
 }
 
 impl ZipfWebConfig {
-    /// Returns this configuration with a number of objects for which the stream has about `bytes` distinct
-    /// bytes (within a few percent, because the heavy tail causes noise). The number of requests must be
-    /// finite. If the stream has too few requests for `bytes` distinct bytes, it gets nearly as many distinct
-    /// bytes as possible.
+    /// Returns this configuration with another number of objects, so that the stream has about `bytes`
+    /// distinct bytes (within a few percent, because the heavy tail causes noise). The number of requests
+    /// must be finite. If the stream has too few requests for `bytes` distinct bytes, it gets nearly as many
+    /// distinct bytes as possible.
     #[must_use]
     pub fn with_distinct_bytes(mut self, bytes: u64) -> Self {
         let mean = self.sizes.mean();

@@ -27,8 +27,8 @@ pub(super) fn parse(text: &[u8]) -> Option<i64> {
     Some((seconds - zone_seconds(zone)?) * 1000)
 }
 
-/// Parses day of an unnamed month, hour, minute and second (the EPA log). Returns milliseconds since the
-/// month began.
+/// Parses `day:hour:minute:second` without a month (the EPA log). Returns milliseconds since the start of the
+/// month.
 fn day_of_month(text: &str) -> Option<i64> {
     let parts: Vec<&str> = text.split(':').collect();
     let [day, hour, minute, second] = parts.as_slice() else {

@@ -139,8 +139,8 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// A time in milliseconds, from seconds since 1970 with a fraction, from milliseconds, or from a date in ISO
-/// 8601 or in the format of common logs.
+/// Converts a time to milliseconds since 1970. The log may contain seconds with a fraction, milliseconds, or
+/// a date in ISO 8601 or in the format of common logs.
 fn time(value: &Value) -> Option<i64> {
     /// Numbers above this are milliseconds. (As seconds, this is the year 5138.)
     const SECONDS_MOST: f64 = 1e11;

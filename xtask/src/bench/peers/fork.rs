@@ -1,5 +1,6 @@
-//! `cargo xtask bench fork`: compares Foxy with a process per request and a file per URL, with and without
-//! a cache. Maltzahn, Richardson and Grunwald made this comparison with CERN and Harvest.
+//! `cargo xtask bench fork`: compares Foxy with a proxy that starts a process for each request and keeps a
+//! file for each URL. Each proxy runs with and without a cache. Maltzahn, Richardson and Grunwald made this
+//! comparison with CERN and Harvest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

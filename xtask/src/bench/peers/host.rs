@@ -193,7 +193,8 @@ impl Group {
     pub(super) fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
         let path = self.file("memory.limit_in_bytes");
         let value = bytes.map_or_else(|| "-1".to_owned(), |b| b.to_string());
-        // A lower limit may need several rounds of reclaim.
+        // If the new limit is lower, the kernel may need several attempts until it has reclaimed enough
+        // memory.
         let mut last = Ok(());
         for _ in 0..20 {
             last = fs::write(&path, &value);

@@ -15,7 +15,7 @@ use super::servers::{HOST, Server};
 const MOST: f64 = 25.0;
 /// Time after the start of the load at which all connections have their first answer and are idle.
 const SETTLED: Duration = Duration::from_secs(25);
-/// Time in milliseconds at which each connection sends its second and last request.
+/// Time in milliseconds from the first request of a connection to its second and last request.
 const WAIT: u64 = 32_000;
 
 /// Opens connections and prints the server's memory per connection. Fails above 25 KiB.

@@ -52,7 +52,7 @@ impl Engine<'_> {
 
     pub(super) fn connect(&mut self, at: usize) {
         let stream = TcpStream::connect(self.config.target).and_then(|mut stream| {
-            // Small requests must not wait for acknowledgements.
+            // Without this option, small requests would wait for acknowledgements of earlier data.
             stream.set_nodelay(true)?;
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll

@@ -1,4 +1,4 @@
-//! The common format and templates: the lines that they write, and attacks by clients.
+//! Tests of the common format and of templates: the written lines, and attempts of clients to forge lines.
 
 use super::*;
 use crate::config::LogField;
@@ -13,7 +13,8 @@ fn apache_common_is_combined_without_its_end() {
     );
 }
 
-/// Checks every field, with and without the details, and the named formats as templates.
+/// Checks every field, with and without the details. Also checks that a template can write the same line as
+/// the format `squid`, and the same line as `common`.
 #[test]
 fn templates_have_every_field() {
     let all = LogField::ALL.map(|field| format!("{}={{{}}}", field.name(), field.name()));

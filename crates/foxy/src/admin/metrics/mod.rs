@@ -1,4 +1,4 @@
-//! Metrics in the text format of Prometheus. Base units: seconds, bytes, totals.
+//! Metrics in the text format of Prometheus. Times are in seconds and sizes are in bytes.
 
 mod sites;
 mod traffic;

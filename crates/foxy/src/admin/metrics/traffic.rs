@@ -89,8 +89,8 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
     }
 }
 
-/// Returns `foxy_<word>_total`. Names of byte counters contain the peer and the direction, in the words of
-/// other exporters.
+/// Returns `foxy_<word>_total`. The name of a byte counter contains the peer and the direction, in the words
+/// that the exporters of other programs use.
 fn event_name(event: Event) -> String {
     let word = match event {
         Event::BytesIn => "client_received_bytes",

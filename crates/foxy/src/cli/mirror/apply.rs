@@ -77,7 +77,7 @@ pub(super) fn set(
     way: Way,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
-    // go writes name and value in one word.
+    // The last word of a command of go is `NAME=VALUE`, so `NAME=` is removed.
     let name = shows.last().map(|name| format!("{name}="));
     let ours = there.last().map_or("", |word| word);
     let ours = name
@@ -163,7 +163,8 @@ fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
     }
 }
 
-/// Replaces the upstream's URL in the files of apt's sources.
+/// Replaces the upstream's URL by the mirror's URL in the files of apt's sources. With [`Way::Back`], puts
+/// the upstream's URL back.
 fn sources(
     settings: &Settings,
     below: &Path,

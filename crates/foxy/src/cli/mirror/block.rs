@@ -79,8 +79,9 @@ impl Block<'_> {
         }
     }
 
-    /// Returns whether the complete file is as an earlier call wrote it, perhaps with another URL. In a form
-    /// without comments, a file with another URL is not recognised.
+    /// Returns true if an earlier call wrote the complete file and the user has not changed it since. If the
+    /// form has comments, the earlier call may have written another URL. In a form without comments, a file
+    /// with another URL is not recognised.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
         let text = &old[first.len()..];
@@ -120,8 +121,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns the first line of a complete file. It contains a checksum of the rest. A file that was changed
-    /// later belongs to the user.
+    /// Returns the first line of a complete file. It contains a checksum of the other lines. If the checksum
+    /// does not match, the user has changed the file, and the file belongs to the user.
     fn title(&self, text: &str) -> String {
         let [open, close] = self.comment();
         let (tool, sum) = (self.tool, hash64(0, text.as_bytes()));

@@ -100,7 +100,8 @@ impl Settings {
             .map(|url| format!("{}/", url.trim_end_matches('/')))
     }
 
-    /// Returns whether a command applies to this mirror, and to the client's version if the version is known.
+    /// Returns true if a command applies to this mirror. If the version of the client is known, the command
+    /// must apply to that version too.
     pub(super) fn fits(&self, only: &Only, version: Option<&str>) -> bool {
         let (begins, wanted, plain) = match only {
             Only::Always => return true,
@@ -113,7 +114,7 @@ impl Settings {
         fits && (!plain || self.is_plain())
     }
 
-    /// Returns the settings and their undo, for people.
+    /// Returns a text for people: the settings, and the steps that undo them.
     pub(super) fn printed(&self, places: &Places) -> String {
         let (mut settings, mut undo) = (String::new(), String::new());
         for step in self.tool.steps {

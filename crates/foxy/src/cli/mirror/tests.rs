@@ -1,4 +1,4 @@
-//! Settings of all tools, and the files after the settings are applied and undone.
+//! Tests of the settings of all tools, and of the files after the settings are applied and undone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -168,7 +168,8 @@ fn a_file_of_the_user_keeps_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let (own, at) = ("[net]\nretry = 3\n", folder.path().join("home/.cargo"));
     fs::create_dir_all(&at).unwrap();
-    // A link to a file elsewhere, as for users who keep their settings in a repository.
+    // The settings file is a link to a file elsewhere. Users who keep their settings in a repository have
+    // such links.
     let [real, link] = [folder.path().join("real.toml"), at.join("config.toml")];
     fs::write(&real, own).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
@@ -186,7 +187,7 @@ fn a_file_of_the_user_keeps_what_it_has() {
         fs::metadata(&real).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // A mirror that the user has configured.
+    // Now the file contains another mirror, which the user has configured.
     let other = "[source.crates-io]\nreplace-with = \"own\"\n";
     fs::write(&real, other).unwrap();
     let wrong = changed("cargo", "http://one:3128", folder.path(), Way::There).unwrap_err();
@@ -224,7 +225,7 @@ fn sources_of_apt_are_replaced_and_put_back() {
     assert!(there(Way::Back).is_err());
 }
 
-/// A value in a file, which shell commands set and show.
+/// The value is the contents of a file. Shell commands set, show and remove it.
 #[test]
 fn a_value_of_the_user_is_named_and_not_undone() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +250,7 @@ fn a_value_of_the_user_is_named_and_not_undone() {
     assert_eq!(set(Way::There).len(), 1);
     assert!(set(Way::Back)[0].starts_with("ran sh ") && !fs::exists(path).unwrap());
     assert!(set(Way::Back)[0].ends_with("says nothing, and not http://one: left as it is"));
-    // A value that the user has set.
+    // Now the user has set another value.
     fs::write(path, "https://own\n").unwrap();
     assert!(set(Way::Back)[0].contains(" says https://own, and not "));
     assert_eq!(fs::read_to_string(path).unwrap(), "https://own\n");

@@ -1,10 +1,10 @@
 //! The clients of registries, and the settings with which each client uses a mirror.
 //!
 //! In texts, `BASE` stands for Foxy's URL, `MIRROR` for the mirror's URL, `PLACE` for Foxy's host and port,
-//! and `HOST` for Foxy's host. Lines that begin with [`PLAIN`] are used only with `http://`, and without that
-//! word.
+//! and `HOST` for Foxy's host. Lines that begin with [`PLAIN`] are used only if the mirror's URL begins with
+//! `http://`; the word itself is left out.
 
-/// The beginning of lines that are used only with `http://`.
+/// The beginning of lines that are used only if the mirror's URL begins with `http://`.
 pub(super) const PLAIN: &str = "PLAIN:";
 
 /// A client of registries.
@@ -18,8 +18,8 @@ pub(super) struct Tool {
 
 /// A part of the settings of a client.
 pub(super) enum Step {
-    /// A command of the client that sets a value, with the value (or `NAME=VALUE`) as its last word. Also the
-    /// command that undoes this, and the command that prints the current value.
+    /// Three commands of the client. `settings` sets a value; its last word is the value, or `NAME=VALUE`.
+    /// `undo` removes this value, and `shows` prints the current value.
     Run {
         settings: &'static str,
         undo: &'static str,
@@ -45,7 +45,7 @@ pub(super) enum Only {
     Version(&'static str),
     /// The client's version does not begin with this text.
     NotVersion(&'static str),
-    /// As `NotVersion`, and the mirror's URL begins with `http://`.
+    /// The client's version does not begin with this text, and the mirror's URL begins with `http://`.
     PlainNotVersion(&'static str),
 }
 
@@ -55,8 +55,9 @@ impl Only {
     }
 }
 
-/// The path of a file in three parts: the variable that names its folder, the folder below the home folder
-/// that is used if the variable is not set, and the rest of the path.
+/// The path of a file. For a file of the user, `variable` is the environment variable that names the file's
+/// folder. If the variable is not set, the folder is `home`, below the user's home folder. `name` is the rest
+/// of the path.
 pub(super) enum Place {
     User {
         variable: &'static str,
@@ -68,7 +69,8 @@ pub(super) enum Place {
 
 /// The way in which a text shares its file with other settings.
 pub(super) enum Form {
-    /// The text is a block of a TOML file. The file must not have another table of this name.
+    /// The text is a block of a TOML file. Outside of the block, the file must not have a table with the name
+    /// `key`.
     Block { key: &'static str },
     /// The text is the complete file. `comment` contains the texts before and after a comment. Both are empty
     /// if the format has no comments.

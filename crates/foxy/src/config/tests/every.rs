@@ -1,5 +1,5 @@
-//! Every setting of the table, with valid and invalid values: in a file, in an environment variable, and in a
-//! reload.
+//! Tests every setting of the table with valid and invalid values, in a file, in an environment variable and
+//! in a reload.
 
 use std::ffi::OsString;
 
@@ -315,8 +315,8 @@ fn by_variable(setting: &Setting, texts: &Texts) -> Result<Config, Vec<String>> 
     Config::build(&given, &LAPTOP).map_err(strings)
 }
 
-/// Returns the values for a setting. They are the values of its kind, unless its texts have a form of their
-/// own.
+/// Returns the values for a setting. Usually these are the values for the setting's kind. A setting whose
+/// texts need a special form has its own values.
 fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
     match full_name(setting.section, setting.name).as_str() {
         "mirror.preset" => (

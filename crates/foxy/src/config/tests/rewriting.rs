@@ -1,4 +1,4 @@
-//! Rewriting, compression and certificates of clients, in the form that users write.
+//! Tests of the settings for rewriting, compression and certificates of clients, as users write them.
 
 use super::{LAPTOP, build, problems};
 use crate::config::*;

@@ -1,5 +1,5 @@
-//! Sites in the form that users write: certificates, shared listeners, origins, pages, clients named by
-//! certificates.
+//! Tests of sites as users write them: certificates, shared listeners, origins, error pages, and clients that
+//! certificates name.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn certificates_are_read_and_reported() {
     assert!(build(plain).is_err(), "a name for an origin without TLS");
 }
 
-/// Returns two sites on one address, with these further settings.
+/// Returns the text of two sites on one address. `first` and `second` are further settings of the two sites.
 fn sharing(first: &str, second: &str) -> String {
     format!(
         "[[site]]\nname = \"one\"\nlisten = [\"*:8080\"]\norigin = \"http://a:1\"\n{first}\n\
@@ -157,7 +157,8 @@ fn several_origins_are_read_and_shown() {
         plan.contains("checked by /health every 5 s for status 200"),
         "{plan}"
     );
-    // A single origin appears in one line only, unless it has a limit.
+    // A single origin has a line of its own only if it has a limit. Otherwise only the line of the site names
+    // it.
     let one = |more: &str| build(&format!("[[site]]\nlisten = [\"*:1\"]\n{more}")).unwrap();
     for (origin, lines) in [("http://a", 0), ("http://a connections=2", 1)] {
         let config = one(&format!("origin = \"{origin}\""));

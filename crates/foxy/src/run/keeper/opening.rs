@@ -11,7 +11,7 @@ use crate::run::StartError;
 use crate::run::roster::Roster;
 use crate::run::stores::open_disk;
 
-/// A store of the configuration that Foxy runs without.
+/// A store of the configuration that could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Absent {
     /// The path of the store.
@@ -38,8 +38,8 @@ impl StoreKeeper {
     }
 
     /// Opens the stores of a start on these disks. Disks without a setting have default settings. All stores
-    /// are opened first. Only then does each store note that the stores belong together, so that no store
-    /// loses its contents after a failed start.
+    /// are opened first. Only then does each store note on its disk which stores are open together. If the
+    /// start failed after such a note, a store that was not noted would lose its contents at the next start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,
@@ -145,7 +145,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Returns the stores of the configuration that Foxy runs without.
+    /// Returns the stores of the configuration that could not be opened.
     pub(crate) fn absent(&self) -> Vec<Absent> {
         self.absent.lock().clone()
     }

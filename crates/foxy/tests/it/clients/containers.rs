@@ -126,7 +126,7 @@ impl Registry {
         }
     }
 
-    /// Starts a Foxy with a mirror of this registry, under this name.
+    /// Starts a Foxy with a mirror of this registry. `name` is the name by which clients name the registry.
     fn foxy(&self, name: &str) -> Foxy {
         let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
         Foxy::mirroring(&format!(
@@ -281,7 +281,8 @@ fn is_root(program: &str) -> bool {
     root
 }
 
-/// Returns a command that sees this folder in the place of the system's settings.
+/// Returns a command that runs `program`. The program sees the files of `folder` at the path `place`, where
+/// the system's settings are.
 fn in_place(folder: &Path, place: &str, program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args([

@@ -199,7 +199,7 @@ fn file(folder: &Path, end: &str) -> Vec<u8> {
 
 #[test]
 fn pip() {
-    // `python3 -m pip` may exist without `pip`, and `pip` without `python3 -m pip`.
+    // The test asks for the program `pip`, because `python3 -m pip` may exist without it.
     let Some(_) = tool("pip", "python3-pip") else {
         return;
     };

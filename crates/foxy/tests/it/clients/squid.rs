@@ -47,7 +47,8 @@ impl Squid {
             helper.display()
         );
         fs::write(&config, text).unwrap();
-        // Squid gives up root's rights before it starts its helper.
+        // Squid gives up root's rights before it starts its helper, so other users must be able to run the
+        // helper.
         for place in [folder.path(), &helper] {
             fs::set_permissions(place, Permissions::from_mode(0o755)).unwrap();
         }

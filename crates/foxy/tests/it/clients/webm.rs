@@ -1,5 +1,5 @@
 //! A video whose colour shows the current second. It is so large that no client fetches all of it to see a
-//! few seconds. Each second has four frames of one colour, and padding.
+//! few seconds. Each second has five frames of one colour, and padding.
 
 /// Key frames of 32 by 32 pixels, VP8: red, green, blue, yellow.
 const FRAMES: [&str; 4] = [
@@ -62,7 +62,7 @@ fn head() -> Vec<u8> {
     element(&[0x1a, 0x45, 0xdf, 0xa3], &parts.concat())
 }
 
-/// Returns the position of each second, if the first second is at `start`.
+/// Returns the video's index, which contains the position of each second. The first second is at `start`.
 fn cues(clusters: &[Vec<u8>], start: usize) -> Vec<u8> {
     let (mut at, mut points) = (start as u64, Vec::new());
     for (second, cluster) in clusters.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 /// Starts an origin that answers each request with 200, these fields (each with CRLF) and this body. Returns
-/// its URL, and the heads of the requests that it gets, in small letters.
+/// its URL, and a channel with the heads of the requests that it gets, in lower case.
 pub(crate) fn origin(fields: &'static str, body: &'static str) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

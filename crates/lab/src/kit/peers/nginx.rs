@@ -10,15 +10,15 @@ use crate::kit::Launch;
 pub fn nginx(place: &Place<'_>) -> Result<Launch, String> {
     let folder = place.folder.display();
     let (port, origin, disk_gib) = (place.port, place.origin, place.disk_gib);
-    // A disk read in the worker would block all other connections. For reads from the page cache, a thread
-    // pool only adds delay.
+    // `aio threads` is only for hits from the disk: a disk read in the worker would block all other
+    // connections. For reads from the page cache, a thread pool only adds delay.
     let lock = if place.collapse {
         "proxy_cache_lock on;"
     } else {
         ""
     };
     let aio = if place.disk_hits { "aio threads;" } else { "" };
-    // `tcp_nopush on` holds back the last part of an answer on loopback.
+    // `tcp_nopush` is off, because with `on` the last part of an answer is held back on loopback.
     let text = format!(
         "user root;
 daemon off;

@@ -1,4 +1,5 @@
-//! Squid with a rock store or with aufs. The rock store has its disker process, as in daemon mode.
+//! Squid with a rock store or with aufs. A process of its own (the disker) serves the rock store, as when
+//! Squid runs as a daemon.
 
 use std::process::Command;
 

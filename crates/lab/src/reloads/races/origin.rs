@@ -42,8 +42,8 @@ impl Held {
         held
     }
 
-    /// Holds the next answer. A path with `/head/` is held before the head, a path with `/body/` in the
-    /// body.
+    /// Holds the next answer. An answer is held before its head if the path contains `/head/`, and in its
+    /// body if the path contains `/body/`.
     pub(super) fn hold(&self) {
         self.open.store(false, Ordering::SeqCst);
         self.holding.store(false, Ordering::SeqCst);

@@ -9,7 +9,7 @@ use foxy_http1::{Authority, Host, Scheme as UrlScheme, Url};
 use super::Gatekeeper;
 use super::path::{literal, plain_path};
 
-/// Describes a request, to find the rule that decides about it.
+/// A request for which [`Gatekeeper::explain`] finds the access rule that decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessQuestion {
     /// `forward`, or the name of the site.

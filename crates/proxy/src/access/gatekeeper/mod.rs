@@ -85,8 +85,8 @@ impl Gatekeeper {
     }
 
     /// Returns the group of parents for a request of the forward proxy. If the rule that decided names a
-    /// group, the result is that group. Otherwise it is the first group that takes requests for this host and
-    /// scheme without a rule.
+    /// group, the result is that group. Otherwise it is the first group with `always` that is for this scheme
+    /// and does not except this host.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,

@@ -14,7 +14,7 @@ use crate::access::parents::Parents;
 pub(crate) struct Pass {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) user: Option<Arc<Standing>>,
-    /// The rule that decided.
+    /// Index of the rule that decided, in the list of rules.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
     /// True if the request's `Authorization` was a login at Foxy itself, so that it is not meant for the

@@ -17,7 +17,7 @@ pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
 
 /// Writes the path of a target, without its query, in the form that rules are compared with. Needless escapes
 /// are decoded, the segments `.` and `..` are resolved, and empty segments are left out. Some origins resolve
-/// paths in the same way. So a client must not get around a rule by another spelling of the same path.
+/// paths in the same way. Without this form, a client could reach a denied path by another spelling of it.
 pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     let end = target.iter().position(|b| matches!(b, b'?' | b'#'));
     let mut normal = Vec::with_capacity(target.len());

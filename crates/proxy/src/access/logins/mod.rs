@@ -106,13 +106,13 @@ pub struct Logins {
     config: Arc<LoginsConfig>,
     memory: Memory,
     verifier: Verifier,
-    /// Standings of users under the rules, by user name.
+    /// By user name: the user's groups, and the access rules that name the user or these groups.
     standings: Standings,
 }
 
 type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
 
-/// The result for the credentials of a request.
+/// The result of looking at the credentials of a request.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// The login is right, and belongs to this user.
@@ -237,7 +237,7 @@ impl Logins {
         let mut groups = self.groups(&token.user);
         groups.extend(token.groups.iter().map(|group| &group[..]));
         let user = Arc::new(rules.standing(&token.user, &groups).with_token(number));
-        // The memory keeps a token only until the token expires.
+        // The login is remembered only until its token expires.
         let left = token
             .expires
             .map(|expires| expires.0.saturating_sub(wall.0));
@@ -266,7 +266,7 @@ impl Logins {
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // Names come only from logins and certificates that were verified, so there are few names.
+        // The names come only from verified logins and certificates, so there are normally few of them.
         if all.len() >= memory::MOST {
             all.clear();
         }

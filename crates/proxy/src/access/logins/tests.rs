@@ -142,7 +142,8 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
         ("bob", "bob", true),
         ("bob", "bo", false),
         ("a b%", "a b%", true),
-        // Each login is one line. A line feed in a password does not begin another line.
+        // The helper gets each login as one line. A line feed in a password is escaped, so it does not begin
+        // a second login.
         ("bob", "x\neve eve", false),
         // The helper is not asked about users who have a password in the configuration.
         ("alice", "alice", false),
@@ -178,7 +179,8 @@ async fn places_in_the_queue_are_shared_by_name_and_client() {
         waits.push(wait);
         !refused
     };
-    // One client has two places for a name. Requests with the same password share one place.
+    // The queue has two places for one client and one name. Requests with the same name and password share a
+    // place.
     assert!(ask(1, "bob", 1) && ask(2, "bob", 1) && ask(2, "bob", 1));
     assert!(!ask(3, "bob", 1));
     // Another client has its own places, and another name has its own places.

@@ -48,7 +48,7 @@ struct State {
     queues: [VecDeque<Job>; 2],
     /// Index of the queue that is served next.
     turn: usize,
-    /// Requests that wait for a check. The check is queued or under way.
+    /// Requests that wait for a check, by the key of the check. The check is queued or under way.
     waiting: HashMap<u128, Vec<oneshot::Sender<bool>>>,
     /// Numbers of checks that are queued or under way, by client and name.
     of_client: HashMap<(Option<IpAddr>, String), usize>,

@@ -56,8 +56,8 @@ impl Making {
         }
     }
 
-    /// Takes a place to make a form. Returns false if there is no place, or if the form is being made or was
-    /// tried a short time ago.
+    /// Takes one of the [`AT_ONCE`] places for making forms. Returns false if no place is free, or if this
+    /// form is being made or was tried a short time ago.
     fn begin(&self, form: KeyHash, now: WallTime) -> bool {
         if self.tried.has(form, now) {
             return false;
@@ -101,7 +101,8 @@ pub(crate) fn choose(
     fits.then(|| wanted(request, head, &compress.codings))?
 }
 
-/// Returns the key of a form. It has a `~` at a position where no key of a variant has one.
+/// Returns the key of a form. It has a `~` at the position where the key of a variant has the first digit of
+/// its nonce.
 fn form_key(object: &Object, coding: Coding) -> Vec<u8> {
     let mut key = object.key().to_vec();
     let name = format!("\n~{:016x}\n{}", object.meta().version, coding.name());
@@ -127,7 +128,8 @@ pub(crate) async fn find(
     }
 }
 
-/// Starts to make a form on another thread, if there is a place and memory for it.
+/// Starts to make a form on another thread, if fewer than [`AT_ONCE`] forms are being made and there is
+/// memory for it.
 fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u8>, KeyHash)) {
     let proxy = Arc::clone(&local.proxy);
     if !proxy.making.begin(hash, local.wall()) {
@@ -142,7 +144,8 @@ fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u
     let object = Arc::clone(object);
     tokio::task::spawn_blocking(move || {
         if let Ok(body) = compressed(object.body(), coding) {
-            // A form is worth storing if it is more than a tenth shorter than the plain body.
+            // A form is used only if it is more than a tenth shorter than the plain body. Otherwise an empty
+            // form is stored.
             let worth = body.len() + body.len() / 9 < object.body().len();
             let body = if worth { &body[..] } else { &[] };
             let form = form(&object, coding, (key, hash), body);
@@ -172,7 +175,7 @@ fn compressed(body: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the form as it is stored. It has the fields of the plain answer, so that purges by tags cover it.
-/// It also has the number of the last purge that the plain answer has seen.
+/// It also has the purge number of the plain answer, so that later purges cover both.
 fn form(
     object: &Object,
     coding: Coding,
@@ -190,7 +193,7 @@ fn form(
         vary: Bytes::new(),
         tags: object.tags().clone(),
         fields: coded_fields(object.fields(), coding),
-        // The copy uses memory of exactly its own length.
+        // The copy needs only as much memory as the body has bytes. The buffer of the encoder may be larger.
         body: Bytes::copy_from_slice(body),
     }
 }

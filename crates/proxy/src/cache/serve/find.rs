@@ -87,8 +87,8 @@ pub(crate) async fn find<F: Requested>(
     request.selecting_values(list, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
     let variant = get(local, local.proxy.engine.keys().hash(key), key).await;
-    // The key of the variant states that the values match. But the Vary list may have changed since the
-    // object was stored.
+    // The key of the variant contains the selecting values of the request. But the variant may have been
+    // stored under another Vary list, so its own list and values are compared too.
     let variant = variant
         .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));
     if variant.is_none() && request.satisfied_by_language(list, values, object.fields()) {

@@ -1,7 +1,8 @@
 //! Fragments of large objects while they are sent to the clients of one worker.
 //!
 //! Requests that send the same fragment at the same time share one copy in memory, one read, and one entry in
-//! the ledger. So many clients of one object need little more memory than one client.
+//! the ledger. Therefore many clients that read one object together need little more memory than a single
+//! client.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,8 +18,9 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// Longest pause of a request that waits until other requests of its worker have sent their fragments. The
-/// pause is limited because memory that other workers free does not wake the request.
+/// A request without memory for its fragment waits until other requests of its worker have sent their
+/// fragments. After this time at the latest it checks again, because it is not woken when other workers free
+/// memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.
@@ -53,8 +55,8 @@ struct Register {
     waiting: VecDeque<(FragmentId, Rc<Notify>)>,
 }
 
-/// The right to have one fragment in memory, and the fragment after it was read. When the last copy of this
-/// right is dropped, the memory is free again.
+/// The memory that is reserved for one fragment, and the fragment itself as soon as it was read. When the
+/// last request drops its copy of this value, the memory is free again.
 #[derive(Debug)]
 pub(crate) struct HeldFragment {
     id: FragmentId,
@@ -91,10 +93,11 @@ impl Drop for HeldFragment {
 }
 
 impl Register {
-    /// Finds the fragment that requests have waited for longest, and wakes all requests that wait for it.
+    /// Wakes all requests that wait for the first fragment in the queue. A fragment for which no request
+    /// waits any more is skipped.
     fn wake_next(&mut self) {
         while let Some((_, requests)) = self.waiting.pop_front() {
-            // A count of one means that all of these requests have given up.
+            // A reference count of one means that all of these requests have given up.
             if Rc::strong_count(&requests) > 1 {
                 requests.notify_waiters();
                 return;
@@ -123,7 +126,8 @@ impl Register {
 }
 
 impl Fragments {
-    /// Holds a fragment of `bytes` bytes. Returns `None` if there is no memory for it now.
+    /// Reserves memory for a fragment of `bytes` bytes. If another request has already reserved it, shares
+    /// that memory. Returns `None` if there is no memory now.
     pub(crate) fn try_hold(
         &self,
         ledger: &Arc<Ledger>,
@@ -134,7 +138,7 @@ impl Fragments {
         if known.is_some() {
             return known;
         }
-        // One fragment is permitted even if the limit is smaller than the fragment.
+        // A single fragment is always permitted, even if it is larger than the limit for all fragments.
         let bytes = (bytes as usize).min(ledger.limit(Use::Fragments));
         let held = Rc::new(HeldFragment {
             id,
@@ -179,7 +183,7 @@ mod tests {
     use super::*;
     use crate::testing::with_worker;
 
-    /// Bytes of a fragment. The memory for requests has room for one such fragment, but not for two.
+    /// Size of a fragment in bytes. The memory for requests has room for one such fragment, but not for two.
     const BYTES: u32 = 200 << 10;
     const MEMORY: usize = 1 << 20;
 

@@ -33,7 +33,8 @@ pub(crate) enum Shape {
     AskOrigin,
 }
 
-/// Returns the shape that a request's conditions and ranges give to the answer from this object.
+/// Returns the shape of the answer from this object. It follows from the conditions and ranges of the
+/// request.
 pub(crate) fn shape(
     local: &Local,
     head: &RequestHead<'_>,

@@ -258,8 +258,8 @@ impl<T: Transport> Conn<T> {
         let mut exchange = self.exchange(Rc::clone(&ask), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_memory().await,
-            // Each future is boxed by itself: otherwise a miss would need as much memory as the largest of
-            // these futures.
+            // Every future except that of a fill is boxed. Otherwise every miss would need as much memory as
+            // the largest of these futures.
             Long::Purge => Box::pin(exchange.purge()).await,
             Long::Fill(want) => exchange.through_fill(want).await,
             Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
@@ -351,8 +351,8 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the next step for a request to a build cache that does not read an object. Returns `None` for all
-/// other requests.
+/// Returns the next step for a request that stores or removes an object of a build cache, or that a build
+/// cache refuses. Returns `None` for all other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {

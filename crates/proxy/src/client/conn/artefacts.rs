@@ -40,9 +40,9 @@ impl Local {
         standing.ok_or_else(unusable)
     }
 
-    /// Returns the standing of a stored object under the digests that documents name. Returns `None` if the
-    /// object must not be used. A part whose bytes were never compared with a digest must not be used either:
-    /// if the bytes are wrong, every completion of the part would be wrong too.
+    /// Returns the result of comparing a stored object with the digests that documents name for this request.
+    /// Returns `None` if the object must not be used. A part whose bytes were never compared with a digest
+    /// must not be used either: if the bytes are wrong, every completion of the part would be wrong too.
     #[inline]
     fn standing(
         &self,

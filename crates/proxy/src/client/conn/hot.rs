@@ -40,7 +40,7 @@ impl Hot<'_> {
     /// conditions. In a build cache, the next step may also be a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
-        // Most requests are for all of a short object.
+        // This is false for most requests: they want a complete object that is not stored in fragments.
         match self.is_conditional_or_partial()
             || self.object.is_large()
             || self.to.role.objects().is_some()
@@ -113,7 +113,7 @@ impl Hot<'_> {
         Some(self.done(&sent, keep))
     }
 
-    /// The result of a request that was answered with this object.
+    /// Returns the result of a request that was answered with this object.
     pub(super) fn done(&self, sent: &io::Result<Sent>, keep: bool) -> Finish {
         match sent {
             Ok(sent) => Finish {

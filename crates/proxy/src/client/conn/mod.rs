@@ -48,7 +48,8 @@ use caller::Caller;
 pub(crate) struct Conn<T> {
     /// The settings for the present request.
     local: Rc<Local>,
-    /// The post with the newest settings. `settings` is the number of the settings that this connection uses.
+    /// The [`Post`] of the listener, with its newest settings. `settings` is the number of the settings that
+    /// this connection uses.
     post: Rc<Post>,
     settings: u64,
     link: Link<T>,

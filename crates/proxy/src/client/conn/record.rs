@@ -106,7 +106,7 @@ struct Said<'b> {
 }
 
 impl<'b> Said<'b> {
-    /// Reads the fields in one pass. If several fields have one name, the first one counts.
+    /// Reads the fields in one pass. If several fields have the same name, the first field is used.
     fn of(head: &RequestHead<'b>) -> Self {
         let mut said = Self::default();
         for (name, value) in head.fields().iter() {

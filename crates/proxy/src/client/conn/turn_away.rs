@@ -55,7 +55,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// Returns status, reason and outcome.
+/// Returns the status of the answer, the reason word and the outcome.
 fn said(admission: &Admission, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Outcome) {
     let tunnel = rule.is_some_and(|rule| rule.action == Action::Tunnel);
     let (status, reason) = match admission {

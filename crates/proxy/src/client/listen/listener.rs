@@ -56,7 +56,7 @@ impl Serves {
 /// kernel chooses one port for all sockets.
 ///
 /// # Errors
-/// Those of binding: the address is in use, is not local, or is not permitted.
+/// The error of the system: the address is in use, is not of this machine, or is not permitted.
 pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     can_bind(address)?;
     let first = bind_one(address)?;

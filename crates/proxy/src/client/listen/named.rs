@@ -71,7 +71,7 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
     }
 }
 
-/// Reads bytes from the socket that `peek` has already returned.
+/// Removes bytes from the receive queue of the socket. An earlier `peek` has already returned these bytes.
 async fn take(stream: &TcpStream, mut into: &mut [u8]) -> std::io::Result<()> {
     while !into.is_empty() {
         stream.readable().await?;

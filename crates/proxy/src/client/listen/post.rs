@@ -26,7 +26,7 @@ pub(crate) struct Posted {
     pub(crate) door: Door,
     /// Certificates for new connections.
     pub(crate) tls: Option<ListenerTls>,
-    /// True if trusted proxies name the client of a new connection.
+    /// True if trusted proxies name the client of a new connection in a PROXY header.
     pub(crate) named: bool,
 }
 
@@ -55,7 +55,7 @@ impl Post {
         self.number.set(self.number.get() + 1);
     }
 
-    /// Closes the listener, which is no longer in the settings.
+    /// Closes the listener, because it is no longer in the settings.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         self.number.set(self.number.get() + 1);
@@ -72,7 +72,7 @@ impl Post {
         self.closed.get()
     }
 
-    /// Waits for [`close`](Self::close).
+    /// Waits until [`close`](Self::close) was called.
     pub(crate) async fn until_closed(&self) {
         while !self.is_closed() {
             self.closing.notified().await;

@@ -29,7 +29,7 @@ pub(crate) struct ProxyHeader {
 /// belong to the header.
 ///
 /// # Errors
-/// A word for the fault.
+/// Returns a word that names the fault.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
     let known = bytes.len().min(SIGNATURE.len());
     if bytes[..known] == SIGNATURE[..known] {

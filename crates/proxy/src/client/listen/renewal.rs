@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::{Proxy, Serves};
 
-/// New settings for one worker. Listeners of the worker that are not named here accept the connections in
-/// their queues and are closed.
+/// New settings for one worker. A listener of the worker that is not named here accepts the connections that
+/// are still in its queue. Then it is closed.
 #[derive(Debug)]
 pub struct Renewal {
     /// The new proxy. [`Proxy::renewed`] has made it from the proxy that the worker uses.
@@ -24,7 +24,7 @@ pub struct Renewal {
 pub struct RenewedListener {
     /// The address that it is bound to.
     pub address: SocketAddr,
-    /// A new listening socket; `None` if the worker has a socket for this address.
+    /// A new listening socket; `None` if the worker already has a socket for this address.
     pub socket: Option<TcpListener>,
     /// The roles that requests on its connections may have.
     pub serves: Serves,
@@ -68,11 +68,11 @@ impl Renewals {
 }
 
 impl Renewer {
-    /// Sends new settings. The returned receiver gets a message when every later request on this worker has
-    /// the new settings. The receiver is disconnected if the worker has ended.
+    /// Sends new settings. The returned receiver gets a message as soon as every request that begins on this
+    /// worker has the new settings. The receiver is disconnected if the worker has ended.
     pub fn send(&self, renewal: Renewal) -> Receiver<()> {
         let (applied, when) = channel();
-        // A worker that has ended drops the sender.
+        // If the worker has ended, `applied` is dropped at once, which disconnects the returned receiver.
         let _ = self.0.send((renewal, applied));
         when
     }

@@ -185,7 +185,7 @@ impl<T: Transport> Download<'_, T> {
         write::status_line_with(out, head.status(), reason(head));
         let mut kept = FieldBlockBuilder::default();
         for (name, value) in head.forward_fields() {
-            // Without a body (HEAD, 304), the origin's length is passed on as it is.
+            // If the answer has no body (HEAD, 304), the origin's Content-Length is passed on unchanged.
             let length = eq_name(name, b"content-length");
             if !length || mode == Mode::Bare && !self.ask.is_document() {
                 write::field(out, name, value);

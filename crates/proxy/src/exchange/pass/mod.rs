@@ -59,7 +59,7 @@ impl Way<'_> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the request unchanged to the origin, and the answer to the client.
+    /// Sends the request to the origin, and the answer to the client, without the cache.
     pub(crate) async fn pass(&mut self, reason: Fwd) -> Finish {
         let way = Way {
             reason,
@@ -72,8 +72,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
     }
 
-    /// Passes a HEAD to the origin. If the origin fails, a stale answer is sent if the rules permit it, as
-    /// for GET.
+    /// Passes a HEAD request to the origin. If the origin fails, the client gets a stale answer under the
+    /// same rules as for GET.
     pub(super) async fn pass_head(&mut self, want: &Want) -> Finish {
         if let Some(error) = self.ask.fails_at_once(&self.local, want.stored.as_ref()) {
             return self.failed(want, error).await;
@@ -92,7 +92,7 @@ impl<T: Transport> Exchange<'_, T> {
     /// Carries out an exchange with the origin.
     ///
     /// # Errors
-    /// The origin gave no usable answer. Nothing was sent to the client then.
+    /// The origin gave no usable answer. In this case nothing was sent to the client.
     async fn passed(&mut self, way: Way<'_>) -> Result<Finish, UpstreamError> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let parts = ask.head().parts();

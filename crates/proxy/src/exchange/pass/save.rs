@@ -99,7 +99,7 @@ impl<'a> Saving<'a> {
         }
     }
 
-    /// Stores the body, which is complete.
+    /// Stores the body after its last piece was pushed.
     pub(super) fn finish(mut self) {
         let stored = self
             .keeper
@@ -120,7 +120,8 @@ impl Drop for Saving<'_> {
     }
 }
 
-/// Uses the answer to a HEAD, which was sent at `sent`, to update the object that a GET stored.
+/// Uses the answer to a HEAD request to update the object that a GET stored. The HEAD request was sent at
+/// `sent`.
 pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
     if ask.digest.method != Method::Head {
         return;

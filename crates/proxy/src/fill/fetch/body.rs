@@ -122,8 +122,8 @@ impl Body<'_> {
         noted(local, piece.await)
     }
 
-    /// Puts bytes first into the store, then into the window. Followers that are behind read from the store
-    /// the bytes that have left the window.
+    /// Puts bytes first into the store, then into the window. Followers behind the window read the bytes that
+    /// they missed from the store.
     fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
         let outgrown = self.keeper.push(local, writer.fill(), &bytes);
         if outgrown {

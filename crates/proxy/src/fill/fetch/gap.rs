@@ -204,8 +204,8 @@ impl Job {
     ) -> Result<(Verdict, Span), UpstreamError> {
         const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
-            // A 304, a 5xx status, or a status about the request other than 416 does not tell whether the
-            // object changed. Every other status tells that it changed.
+            // Some statuses do not tell whether the object changed: 304, 5xx, and statuses that are about the
+            // request. Every other status tells that it changed, and so does 416.
             let digest = super::judge::as_get(&self.ask);
             let changed = rules::supersedes(&digest, head.status()) || head.status() == 416;
             return Err(match head.status() {

@@ -25,7 +25,7 @@ pub(crate) struct FillHead {
     pub(crate) digest: Option<Digest>,
     /// The origin's Age, for an answer that is not stored.
     pub(crate) age: Option<Bytes>,
-    /// Vary list and selecting values.
+    /// The Vary list of the answer and the request values that selected the answer.
     pub(crate) vary: Option<(Bytes, Bytes)>,
     /// The stored object that the origin has validated. If there is one, the answer has no body.
     pub(crate) object: Option<Arc<Object>>,
@@ -34,17 +34,18 @@ pub(crate) struct FillHead {
     pub(crate) validated: Option<Arc<Self>>,
     /// The stored form from which the body can be read back while it arrives.
     pub(crate) running: Arc<OnceLock<Running>>,
-    /// The stored object that lacks fragments, if the answer to a range has become such an object. Requests
-    /// are answered from this object.
+    /// If the answer to a range request is stored as a sparse object: this object. Requests are answered from
+    /// it.
     pub(crate) sparse: Option<Arc<Object>>,
     /// The part of the representation that the body of a 206 contains.
     pub(crate) part: Option<ContentRange>,
-    /// True if the fetch is for a range of which other requests may want parts.
+    /// True if the fetch requested the complete fragments that contain a client's range. Other requests may
+    /// want other parts of these fragments.
     pub(crate) ranged: bool,
-    /// The `Range` value of the leader, if exactly that range is fetched.
+    /// The `Range` value of the leader, if the fetch requested exactly that range.
     pub(crate) range: Option<Bytes>,
-    /// The primary entry from which the keys of other variants are made. It is used as soon as this answer is
-    /// stored.
+    /// The primary entry that exists as soon as this answer is stored. The keys of other variants are made
+    /// from it.
     pub(crate) primary: Option<Primary>,
     /// True if requests other than the leader may have the answer.
     pub(crate) shared: bool,

@@ -43,13 +43,13 @@ pub(crate) struct Place {
     pub(crate) meta: ObjectMeta,
     pub(crate) vary: Bytes,
     pub(crate) fields: FieldBlock,
-    /// For a 206: the way in which its body becomes part of the stored object.
+    /// For a 206 that is stored as a part: its range, and the stored part that it extends.
     pub(super) piece: Option<Piece>,
     /// For a large object: the range of its bytes that the answer contains.
     pub(super) sparse: Option<ContentRange>,
     /// True if the beginning of a body that ends early is worth storing.
     pub(super) beginning: bool,
-    /// The operator's rule that decided.
+    /// The operator's rule (`[[rule]]`) that applies to the request.
     pub(super) rule: RuleId,
 }
 
@@ -72,7 +72,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) times: Times,
 }
 
-/// Days during which an expired object with a validator is still useful.
+/// Number of days for which an object with a validator is still useful after the time when it would otherwise
+/// be useless. In these days it can be revalidated.
 const VALIDATOR_DAYS: i64 = 7;
 
 /// Returns true if an answer with this status ends the life of the object stored under the same key.
@@ -98,8 +99,9 @@ pub(crate) fn judge(
     length: Option<u64>,
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
-    // A rule may deny this address to other clients, and a stored object does not contain the address that it
-    // came from. So the answer is not stored.
+    // An access rule may deny the origin's address to other clients. This rule could not be applied to a
+    // stored object, because the object does not contain the address that it came from. So the answer is not
+    // stored.
     let apart = rule!(
         "fetch: an answer from an address that a rule names is not stored",
         asked.ask.client.keeps_apart(peer.ip()),
@@ -110,7 +112,8 @@ pub(crate) fn judge(
         false => storable(local, asked, head, length),
     };
     let plan = plan.and_then(|plan| {
-        // A field may be too large for a stored record. The clients still get it.
+        // A field may be too large for a stored record. Then the answer is not stored, but the clients get
+        // it.
         let placed = placed(local, asked, fill, &plan, head);
         Ok((placed.map_err(|_| "field-too-large")?, plan))
     });
@@ -119,8 +122,8 @@ pub(crate) fn judge(
         Err(reason) => (None, None, reason),
     };
     let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
-    // An answer that expired during its transfer is not stored, but requests that already waited when the
-    // origin was asked may get it.
+    // An answer that has expired when its head arrives is not stored. Requests that already waited when the
+    // origin was asked may still get it.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
         true => passing(local, asked, head),
         false => None,
@@ -173,7 +176,7 @@ pub(crate) fn judge(
 /// The Vary list and the selecting values of an answer, if it has a Vary list.
 type Varies = Option<(Bytes, Bytes)>;
 
-/// Returns the place at which a storable answer is stored.
+/// Returns the Vary values of a storable answer, and the place at which it is stored.
 fn placed(
     local: &Local,
     asked: &Asked<'_>,
@@ -187,8 +190,9 @@ fn placed(
     Ok((vary, place))
 }
 
-/// Returns the plan for an answer that is stale on arrival because the origin took longer than the answer's
-/// lifetime. Applies only to a site with `collapse = "arrived"`.
+/// An answer is stale on arrival if the origin took longer than the answer's lifetime. Returns the plan by
+/// which waiting requests may share such an answer. Returns `None` unless the site has `collapse =
+/// "arrived"`.
 fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -218,7 +222,8 @@ fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
         .and_then(ContentRange::parse)
 }
 
-/// True if a 206 states two different lengths, so that its bytes cannot be identified.
+/// True if the Content-Range field of a 206 contradicts `length`, the length of its body. Then the offsets of
+/// its bytes are uncertain.
 pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool {
     let said = part_of(head)
         .and_then(|part| part.span)
@@ -340,7 +345,8 @@ impl Target {
     }
 }
 
-/// Returns the fields for the clients: the end-to-end fields with a Date, without the length and Age.
+/// Returns the fields for the clients: the end-to-end fields without Content-Length and Age. A missing Date
+/// is added.
 fn client_fields(
     local: &Local,
     head: &ResponseHead<'_>,
@@ -404,8 +410,9 @@ fn place(
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
     };
-    // If the Vary list equals that of the primary, the fill's key (primary or variant) is right and the nonce
-    // stays. Otherwise this answer becomes the primary, and older variants can no longer be found.
+    // If the answer has the Vary list of the known primary entry, it is stored under the fill's key, and
+    // keeps the nonce of that entry. Otherwise it is stored as a new primary entry with a new nonce. Requests
+    // then no longer find the older variants, because the keys of variants contain the nonce.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {

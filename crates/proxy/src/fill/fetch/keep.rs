@@ -25,15 +25,16 @@ pub(crate) struct Keeper {
     /// number of bytes that the operator's rules allow to be stored.
     done: u64,
     sizes: (u64, u64),
-    /// Offset up to which the fill continues without followers.
+    /// Offset up to which the fill continues without followers: the end of the fragment that was being
+    /// written when the last follower left.
     goal: Option<u64>,
     /// True if the stored bytes stay long enough for followers to read them back.
     lasting: bool,
 }
 
-/// Smallest size of fragments, in bytes, from which on stored fragments stay long enough for followers.
-/// Smaller fragments may be overwritten before a follower has read them back. In a store with smaller
-/// fragments followers read from the window, and a large object is visible only when it is complete.
+/// Followers may read stored fragments back if fragments have at least this size in bytes. Smaller fragments
+/// may be overwritten before a follower has read them back. If fragments are smaller, followers read only
+/// from the window, and a large object becomes visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -194,7 +195,8 @@ impl Keeper {
         }
     }
 
-    /// Returns the bytes of a stored object that this fill fetches; `None` if it fetches a complete object.
+    /// Returns the range of bytes that this fill fetches for an object whose head is stored. Returns `None`
+    /// if no head is stored before the body is complete.
     pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
         let Kept::Sparse(sparse) = &self.kept else {
             return None;
@@ -315,7 +317,7 @@ impl Keeper {
     /// Checks that a fill is worth continuing after its last follower has left.
     ///
     /// # Errors
-    /// [`UpstreamError::GivenUp`] if the fill ends.
+    /// [`UpstreamError::GivenUp`] if the fill is not worth continuing.
     pub(super) fn worth_finishing(
         &mut self,
         local: &Local,
@@ -387,8 +389,8 @@ impl Keeper {
     }
 }
 
-/// Returns the least and the largest size of a stored body, in bytes. A part has no limits here, because it
-/// was judged when its head arrived, by the size of the complete object.
+/// Returns the smallest and the largest size of a body that may be stored, in bytes. A part has no limits
+/// here: the size of its complete object was checked when the head of the part arrived.
 fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
     match place {
         Some(place) if place.piece.is_none() => {

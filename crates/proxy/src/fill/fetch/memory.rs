@@ -7,9 +7,9 @@ use crate::fill::Fill;
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// Bytes of a window when there is no memory for fragments.
+/// Size of a window in bytes, if there is no memory for fragments.
 const SMALL_WINDOW: usize = 64 << 10;
-/// Bytes of a window when there is no memory for [`SMALL_WINDOW`] either.
+/// Size of a window in bytes, if there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
 /// Estimated bytes of a long body in the kernel's receive queue, if the system chooses the length of this
 /// queue.
@@ -42,8 +42,8 @@ impl FillMemory {
         self.window = usize::MAX;
     }
 
-    /// Adds `bytes` to the ledger entry. If there is no memory for them, leaves the entry unchanged and
-    /// returns false.
+    /// Adds a number of bytes to the ledger entry. If there is no memory for them, leaves the entry unchanged
+    /// and returns false.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         self.memory.grow(bytes)
     }
@@ -105,7 +105,7 @@ impl FillMemory {
     }
 }
 
-/// Returns the number of bytes that an origin may send ahead.
+/// Returns the number of body bytes that the kernel may have received and the fill has not read yet.
 fn ahead(local: &Local) -> usize {
     local.proxy.ledger.receive_bytes().unwrap_or(RECEIVE)
 }
@@ -120,7 +120,8 @@ mod tests {
 
     const MEMORY: usize = 32 << 20;
 
-    /// Opens windows until the smallest window is returned, and returns the different results in their order.
+    /// Calls `open` for new fills until a fill gets the smallest window. Returns each different result once,
+    /// in order.
     fn opened(local: &Local, mut open: impl FnMut(&mut FillMemory) -> bool) -> Vec<(usize, bool)> {
         let mut fills = Vec::new();
         let mut seen = Vec::new();

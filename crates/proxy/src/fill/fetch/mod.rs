@@ -67,7 +67,7 @@ pub(crate) struct Job {
     pub(crate) validate: bool,
     /// The running answer to validate. Another fetch receives it.
     pub(crate) running: Option<Arc<FillHead>>,
-    /// The permit to ask the origin, if the request has one already.
+    /// The permit to ask the origin, if the request already has a permit.
     pub(crate) permit: Cell<Option<Permit>>,
     /// A stored part, if no complete object is stored.
     pub(crate) part: Option<Arc<Object>>,
@@ -78,7 +78,8 @@ pub(crate) struct Job {
     pub(crate) own_conditions: bool,
     /// True if no request waits for the answer: the fetch continues without followers.
     pub(crate) background: bool,
-    /// True if followers may join the fetch once its head is known, although it starts outside their slot.
+    /// True if requests may join the fetch once its head is known, although no request can join it before
+    /// that.
     pub(crate) offers: bool,
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
-    // The future is boxed before the spawn, because it has several kilobytes, and the runtime moves a future
+    // The future is boxed before the spawn, because it has several kilobytes, and the runtime would move it
     // several times.
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
@@ -107,10 +108,10 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     }));
 }
 
-/// Estimated bytes of a fetch without its read buffer and its body: the task and the connection.
+/// Estimated memory of a fetch in bytes: its task and its connection, without the read buffer and the body.
 const FETCH_BYTES: usize = 24 << 10;
 
-/// The stored objects and the running answer on which an attempt to fetch builds.
+/// The data that one attempt to fetch can use, so that the origin need not send the complete object.
 struct Base<'a> {
     /// The object to revalidate.
     stale: Option<&'a Arc<Object>>,
@@ -268,7 +269,7 @@ async fn permit(
     permit.ok_or(UpstreamError::GivenUp)?
 }
 
-/// Sends the request and reads up to the final head.
+/// Sends the request, and reads the answer up to the final head.
 async fn ask(
     local: &Local,
     job: &Job,
@@ -329,7 +330,8 @@ async fn ask(
     Ok((leased, parts))
 }
 
-/// Removes the ETag of a rewritten document from the conditions, and returns the upstream's own ETag.
+/// Removes the ETag of a rewritten document from the conditions in `add`. Returns the ETag that the upstream
+/// itself gave to the document.
 fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
     let document = ask.role.mirrored()?.document()?;
     let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
@@ -411,8 +413,8 @@ async fn stream(
     };
     if matches!(ended, Ended::Whole(_)) {
         if keeper.is_kept() && local.proxy.engine.is_congested() {
-            // The future is boxed, as all rarely needed futures are. Otherwise it would enlarge the future of
-            // every miss.
+            // This future is boxed, because it is rarely needed. Without the box it would enlarge the future
+            // of every miss.
             Box::pin(Pace::new().before_put(local)).await;
         }
         if keeper.finish(local, writer.fill()) {

@@ -78,8 +78,9 @@ pub(super) fn open(
     })
 }
 
-/// True if an answer that is not stored for this reason still shows the answer that other requests would get
-/// now. Then older answers are outdated.
+/// True if an answer still proves that older answers of its key are outdated, although it is not stored for
+/// the reason `not_stored`. An answer for one user, or one that varies with everything, proves nothing about
+/// the answers to other requests.
 fn speaks_for_all(not_stored: &str) -> bool {
     let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
@@ -126,9 +127,9 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Errors are not noted, because requests may wait together for an error. Nothing is noted either if a
-    // complete object was stored. An answer that did not replace that object tells nothing about the next
-    // answer.
+    // Requests do not wait together for a key in `unshared`. A server error is not noted there, because it
+    // tells nothing about the next answer. Nothing is noted either if a complete object was stored: perhaps
+    // the new answer is not shared only because it must not replace that object.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }

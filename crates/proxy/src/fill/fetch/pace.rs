@@ -1,5 +1,5 @@
-//! Waits of fills for congested stores. After a short wait there is room for an object that would not be
-//! stored without the wait.
+//! Waits of fills for congested stores. A congested store may soon have no memory for new objects, and such
+//! objects are not stored. A short wait gives the store time to write.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ use crate::state::local::Local;
 
 const FIELD: &str = "Content-Range";
 
-/// The way in which the body of a 206 becomes part of the stored object.
+/// The range of a 206 that is stored as a part, and the stored part that it extends.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// The range of the body.
@@ -73,8 +73,8 @@ pub(super) fn place_part(
     Ok(place)
 }
 
-/// Returns the place of a stored part that a 206 continues, with updated fields (RFC 9111 section 3.4);
-/// `None` if the part and the 206 must not be combined, or the result must not be stored.
+/// Returns the place of a stored part that a 206 extends, with updated fields (RFC 9111 section 3.4); `None`
+/// if the part and the 206 must not be combined, or the result must not be stored.
 fn merge(
     local: &Local,
     asked: &Asked<'_>,
@@ -118,8 +118,8 @@ fn merge(
     Ok(Some(place))
 }
 
-/// Returns true if a 206 to a widened range begins a sparse object. The object must be longer than a
-/// fragment, and have a known length and a strong validator.
+/// Returns true if a 206 may begin a sparse object. The request must have asked for complete fragments. The
+/// object must be longer than a fragment, and have a known length and a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
     asked: &Asked<'_>,
@@ -128,14 +128,15 @@ pub(super) fn is_sparse(
 ) -> bool {
     let fragment = u64::from(local.proxy.engine.fragment_bytes());
     let large = range.complete.is_some_and(|length| length > fragment);
-    // The answer to a widened range must begin at the start of a fragment, as requested.
+    // The answer must begin at the start of a fragment, as requested, or extend to the end of the object.
     let fits = range.span.is_some_and(|span| {
         span.start.is_multiple_of(fragment) || Some(span.end) == range.complete
     });
     asked.aligned && large && fits && strong_etag(head).is_some()
 }
 
-/// Returns true if an answer is of the stored version.
+/// Returns true if an answer with these fields is of the same version as the stored object `old`: both have
+/// the same strong ETag.
 pub(super) fn same_version<F: foxy_base::Fields>(old: &Object, fields: &F) -> bool {
     let tag = strong_etag(fields);
     tag.is_some() && tag == strong_etag(old.fields())
@@ -164,7 +165,7 @@ pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bo
 }
 
 impl Piece {
-    /// Returns the piece for a body that ended early: the beginning of `complete` bytes.
+    /// Returns the piece for a body that ended early, after `received` of `complete` bytes.
     pub(super) fn beginning(received: usize, complete: u64) -> Option<Self> {
         Some(Self {
             range: ContentRange {
@@ -254,8 +255,9 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Returns the completion of a stored part. Only a beginning of known length under a strong ETag is
-    /// completed. For any other part the origin would have to send two answers.
+    /// Returns the completion of a stored part. A part is completed only if it is the beginning of an object
+    /// of known length, and has a strong ETag. For a part that begins later, the origin would have to send
+    /// the bytes before the part and those after it.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;
         let (span, complete) = (held.span?, held.complete?);

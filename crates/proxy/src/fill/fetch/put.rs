@@ -1,4 +1,5 @@
-//! The place of an object that a client stores itself. No origin has sent an answer that could be judged.
+//! The place of an object that a client itself stores. There is no answer of an origin from which the place
+//! could follow.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestDigest};

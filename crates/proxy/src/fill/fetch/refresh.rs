@@ -59,7 +59,8 @@ pub(super) fn apply(
         order != Order::Newest,
         false
     ) {
-        // The 304 is older than the stored answer: it is used only for its own request.
+        // The 304 may be older than another answer. So it changes nothing in the store, and only its own
+        // request gets the object.
         return Some(Arc::clone(old));
     }
     let put = writer.fill().if_storable(|| {
@@ -134,9 +135,9 @@ pub(super) fn running(
     })
 }
 
-/// Returns the head of a stored object after a 304, or after an answer to HEAD that agrees with the
-/// object; `None` if the object may not be kept under that head. If the reason is not specific to this
-/// request, the object is removed.
+/// Returns the updated head of a stored object, after a 304 or after an answer to HEAD that agrees with the
+/// object. Returns `None` if the object may not be kept with the new fields. If the reason does not concern
+/// only this request, the object is removed.
 pub(crate) fn updated<F: Fields>(
     local: &Local,
     asked: &Asked<'_>,

@@ -49,7 +49,7 @@ struct Rest {
 
 /// Result of requesting the rest on a second connection while the origin is silent on the first.
 pub(super) enum Beside {
-    /// The first connection has ended the body.
+    /// The body has ended on the first connection, completely or with an error.
     Ended(Result<Ended, UpstreamError>),
     /// A second connection delivers the rest.
     Elsewhere(Box<Leased>, BodyFraming),
@@ -115,7 +115,8 @@ impl Source {
         while self.fruitless < FRUITLESS_MAX {
             match self.ask(local, job, writer).await {
                 Ok(Some(next)) => return Ok(self.take(next)),
-                // The answer is of another version, or the origin does not support ranges.
+                // The answer is of another version, the origin does not support ranges, or all followers have
+                // left.
                 Ok(None) | Err(UpstreamError::GivenUp) => break,
                 Err(_) => self.fruitless += 1,
             }
@@ -210,7 +211,8 @@ impl Source {
         Ok(Some(Rest { leased, parts, end }))
     }
 
-    /// Checks that an answer is the rest from byte `from` on. Returns the end of the complete body, if known.
+    /// Checks that an answer is the rest of this body from offset `from` on. Returns the end of the complete
+    /// body; `None` if the answer is not the rest.
     fn continues(
         &self,
         head: &ResponseHead<'_>,
@@ -224,7 +226,7 @@ impl Source {
         let span = range.span?;
         let same = status == 206 && super::strong_etag(head).as_ref() == Some(etag);
         let inside = self.end.is_none_or(|end| span.end <= end);
-        // If the end of the body is unknown, the body ends with the representation.
+        // If the end of the body was unknown so far, the body extends to the end of the representation.
         let end = self.end.or(range.complete);
         (same && alone && inside && span.start == from && end.is_some()).then_some(end)
     }

@@ -5,7 +5,7 @@ use foxy_base::key_hash;
 
 use crate::fill::{Claim, FillMap, FillWriter, Follower, Joined, Order, Selection, Version};
 
-/// Returns the claim of an answer without Vary whose `Date` is `second`, in seconds.
+/// Returns the claim of an answer without Vary. Its `Date` is `second`, in seconds.
 fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
     Claim {
         storable,
@@ -19,7 +19,8 @@ fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl
     }
 }
 
-/// Starts a fill whose origin was asked, with a head of this status.
+/// Starts a fill and draws its number as if it asked the origin. If `status` is given, followers get a head
+/// with this status.
 fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     let (writer, follower) = map.alone(hash, b"k", hash);
@@ -48,7 +49,8 @@ fn an_older_answer_does_not_replace_a_newer_one_in_any_request_order() {
     map.leave(quick.fill());
     assert_eq!(map.publish(late.fill(), claim(true, 9)), Order::Late);
     assert!(!late.fill().is_storable());
-    // The origin made this answer before the answer with the earlier number.
+    // `later` asked the origin after `quick`, but its `Date` shows that the origin made its answer before
+    // that of `quick`.
     assert_eq!(map.publish(later.fill(), claim(true, 9)), Order::Late);
     assert!(!later.fill().is_storable());
 }
@@ -234,7 +236,8 @@ fn an_answer_among_too_many_to_remember_has_no_order() {
     publish(0);
     let (late, _b) = asked(&map, None);
     (1..40).for_each(&mut publish);
-    // One of the answers that are no longer remembered separately may have the same request values.
+    // One entry now stands for the answers that are no longer remembered separately. One of these answers may
+    // have had the same request values as this answer.
     let stands_for_all = Claim {
         storable: true,
         selection: None,

@@ -115,8 +115,8 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Returns the sending side, and the buffer with the body of the present request. The head of the request
-    /// is already used.
+    /// Returns the sending side, and the buffer with the body of the present request. The caller has already
+    /// consumed the head of the request.
     pub(crate) fn upload(&mut self) -> (&Io<T>, &mut Scratch, &mut ReadBuf) {
         (&self.io, &mut self.scratch, &mut self.buf)
     }
@@ -154,7 +154,7 @@ impl<T: Transport> Link<T> {
         self.io.gone().await;
     }
 
-    /// Cuts the connection, so that the bytes that were sent do not look complete.
+    /// Cuts the connection, so that the client does not take the sent bytes for a complete answer.
     pub(crate) fn abort(&self, local: &Local) {
         local.count(Event::Aborted);
         self.reset();
@@ -175,7 +175,7 @@ impl<T: Transport> Link<T> {
             return;
         }
         self.io.transport().shutdown_write();
-        // Time limits the reading, and not a number of bytes, because an upload that was refused early may be
+        // The reading has a time limit and no limit of bytes, because an upload that was refused early may be
         // long.
         let deadline = match self.io.ledger().pressure() {
             Pressure::Spent => local.sweep.now(),
@@ -192,13 +192,14 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Returns the bytes received and the bytes sent since the last call of `count_bytes`.
+    /// Returns the numbers of bytes that were received and sent since the last call of `count_bytes`.
     pub(crate) fn moved(&self) -> (u64, u64) {
         let (received, sent) = (self.io.received(), self.io.sent());
         (received - self.counted.0, sent - self.counted.1)
     }
 
-    /// Adds the bytes that were received and sent since the last call of this function to the counters.
+    /// Adds to the counters the numbers of bytes that were received and sent since the last call of this
+    /// function.
     pub(crate) fn count_bytes(&mut self, local: &Local) {
         let (received, sent) = self.moved();
         let counters = local.counters();

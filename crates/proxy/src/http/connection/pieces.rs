@@ -7,7 +7,7 @@ use foxy_http1::{FieldSlots, chunked};
 use crate::http::net::{Io, Ticks, Transport};
 use crate::state::local::Local;
 
-/// Sends a piece of a body, after the text `before`.
+/// Sends the text `before`, and then a piece of a body.
 ///
 /// # Errors
 /// The peer has disconnected, or has accepted no data for `patience`.

@@ -12,18 +12,20 @@ use crate::{Event, Limits};
 /// Estimated memory of a connection that waits for its next request, without its read buffer, in bytes.
 pub(super) const IDLE_BYTES: usize = 4 << 10;
 /// Estimated memory of a connection with a request, without its read buffer, in bytes. The fetch of a miss
-/// has a separate entry.
+/// has a separate entry in the ledger.
 pub(super) const ACTIVE_BYTES: usize = 5 << 10;
 /// Bytes in the kernel's receive queue of a client whose head is still incomplete. This is an estimate for a
 /// queue whose length the system chooses.
 const RECEIVED_BYTES: usize = 16 << 10;
 
-/// Number of tries of a request that waits until other requests free memory. All tries and pauses take 5 s.
+/// Number of tries of a request that waits until other requests free memory. All tries and pauses together
+/// take 5 s.
 const ROOM_TRIES: u32 = 100;
 /// Number of bytes from which on a head is long. While new connections have to wait for memory, Foxy does not
 /// read the rest of a long head, because this head needs more memory than usual.
 pub(super) const LONG_HEAD: usize = 16 << 10;
-/// Number of tries to read the rest of a long head while there is no memory for it. They take 0.5 s in all.
+/// Number of tries to read the rest of a long head while there is no memory for it. All tries together take
+/// 0.5 s.
 pub(super) const HEAD_TRIES: u32 = 10;
 pub(super) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -42,7 +44,7 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// Takes memory for the future of an answer.
+    /// Enters the memory for the future of an answer into the ledger.
     pub(crate) fn take(&self, bytes: usize) -> Entry {
         self.io.ledger().take(Use::Connections, bytes)
     }

@@ -31,7 +31,7 @@ pub(crate) enum BodyError {
     Framing(Reject),
 }
 
-/// Returns the next piece. Waits at most `patience` for each progress. Cancel safe.
+/// Returns the next piece. Fails if no byte arrives for `patience`. Cancel safe.
 pub(crate) async fn next_piece<T: Transport>(
     io: &Io<T>,
     buf: &mut ReadBuf,

@@ -61,8 +61,8 @@ impl ReadBuf {
         }
         let mut data = [text, &self.data[rest..self.end]].concat();
         (self.start, self.end) = (0, data.len());
-        // Keeps the size of the buffer. The body is read into this buffer after the head. A smaller buffer
-        // would split the body into pieces of the head's length.
+        // The buffer keeps its size, because the body is read into it after the head. A smaller buffer would
+        // split the body into pieces that are as short as the head.
         data.resize(self.data.len().max(self.end), 0);
         if let Some(entry) = &mut self.entry {
             entry.set(data.len());
@@ -91,8 +91,8 @@ impl ReadBuf {
         }
     }
 
-    /// Returns free space for more bytes. It moves the bytes to the front of the buffer. If the buffer is
-    /// full, it grows, up to `max` bytes.
+    /// Returns free space for more bytes. If there is no free space at the end of the buffer, the unused
+    /// bytes are moved to its front. If there is still no free space, the buffer grows, up to `max` bytes.
     ///
     /// # Errors
     /// Returns `OutOfMemory` if the buffer already has `max` bytes, and `QuotaExceeded` if there is no memory

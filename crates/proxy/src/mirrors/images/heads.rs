@@ -63,8 +63,8 @@ fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns the field lines of an answer in the form that the cache receives. `lines` are the field lines for
-/// a mirror of any kind.
+/// Returns the field lines of an answer in the form that the cache receives. In `lines`, the changes that all
+/// kinds of mirrors need are already made.
 pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len() + 128);
     if part.is_proof() {

@@ -1,4 +1,4 @@
-//! Credentials that registries have issued or require, in a bounded table.
+//! Values of `Authorization` for requests to registries, in a bounded table.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ pub(super) struct Candidate {
     pub(super) load: u32,
 }
 
-/// Numbers for one choice.
+/// The hash and the random numbers for one choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draw {
     /// Hash of the cache key.
@@ -35,7 +35,7 @@ pub(super) struct Draw {
     pub(super) random: [u64; 2],
 }
 
-/// The state of round robin: the weight that each origin is owed.
+/// The state of round robin: one value for each origin, by index. See [`in_turn`].
 pub(super) type Owed = Vec<f64>;
 
 impl Balance {
@@ -82,8 +82,9 @@ fn unit(random: u64) -> f64 {
     (random >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Smooth weighted round robin. With each request, each origin is owed its weight in addition. The origin
-/// that is owed most is chosen, and the sum of all weights is subtracted from it.
+/// Smooth weighted round robin. With each request, the value of each candidate in `owed` grows by the
+/// candidate's weight. The candidate with the largest value is chosen, and the sum of all weights is
+/// subtracted from its value.
 fn in_turn(candidates: &[Candidate], owed: &mut Owed) -> Option<usize> {
     let mut best: Option<usize> = None;
     let mut sum = 0.0;

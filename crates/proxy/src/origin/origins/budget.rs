@@ -1,4 +1,5 @@
-//! Limits the requests that are sent again to another origin, to 20 % of the requests and a burst of 100.
+//! Limits retries: requests that are sent again to another origin. The limit is 20 % of all requests, with a
+//! burst of 100 retries.
 
 /// Number of parts in a retry. Each request earns one part, which is a fifth of a retry.
 const PARTS: u32 = 5;

@@ -109,7 +109,7 @@ impl Group {
     }
 
     /// Chooses an origin for a request, and counts the request as under way at this origin. Every attempt
-    /// after the first is a retry. A retry needs another healthy origin, and takes from the budget.
+    /// after the first is a retry. A retry needs another healthy origin, and uses up a part of the budget.
     pub(super) fn choose(
         &mut self,
         now: MonoTime,
@@ -188,7 +188,7 @@ impl Group {
     /// Notes the result of an attempt. Returns true if the origin is left out from now on.
     ///
     /// The origin is left out only if another origin that gets requests has answered well since the errors
-    /// began. So at least one origin stays, and if all origins fail, all stay.
+    /// began. So at least one origin still gets requests. If all origins fail, no origin is left out.
     pub(super) fn note(&mut self, at: usize, result: Result, now: MonoTime) -> bool {
         let rules = self.rules;
         let Some(member) = self.members.get_mut(at) else {

@@ -148,9 +148,9 @@ impl Health {
         }
     }
 
-    /// Notes a failure, or an answer with status 5xx (`answered`). Returns a time if there were enough errors
-    /// to leave the origin out. The origin is then left out if another origin has answered well since that
-    /// time.
+    /// Notes an error. `answered` is true for an answer with status 5xx, and false if there was no answer.
+    /// Returns a time if there were enough errors to leave the origin out. The origin is then left out if
+    /// another origin has answered well since that time.
     pub(super) fn bad(
         &mut self,
         now: MonoTime,

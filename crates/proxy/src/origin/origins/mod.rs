@@ -2,9 +2,8 @@
 //! after an error, and keeps figures about origins. For a site with one origin, this module only keeps the
 //! figures.
 //!
-//! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file
-//! shares the decisions among the workers. `ask` connects to origins. `check` sends Foxy's own requests to
-//! origins.
+//! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file lets
+//! all workers use one group. `ask` connects to origins. `check` sends Foxy's own requests to origins.
 
 mod ask;
 mod balance;
@@ -257,7 +256,7 @@ impl PartialEq for Origins {
 
 impl Eq for Origins {}
 
-/// A request under way at an origin. It ends on drop.
+/// A request under way at an origin. When the value is dropped, the request no longer counts as under way.
 #[derive(Debug)]
 pub(crate) struct Turn {
     origins: Origins,

@@ -45,9 +45,9 @@ impl Ailment {
 pub struct Recently {
     /// The way in which the origin is failing.
     pub ailment: Option<Ailment>,
-    /// Number of the last requests that are remembered, at most 32.
+    /// Number of remembered requests, at most 32.
     pub requests: u32,
-    /// Number of these requests that failed.
+    /// Number of remembered requests that failed.
     pub failures: u32,
     /// The reason of the last failure, or an empty text.
     pub reason: &'static str,

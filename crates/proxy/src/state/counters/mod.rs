@@ -1,4 +1,5 @@
-//! Counters per worker, written without contention and summed when read.
+//! Counters of events. Each worker has its own counters and writes them without contention. A reader adds
+//! them up.
 
 mod class;
 mod histogram;
@@ -29,12 +30,12 @@ macro_rules! events {
         impl Event {
             /// Every event, in the order of the counters.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
-            /// The stable word.
+            /// Returns the stable word for the event.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
             }
-            /// A sentence about the counted event.
+            /// Returns a sentence about the counted event.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$name => $doc.trim_ascii()),* }
@@ -160,7 +161,8 @@ impl Default for Counters {
     }
 }
 
-/// Adds without a locked instruction. This is possible because only the owning worker writes the counter.
+/// Adds `by` to a counter without a locked instruction. This is possible because only the owning worker
+/// writes the counter.
 fn bump(counter: &AtomicU64, by: u64) {
     counter.store(
         counter.load(Ordering::Relaxed).wrapping_add(by),

@@ -7,7 +7,7 @@ use super::class::{CLASSES, class};
 use super::histogram::{Histogram, Latency};
 use super::{add_all, bump};
 
-/// A kind of failure of an origin. Each has a label of its own in the metrics.
+/// A kind of failure of an origin. Each kind has its own label in the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Trouble {
@@ -21,7 +21,7 @@ pub enum Trouble {
     Tls,
     /// No answer comes in time.
     AnswerTimeout,
-    /// The connection ends before an answer, or inside one.
+    /// The connection ends before or inside an answer.
     Closed,
     /// No byte of a body arrives for too long.
     Stalled,
@@ -72,12 +72,12 @@ pub(crate) struct OriginCounters {
 }
 
 impl OriginCounters {
-    /// Counts a new connection, and the time `after` which it was ready, handshake included.
+    /// Counts a new connection. `after` is the time until the connection was ready, TLS handshake included.
     pub(crate) fn connected(&self, after: Duration) {
         self.connects.note(after);
     }
 
-    /// Counts the head of an answer, and the time since the request was sent.
+    /// Counts the head of an answer. `after` is the time from the sent request to this head.
     pub(crate) fn answered(&self, status: u16, after: Duration) {
         self.answers.note(after);
         bump(&self.classes[class(status)], 1);

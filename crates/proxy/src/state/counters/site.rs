@@ -1,4 +1,4 @@
-//! Requests of one site, by the result of the cache and by class of the status.
+//! Counts of the requests of one site, by the result of the cache and by class of the status.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,8 @@ use crate::Outcome;
 /// cache was not asked.
 pub const CACHED: [&str; 3] = ["hit", "miss", "none"];
 
-/// Counts by [`CACHED`], and within each of these by [`CLASSES`].
+/// Counts of requests: the outer index is a position in [`CACHED`], the inner index a position in
+/// [`CLASSES`].
 pub type SiteTotals = [[u64; CLASSES.len()]; CACHED.len()];
 
 /// The counts of one worker.
@@ -29,7 +30,7 @@ impl SiteCounters {
         Self((0..workers.max(1)).map(|_| OfWorker::default()).collect())
     }
 
-    /// Counts a finished request, by one addition. Only the thread of this worker may call it.
+    /// Counts a finished request. This needs only one addition. Only the thread of this worker may call it.
     #[inline]
     pub(crate) fn finished(&self, worker: usize, outcome: Outcome, status: u16) {
         let cached = match outcome {
@@ -42,7 +43,7 @@ impl SiteCounters {
         }
     }
 
-    /// The sum over all workers.
+    /// Returns the sum over all workers.
     pub(crate) fn totals(&self) -> SiteTotals {
         let mut totals = SiteTotals::default();
         for worker in self.0.iter() {

@@ -83,8 +83,8 @@ fn rights_that_nobody_uses_refuse_no_work() {
     let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (Pressure::Spent, true, true));
     ledger.observe(10, true);
-    // The pressure stays high, so that buffers stay small: all memory that was entered in the ledger may
-    // still be used.
+    // The connections may still use all memory that was entered in the ledger for them. So the pressure stays
+    // high, and buffers stay small.
     assert_eq!(seen(), (Pressure::High, true, false));
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));
@@ -219,8 +219,8 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
         Some(2048),
         "half of those that may wait"
     );
-    // With this memory, 512 connections may wait for the two workers together. One client may have half of
-    // these places.
+    // With 8 MiB, 512 connections together may wait to be served by the two workers. One client may have half
+    // of these places.
     assert_eq!(most(8 << 20, served), Some(64));
     assert_eq!(most(8 << 20, waiting), Some(256));
     assert_eq!(most(1 << 20, served), Some(32));

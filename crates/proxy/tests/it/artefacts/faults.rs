@@ -64,8 +64,8 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
     })
 }
 
-/// There are four clients, and each file gets a new version halfway. A client that gets a complete file gets
-/// the bytes that the last index names, and every fault is counted.
+/// There are four clients, and halfway through the test each file gets a new version. A client that gets a
+/// complete file gets the bytes that the last index names, and every fault is counted.
 #[test]
 fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
     let (version, counts) = (Arc::default(), Arc::default());

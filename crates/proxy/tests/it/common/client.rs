@@ -26,7 +26,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Returns the `detail` or `fwd` word of Cache-Status.
+    /// Returns the value of Cache-Status, or an empty text.
     pub fn cache(&self) -> String {
         self.field("Cache-Status").unwrap_or_default().to_owned()
     }

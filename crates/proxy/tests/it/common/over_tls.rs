@@ -66,7 +66,7 @@ pub fn certificates() -> ServerTls {
     .unwrap()
 }
 
-/// Returns an address that passes plain clients to Foxy over TLS.
+/// Starts a relay that passes the bytes of plain clients to Foxy over TLS. Returns the relay's address.
 pub fn relay(foxy: SocketAddr) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -95,7 +95,7 @@ fn flush(session: &mut ClientConnection, mut tls: &TcpStream) -> io::Result<()> 
     Ok(())
 }
 
-/// Ends a connection in the same way as Foxy has ended its connection: in order or with a reset.
+/// Ends a connection in the same way as Foxy has ended its connection: with an orderly end or with a reset.
 fn end(plain: &TcpStream, whole: bool) {
     if whole {
         let _ = plain.shutdown(Shutdown::Write);

@@ -128,7 +128,8 @@ fn server(made: &Made, clients: Option<RootCertStore>) -> ServerConfig {
 /// Additional behaviour of a front.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
-    /// True if the front ends connections without an announcement, whatever the plain server does.
+    /// True if the front never announces the end of a connection with `close_notify`, whatever the plain
+    /// server does.
     pub truncates: bool,
     /// True if the front sends its bytes one at a time.
     pub drips: bool,
@@ -137,8 +138,9 @@ pub struct Manner {
 /// A TLS server that passes all bytes on to a plain server.
 pub struct Front {
     pub addr: SocketAddr,
-    /// Numbers of full handshakes and of resumed handshakes.
+    /// Number of full handshakes.
     pub full: Arc<AtomicUsize>,
+    /// Number of resumed handshakes.
     pub resumed: Arc<AtomicUsize>,
 }
 

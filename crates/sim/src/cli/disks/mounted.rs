@@ -45,13 +45,13 @@ impl Mounted {
         };
         std::fs::create_dir(&mounted.point).map_err(|e| output(&mounted.point, e))?;
         let file = std::fs::File::create(&mounted.image).map_err(|e| output(&mounted.image, e))?;
-        // XFS refuses less than 300 MB.
+        // `mkfs.xfs` refuses devices smaller than 300 MB.
         let bytes = bytes.max(512 << 20);
         file.set_len(bytes).map_err(|e| output(&mounted.image, e))?;
         let make = format!("mkfs.{}", fs.name());
         call(Command::new(make).arg("-q").arg(&mounted.image))?;
-        // Direct I/O bypasses the page cache of the file system that holds the image. Otherwise that cache
-        // would be measured.
+        // With direct I/O, the loop device bypasses the page cache of the file system that contains the
+        // image. Otherwise the runs would measure that page cache instead of the disk.
         let mut attach = Command::new("losetup");
         attach.args(["--find", "--show", "--direct-io=on"]);
         mounted.device = call(attach.arg(&mounted.image))?.trim().to_owned();

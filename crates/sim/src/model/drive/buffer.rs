@@ -37,7 +37,8 @@ impl Buffer {
         }
     }
 
-    /// True if all `count` sectors from `first` on are in the buffer, with read-ahead at sector `reached`.
+    /// True if all `count` sectors from `first` on are in the buffer when read-ahead has reached sector
+    /// `reached`.
     pub(super) fn covers(&self, first: u64, count: u64, reached: u64) -> bool {
         let end = first + count;
         let growing = self.ahead.is_some_and(|a| {
@@ -50,8 +51,8 @@ impl Buffer {
                 .any(|(from, to)| *from <= first && end <= *to)
     }
 
-    /// Starts a segment with the sectors `[start, end)`, which were read until `since`. The segment grows by
-    /// `more` sectors.
+    /// Starts a segment with the sectors `[start, end)`, whose transfer from the platter ended at `since`.
+    /// From then on read-ahead adds up to `more` sectors.
     pub(super) fn remember(&mut self, start: u64, end: u64, since: SimTime, more: u64) {
         if self.segments == 0 {
             return;

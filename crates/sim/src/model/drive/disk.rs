@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::SimTime;
 
-/// Waits that are this close (ns) to a full turn are rounding errors, not missed sectors.
+/// A wait that is less than this time (ns) below a full turn is a rounding error, not a missed sector.
 const ROUNDING: u64 = 2_000;
 
 /// A mechanical disk.
@@ -164,7 +164,8 @@ impl Disk {
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
-                    // Otherwise the sectors are behind the head and no longer in the buffer.
+                    // Otherwise the head has already passed all requested sectors, and the buffer no longer
+                    // has all of them.
                     && first + count > ahead.next
                     && reached < ahead.limit
                     && self.idle_at <= begin =>
@@ -238,8 +239,8 @@ impl Disk {
         }
     }
 
-    /// Writes to the platter the cached write that is nearest to the head, and the cached writes that
-    /// follow it directly.
+    /// Writes the cached write that is nearest to the head to the platter. Also writes the cached writes
+    /// whose sectors follow without a gap.
     fn destage(&mut self, earliest: SimTime, stats: &mut DriveStats) {
         let at = self.at;
         let nearest = (0..self.dirty.len()).min_by_key(|i| self.dirty[*i].0.abs_diff(at));
@@ -290,7 +291,8 @@ impl Disk {
         }
     }
 
-    /// Moves to `first`, waits until it is under the head, and transfers `count` sectors. Returns the end.
+    /// Moves to `first`, waits until it is under the head, and transfers `count` sectors. Returns the time at
+    /// which the transfer ends.
     fn access(
         &mut self,
         begin: SimTime,

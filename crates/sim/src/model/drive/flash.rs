@@ -2,8 +2,8 @@
 //!
 //! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
 //! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
-//! anywhere else leave holes. In a full drive with spare share `s`, each of these bytes causes writes of
-//! `(1 + s) / 2s` flash bytes, as with a greedy cleaner (the usual bound for uniform writes).
+//! anywhere else leave holes. If the drive is full and its spare share is `s`, the drive then writes `(1 + s)
+//! / 2s` flash bytes for each of these bytes, as with a greedy cleaner (the usual bound for uniform writes).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;
@@ -16,7 +16,7 @@ pub(super) struct Flash {
     units: Vec<SimTime>,
     /// Time at which the shared path is free.
     path: SimTime,
-    /// Next byte of a sequential writer in each erase block.
+    /// For each erase block, the offset at which a sequential writer continues.
     front: Vec<u32>,
     written: u64,
     at: u64,

@@ -70,8 +70,9 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// Skews are in revolutions. A skew is the angle by which a track starts later than the track before, so
-    /// that a switch of head or cylinder does not cost a full turn.
+    /// Creates the map. Skews are in revolutions. A skew is the angle by which sector 0 of a track comes
+    /// later than sector 0 of the previous track. With this skew, a switch of head or cylinder does not lose
+    /// a full turn.
     pub(super) fn new(zones: &[Zone], heads: u32, track_skew: f64, cylinder_skew: f64) -> Self {
         let mut starts = Vec::with_capacity(zones.len());
         let (mut sector, mut cylinder) = (0u64, 0u32);
@@ -109,7 +110,7 @@ impl Geometry {
         self.sectors * SECTOR
     }
 
-    /// The track of a sector. For a sector beyond the end of the drive, the track of the last sector.
+    /// The track of a sector. For a sector beyond the end of the drive, this is the track of the last sector.
     pub(super) fn track(&self, sector: u64) -> Track {
         let sector = sector.min(self.sectors.saturating_sub(1));
         let mut index = usize::from(self.parts[(sector >> self.part) as usize]);

@@ -6,7 +6,8 @@
 //! [`Queue`] is the driver's elevator before a drive of either kind.
 //!
 //! Not modelled: spare sectors and errors; tracks that alternate direction; reads of a track that begin with
-//! the sector under the head; reordering by the drive itself, except for cached writes.
+//! the sector under the head instead of the first requested sector; reordering by the drive itself, except
+//! for cached writes.
 
 mod buffer;
 mod disk;

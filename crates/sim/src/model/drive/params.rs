@@ -19,7 +19,7 @@ pub struct DiskParams {
     pub write_seek: SeekTimes,
     /// Time of a switch to another surface of the same cylinder.
     pub head_switch: f64,
-    /// Time by which the skew exceeds the switch itself.
+    /// Time that is added to the time of a head or cylinder switch to get the skew between two tracks.
     pub skew_margin: f64,
     /// Time to decode a command and set up its transfer.
     pub overhead: f64,

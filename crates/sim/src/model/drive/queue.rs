@@ -19,8 +19,8 @@ struct Waiting {
 ///
 /// [`Queue::submit`] adds background requests. They leave in the order of the schedule, as fast as the drive
 /// serves them. [`Queue::wait`] adds a request and runs the queue until that request is done. The request may
-/// overtake waiting requests, or wait behind them. The queue advances only when it is called, up to the time
-/// of the call.
+/// overtake waiting requests, or wait behind them. Each call first runs the queue up to the time of the call.
+/// Between calls, the queue does not run.
 #[derive(Clone, Debug)]
 pub struct Queue {
     drive: Drive,

@@ -68,9 +68,10 @@ pub enum Schedule {
     Fcfs,
     /// The nearest address first.
     Sstf,
-    /// Upwards and downwards in turn.
+    /// Ascending addresses, then descending addresses, and so on.
     Look,
-    /// Upwards only, then back to the lowest address (as Unix drivers of the 1990s do).
+    /// Ascending addresses only; after the highest address the lowest waiting address follows (as Unix
+    /// drivers of the 1990s do).
     #[default]
     CLook,
 }

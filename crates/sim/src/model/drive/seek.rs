@@ -54,7 +54,7 @@ impl SeekCurve {
         }
     }
 
-    /// Time to cross `cylinders` cylinders and settle; zero for 0 cylinders.
+    /// Time to move the arm over `cylinders` cylinders and to settle; zero for 0 cylinders.
     pub(super) fn time(&self, cylinders: u32) -> SimTime {
         if cylinders == 0 {
             return SimTime::ZERO;

@@ -180,7 +180,8 @@ fn capacities_are_those_of_the_sheets() {
 fn seeks_are_those_of_the_sheets() {
     for sheet in &SHEETS {
         let (drive, params) = mechanical(sheet.name);
-        // The next cylinder may begin under another head; the switch to that head takes as long as a seek.
+        // The first track of the next cylinder is under another head. So the seek may take as long as a
+        // switch of the head, if the switch takes longer.
         let single = seek(&drive, 1);
         let longest = sheet.seek.single.max(params.head_switch);
         assert!(
@@ -340,8 +341,9 @@ fn same_requests_same_times_and_the_end_of_the_drive_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
-    /// No request is served before its arrival or faster than its bytes take. No request takes longer than
-    /// the maximum cost of one request, which includes destaging a full write cache before it.
+    /// No request is served before its arrival or faster than its bytes take. No request takes 75 ms or more.
+    /// If the drive has a write cache, the limit is 3 s, because the drive may first have to write the full
+    /// cache to the platter.
     #[test]
     fn times_stay_within_what_the_mechanism_allows(seed in any::<u64>(), which in 0..Drive::NAMES.len()) {
         let name = Drive::NAMES[which];

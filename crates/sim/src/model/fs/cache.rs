@@ -8,11 +8,11 @@ use super::runs::Runs;
 use crate::model::{SimTime, hash::IdHasher};
 
 const NONE: u32 = u32::MAX;
-/// Value in place of a neighbour, if the block belongs to a run and is in no list.
+/// Value of `newer` and `older` if the block belongs to a run. Such a block is in no list.
 const IN_RUN: u32 = u32::MAX - 1;
-/// Value in place of a time, if the block is not dirty.
+/// Value of `dirty` if the block is not dirty.
 const CLEAN: u64 = u64::MAX;
-/// Value in place of a key, if the slot is free.
+/// Value of `key` if the slot is free.
 const FREE: u64 = u64::MAX;
 
 /// One block. Its size is kept to half a cache line, because the model spends most of its time on reading

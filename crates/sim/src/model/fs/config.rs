@@ -31,7 +31,7 @@ pub struct FsConfig {
     pub block_cache: u64,
     /// Way in which metadata is written.
     pub metadata: Metadata,
-    /// True if a directory's inode is written with its blocks ([`Metadata::Sync`] only).
+    /// True if a directory's inode is written together with the directory's blocks ([`Metadata::Sync`] only).
     pub sync_directory_inode: bool,
     /// True if a kernel thread writes the inode of a deleted file, so that the process does not
     /// wait for it ([`Metadata::Sync`] only).
@@ -65,11 +65,12 @@ pub struct FsConfig {
     pub write_low: u64,
     /// True if the last close of a file starts the writes of its dirty pages.
     pub flush_on_close: bool,
-    /// True if reads change the inode.
+    /// True if a read changes the inode (its access time).
     pub atime: bool,
     /// Time between two runs of the update daemon.
     pub update_every: SimTime,
-    /// Age at which dirty pages and blocks are written. The daemon sweeps memory once in this time.
+    /// Age at which dirty pages and blocks are written. In this time, the runs of the daemon sweep the whole
+    /// memory once.
     pub update_age: SimTime,
     /// True if each change waits for its log write ([`Metadata::Journal`] only).
     pub log_sync: bool,
@@ -79,12 +80,12 @@ pub struct FsConfig {
     pub log_record: u64,
     /// Log bytes that are collected in memory before they are written.
     pub log_buffer: u64,
-    /// Additional time of a synchronous metadata write, beyond the drive's data sheet: driver, interrupts,
-    /// process switches, bus phases (calibrated, decision 0010).
+    /// Time that a synchronous metadata write takes in addition to the time of the modelled drive: driver,
+    /// interrupts, process switches, bus phases (calibrated, decision 0010).
     pub sync_cpu: SimTime,
     /// Processor time of one system call.
     pub call_cpu: SimTime,
-    /// Processor time to copy one page in or out.
+    /// Processor time to copy one page between the page cache and a process.
     pub page_cpu: SimTime,
     /// Additional processor time of a create, open or delete.
     pub name_cpu: SimTime,
@@ -93,11 +94,12 @@ pub struct FsConfig {
 }
 
 impl FsConfig {
-    /// File pages of the Ultra-1: 384 MB of memory without the memory of kernel and programs.
+    /// Bytes for file pages on the Ultra-1: its 384 MB of memory minus the memory of the kernel and the
+    /// programs.
     pub const ULTRA_1_PAGES: u64 = 320 << 20;
 
-    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements, with `page_cache` bytes for file pages (in
-    /// the measurements [`FsConfig::ULTRA_1_PAGES`]).
+    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements. `page_cache` is the number of bytes for
+    /// file pages; the measurements had [`FsConfig::ULTRA_1_PAGES`].
     #[must_use]
     pub const fn ufs(page_cache: u64) -> Self {
         Self {
@@ -109,12 +111,12 @@ impl FsConfig {
             sync_directory_inode: true,
             frees_behind: true,
             schedule: Schedule::CLook,
-            block: 8_192, // newfs defaults, from here to max_per_group
+            block: 8_192, // from here to max_per_group: defaults of newfs
             fragment: 1_024,
             group: 18 << 20, // 16 cylinders
             bytes_per_inode: 2_048,
             min_free: 0.10,
-            max_contig: 16,     // 128 KB: gives the measured 4.7 MB/s, 56 KB does not
+            max_contig: 16,     // 128 KB gives the measured 4.7 MB/s; 56 KB does not
             max_per_group: 576, // a quarter of a group
             name_bytes: 20,
             name_cache: 6_618, // 17 per megabyte of memory, plus 90
@@ -130,7 +132,7 @@ impl FsConfig {
             log_record: 0,
             log_buffer: 0,
             sync_cpu: SimTime::from_micros(1_000), // calibrated by create and delete times
-            call_cpu: SimTime::from_micros(20), // class of a 166 MHz machine, from here to entry_cpu
+            call_cpu: SimTime::from_micros(20), // from here to entry_cpu: times of a 166 MHz machine
             page_cpu: SimTime::from_micros(100),
             name_cpu: SimTime::from_micros(300),
             entry_cpu: SimTime::from_nanos(250),

@@ -46,9 +46,9 @@ pub struct FsCounters {
     pub waited: u64,
     /// Time that the process waited for the drive.
     pub waiting: SimTime,
-    /// Pages that reads, and writes smaller than a page, found in the page cache.
+    /// Pages that were found in the page cache, by reads or by writes that cover only a part of a page.
     pub page_hits: u64,
-    /// Pages read from the drive for reads.
+    /// Pages that reads did not find in the page cache, so that they were read from the drive.
     pub page_misses: u64,
     /// Pages that were read because a write covered only a part of them.
     pub read_modify_writes: u64,

@@ -21,7 +21,8 @@ impl Ufs {
             self.settle_inodes();
         }
         self.push_blocks(self.now - self.config.update_age);
-        // A page is not free before it is written, so at most half of the memory may wait for writes.
+        // A page is not free before it is written. If all pages waited for writes, no page could be used, so
+        // at most half of the memory may wait.
         let end = self.queue.wait_below(self.now, self.config.page_cache / 2);
         self.wait_until(end);
     }
@@ -47,7 +48,8 @@ impl Ufs {
         for key in self.pages.sweep(0.0, 1.0) {
             self.push_page((key >> 32) as u32, key & 0xffff_ffff);
         }
-        // Blocks that were written without their newest changes are written again.
+        // With soft updates, the first pass writes some blocks without their newest changes. The second pass
+        // writes these blocks again.
         self.push_blocks(self.now);
         self.push_blocks(self.now);
         let end = self.queue.drain(self.now);

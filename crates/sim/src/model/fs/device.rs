@@ -73,7 +73,8 @@ impl Ufs {
         // This is a loop, because soft updates may have to write a block twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
-            // A block's memory is free only when its write is done, so memory bounds the queued writes.
+            // The memory of a block is free only when the block's write is done. So the size of this memory
+            // limits the bytes of queued writes.
             let end = self
                 .queue
                 .wait_owned(self.now, METADATA_OWNER, self.config.block_cache / 2);
@@ -170,7 +171,8 @@ impl Ufs {
         }
         let block = self.log[(self.log_at / self.config.block) as usize];
         let address = block + (self.log_at % self.config.block / self.config.fragment) as u32;
-        // Log writes are whole fragments here; the next log write begins after this one.
+        // In this model a log write takes whole fragments, so the next log write begins after the last of
+        // these fragments.
         self.log_at += bytes.next_multiple_of(self.config.fragment);
         self.log_fill = 0;
         (address, bytes)
@@ -199,7 +201,7 @@ impl Ufs {
         self.dirty_maps(&mut touched);
         self.touched = touched;
         for address in fresh {
-            // A new indirect block reaches the drive before any block points to it.
+            // With synchronous metadata, a new indirect block is written before the inode points to it.
             self.clear_block();
             self.blocks
                 .insert(Self::block_key(IoKind::Indirect, address));

@@ -22,7 +22,7 @@ pub enum FsError {
     NoSpace,
     /// The offset or length is beyond the limits of the file or partition.
     OutOfRange,
-    /// A real file system returned an error; the text is in its log.
+    /// A real file system or device returned an error that no other variant describes.
     Io,
 }
 
@@ -66,7 +66,7 @@ pub trait Files {
     /// [`FsError::Exists`], [`FsError::NoSpace`].
     fn create(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError>;
 
-    /// Opens a file. Looks up the name and reads the inode, as far as they are not in memory.
+    /// Opens a file. Looks up the name and reads the inode, unless they are already in memory.
     ///
     /// # Errors
     /// [`FsError::NotFound`].
@@ -88,7 +88,7 @@ pub trait Files {
     /// [`FsError::NotFound`], [`FsError::NoSpace`], [`FsError::OutOfRange`].
     fn write(&mut self, file: FileId, offset: u64, len: u64) -> Result<(), FsError>;
 
-    /// Reads through a memory mapping: page faults instead of system calls.
+    /// Reads through a memory mapping. The process has page faults instead of system calls.
     ///
     /// # Errors
     /// The same errors as [`Files::read`].
@@ -123,6 +123,6 @@ pub trait Files {
     /// Size of the file in bytes; 0 for a handle that is not open.
     fn size(&self, file: FileId) -> u64;
 
-    /// Costs of all calls so far on the drive.
+    /// Costs on the drive that all calls have caused so far.
     fn counters(&self) -> FsCounters;
 }

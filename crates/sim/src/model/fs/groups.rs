@@ -21,8 +21,8 @@ struct Group {
     free_fragments: u32,
     /// Number of broken-up blocks by the length of their longest free run.
     runs: [u32; 8],
-    /// For each length, no broken-up block before the block with this number has a free run of that many
-    /// fragments.
+    /// For each length of a free run, the number of a block. No broken-up block with a smaller number has a
+    /// free run of this length or longer, so a search may start at this block.
     first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,
@@ -51,7 +51,7 @@ pub(super) struct Groups {
 }
 
 /// Length of the longest run of free fragments in a block, indexed by the bit mask of the block's used
-/// fragments. Fragments that a smaller block does not have count as used.
+/// fragments. If blocks have fewer than 8 fragments, the bits of the missing fragments are set.
 const LONGEST_RUN: [u8; 256] = {
     let mut runs = [0; 256];
     let mut used = 0;
@@ -181,7 +181,8 @@ impl Groups {
         entry.inode_rotor = entry.inode_rotor.min(within);
     }
 
-    /// Chooses the group for a new directory: few directories, among the groups with many free inodes.
+    /// Chooses the group for a new directory. Of the groups with at least the mean number of free inodes,
+    /// this is the group with the fewest directories.
     pub(super) fn group_for_directory(&mut self) -> u32 {
         let total: u64 = self.groups.iter().map(|g| u64::from(g.free_inodes)).sum();
         let mean = total / self.groups.len().max(1) as u64;
@@ -277,7 +278,8 @@ impl Groups {
         )
     }
 
-    /// Finds the wanted group or a replacement: first by quadratic rehash, then any group.
+    /// Finds a group that fits: first the wanted group, then the groups of a quadratic rehash, then any
+    /// group.
     fn hunt(&self, wanted: u32, fits: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.groups.len() as u32;
         let wanted = wanted.min(count - 1);

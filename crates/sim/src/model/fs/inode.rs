@@ -111,7 +111,8 @@ impl Inode {
     ) -> Result<(), FsError> {
         let (blocks, indirect) = (self.blocks.len(), self.indirect.len());
         let wanted = size.div_ceil(config.block).saturating_sub(blocks as u64);
-        // Refuse sizes that cannot fit at once; otherwise the loop below would fill the disk first.
+        // Sizes that cannot fit are refused here. Otherwise the loop below would fill the disk before it
+        // failed.
         let fragments = wanted
             .saturating_sub(1)
             .saturating_mul(u64::from(groups.per_block()));

@@ -12,7 +12,7 @@
 //!
 //! Not modelled: several processes at once; links and renames; the loss of an inode's pages when the inode
 //! leaves memory; the freeing of pages behind a sequential reader; the limit on the dependencies of soft
-//! updates; the pushing of the log's tail when the log is full.
+//! updates; the writes of old metadata that free space in a full log.
 
 mod cache;
 mod config;

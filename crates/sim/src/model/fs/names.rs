@@ -76,7 +76,8 @@ impl Ufs {
         found.ok_or(FsError::NotFound)
     }
 
-    /// Makes sure that the inode is in memory. An evicted inode is copied back to its block.
+    /// Makes sure that the inode is in memory. If another inode is evicted for it, that inode is copied to
+    /// its block.
     pub(super) fn have_inode(&mut self, slot: u32) {
         if self.core.touch(u64::from(slot)) {
             return;
@@ -88,14 +89,14 @@ impl Ufs {
         }
     }
 
-    /// Records that the inode differs from its block.
+    /// Records that the inode in memory differs from its copy in the inode block.
     pub(super) fn dirty_inode(&mut self, slot: u32) {
         if !std::mem::replace(&mut self.inodes[slot as usize].dirty, true) {
             self.dirty_inodes.push(slot);
         }
     }
 
-    /// Copies a changed inode into its block.
+    /// Copies a changed inode into its inode block.
     pub(super) fn settle_inode(&mut self, slot: u32) {
         if std::mem::take(&mut self.inodes[slot as usize].dirty) {
             let block = self.groups.inode_block(self.inodes[slot as usize].number);
@@ -140,8 +141,9 @@ impl Ufs {
         }
     }
 
-    /// Writes the inode without its blocks before the blocks are allocated to other files. If a kernel thread
-    /// frees the blocks, the process does not wait, but the drive is busy all the same.
+    /// Writes the inode of a deleted file. The inode no longer points to the file's blocks, so that they can
+    /// be allocated to other files. If a kernel thread frees the blocks, the process does not wait for this
+    /// write, but the drive is still busy with it.
     fn write_emptied(&mut self, slot: u32) {
         if self.config.metadata != Metadata::Sync || !self.config.frees_behind {
             return self.write_inode(slot);

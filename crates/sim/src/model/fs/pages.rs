@@ -100,7 +100,8 @@ impl Ufs {
             self.counters.evicted_dirty += 1;
             let owner = (victim >> 32) as u32;
             self.push_page(owner, victim & 0xffff_ffff);
-            // A page is free only when its write is done, so memory bounds the queued writes.
+            // The memory of a page is free only when the page's write is done. So the size of this memory
+            // limits the bytes of queued writes.
             let end = self
                 .queue
                 .wait_owned(self.now, u64::from(owner), self.config.write_low);

@@ -138,8 +138,8 @@ impl Raw {
         Ok(())
     }
 
-    /// Waits until at most `bytes` bytes of queued writes have not been sent to the drive. Returns the time
-    /// that this took.
+    /// Waits until at most `bytes` bytes of queued writes remain in the queue, that is, not sent to the
+    /// drive. Returns the time that this took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
         let span = match &mut self.under {
             Under::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,

@@ -54,8 +54,9 @@ impl Runs {
         }
     }
 
-    /// Touches the first `count` pages, one in each moment from `moment` on, if all pages of the directory
-    /// are in memory. Otherwise does nothing and returns false.
+    /// Touches the first `count` pages in order, if all pages of the directory are in memory. The first page
+    /// is touched at the moment `moment`, and each further page one moment later. If a page is absent, does
+    /// nothing and returns false.
     pub(super) fn scan(&mut self, owner: u32, count: u64, moment: u64) -> bool {
         let Some(run) = self.runs.get_mut(&owner) else {
             return false;

@@ -29,7 +29,8 @@ pub struct Ufs {
     /// Inode cache: inodes whose blocks need not be read.
     pub(super) core: Cache,
     pub(super) dirty_inodes: Vec<u32>,
-    /// Metadata blocks that must be written again after their next write (soft updates).
+    /// Metadata blocks that stay dirty after their next write, because that write cannot contain their newest
+    /// changes (soft updates).
     pub(super) rolled_back: HashSet<u64, BuildIdHasher>,
     /// Addresses of the log's blocks. The log continues at byte `log_at`; `log_fill` bytes wait in memory.
     pub(super) log: Vec<u32>,

@@ -1,9 +1,11 @@
-//! Contents of caches after a crash: UCFS with and without its save, Hummingbird with and without its logs.
+//! Contents of caches after a crash: UCFS that saved its tables and UCFS that did not, Hummingbird with and
+//! without its logs.
 //!
-//! Each system is killed at random points of the ISP stream, and then it starts again. The results are: the
-//! share of the previously known objects that the system still answers; the seconds until the system serves
-//! requests, and until it knows all its objects; the bytes written to survive a crash; and the number of
-//! answers with a replaced version.
+//! Each system is killed at random points of the ISP stream, and then it starts again. There are four
+//! results. The first is the share of the previously known objects that the system still answers. The second
+//! is the number of seconds until the system serves requests, and until it knows all its objects. The third
+//! is the number of bytes written to survive a crash. The fourth is the number of answers with a replaced
+//! version.
 
 mod layouts;
 
@@ -112,7 +114,8 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
             hummingbird(&config, logs, &requests[..*point], &mut sum)?;
         }
         if logs.hot > 0 && logs.mappings_every.is_none() {
-            // The value was published for a disk of 18 GB, 2,500 hot clusters and 3,000 deletes.
+            // The value was published for a disk of 18 GB, 2,500 hot clusters and 3,000 deletes. The disk of
+            // this run differs, so only the shape is compared.
             let what = "Hummingbird, hot clusters and deletes: seconds until it serves";
             let ours = sum.serving_s / CRASHES as f64;
             let claim = Claim::new("Hummingbird 2001", what, 30.0, ours, Comparison::Shape);
@@ -211,7 +214,8 @@ fn hummingbird(
     Ok(())
 }
 
-/// Number of objects that a library returns in their latest version, and in an earlier version.
+/// Returns two numbers: the objects that a library returns in their latest version, and the objects that it
+/// returns in an earlier version.
 fn answered(
     library: &mut Hummingbird,
     requests: &[Request],

@@ -21,7 +21,7 @@ const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
 struct Sets {
     open: HashMap<u32, (u64, HashSet<u64>)>,
     first: HashMap<u64, HashSet<u64>>,
-    /// For each class of size, the sum of the shares and their number.
+    /// For each class of size: the sum of the shares, and the number of shares.
     sums: [(f64, u64); 5],
 }
 

@@ -1,11 +1,11 @@
-//! Compares UCFS with Squid on FFS, with Squid on async FFS and with SQUIDML, and shows the effect of the
-//! lost parameters.
+//! Compares UCFS with Squid on FFS, with Squid on async FFS and with SQUIDML. Also shows the effect of the
+//! parameters whose values are lost in the UCFS paper (the lost parameters).
 //!
 //! Conditions: there are two generated streams, because the NLANR logs are not available. The DEC stream runs
 //! on a disk of 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR
 //! proxies and runs on a disk of 8 GB. Each system has 192 MB of memory including its tables, and a modelled
-//! Atlas 10K II with three times the sectors. The first half of each stream is not counted. The published
-//! digits are lost, so only orders and factors are compared.
+//! Atlas 10K II with three times the sectors per track. The first half of each stream is not counted. The
+//! published digits are lost, so only orders and factors are compared.
 
 mod notes;
 
@@ -25,8 +25,8 @@ const SOURCE: &str = "UCFS";
 /// Memory of each system, including its tables.
 const MEMORY: u64 = 192 * MB;
 const DISK: u64 = 2 << 30;
-/// Mean size of the objects of the DEC stream, in bytes. `ROOT_OBJECT` is the mean size of those objects in
-/// the stream of the NLANR proxies that are cached.
+/// Mean size of the objects of the DEC stream, in bytes. `ROOT_OBJECT` is the mean size of the cached objects
+/// of the NLANR stream.
 const OBJECT: u64 = 5_400;
 const ROOT_OBJECT: u64 = 9_000;
 /// Maximum rate of the published proxies in requests per second (NLANR, 1.2 million a day).
@@ -140,7 +140,7 @@ fn compared(base: &SystemConfig, object: u64) -> [SystemConfig; COMPARED] {
     ]
 }
 
-/// Variants that each change one lost parameter.
+/// Variants of `base`. Each variant changes one of the lost parameters.
 fn variants(base: &SystemConfig) -> Vec<(String, SystemConfig)> {
     let [ucfs, ..] = compared(base, OBJECT);
     let mut all = Vec::new();
@@ -168,7 +168,8 @@ fn variants(base: &SystemConfig) -> Vec<(String, SystemConfig)> {
     all
 }
 
-/// Values of the lost parameters that differ from the usual values.
+/// The configurations of the sweep. In each of them, one lost parameter has a value other than its usual
+/// value.
 fn choices() -> [(&'static str, UcfsConfig); 10] {
     let new = UcfsConfig::new(0);
     let hours = |h: f64| SimTime::from_secs(3_600.0 * h);
@@ -241,7 +242,7 @@ fn add(out: &mut Section, what: String, published: f64, ours: f64, comparison: C
 }
 
 /// For each system: its name, the published text, the geometric mean of the published range, and the range.
-/// The ranges are factors of the system's total disk latency over that of UCFS.
+/// The range is a range of factors: the system's total disk latency divided by that of UCFS.
 const RANGES: [(&str, &str, f64, (f64, f64)); 3] = [
     (
         "Squid on FFS",
@@ -395,7 +396,7 @@ fn histograms(results: &[SystemResult], out: &mut Section) {
     }
 }
 
-/// A table of the factor over Squid on FFS for each variant.
+/// For each variant, adds the total disk latency of Squid on FFS divided by that of UCFS.
 fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mut Section) {
     let squid = &results[1];
     let runs = &results[2 * COMPARED + 2..results.len() - COMPARED];

@@ -110,13 +110,14 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
 }
 
 /// Adds two kinds of figures that do not depend on the share of deletes. For each layout, the first figure is
-/// the number of reads and writes per second. For the layouts that extend STREAM, the second figure is the
-/// time per read after the time to move all bytes at the sequential rate was subtracted. Deletes are left out
-/// because larger objects fill the same disk sooner. Then more of the operations are deletes, which cost
-/// these layouts almost nothing.
+/// the number of reads and writes per second. For the layouts that extend STREAM, the second figure is a time
+/// per read. To compute it, the time to move all bytes at the sequential rate is subtracted from the run
+/// time, and the rest is divided by the number of reads. Deletes are left out because larger objects fill the
+/// same disk sooner. Then more of the operations are deletes, which cost these layouts almost nothing.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
-    // Numbers of reads and of writes in the published million operations. `GETS` scales them to the published
-    // runs of 300,000 operations, which come from 398,034 gets.
+    // Numbers of reads and of writes in the published run of a million operations, which come from 1,058,206
+    // gets. BUDDY and the layouts with one file for each object were published for 300,000 operations from
+    // 398,034 gets. `GETS` converts the numbers for these layouts.
     const READS: f64 = 42_085.0;
     const WRITES: f64 = 678_040.0;
     const GETS: f64 = 398_034.0 / 1_058_206.0;

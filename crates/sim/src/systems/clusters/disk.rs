@@ -21,7 +21,8 @@ pub struct Stored {
 pub struct Written<R = Stored> {
     /// Number of the write. It rises with each write to the disk.
     pub sequence: u64,
-    /// Objects in the cluster. An object that spans several clusters is listed only in the first one.
+    /// Objects in the cluster. An object that spans several clusters is listed only in the first of these
+    /// clusters.
     pub records: Vec<R>,
 }
 
@@ -96,8 +97,8 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(self.contents.get(first as usize).and_then(Option::as_ref))
     }
 
-    /// Writes adjacent clusters from `first` on with one request and waits until the drive has done it. An
-    /// empty list of records means that the cluster continues the previous cluster's object.
+    /// Writes adjacent clusters from `first` on with one request and waits until the drive has written them.
+    /// An empty list of records means that the cluster continues the previous cluster's object.
     ///
     /// # Errors
     /// [`FsError::OutOfRange`]: nothing was written.
@@ -134,7 +135,7 @@ impl<R: Clone> ClusterDisk<R> {
         }
     }
 
-    /// Contents of a cluster without reading it, for systems that hold a copy in memory, and for tests.
+    /// Returns the contents of a cluster at no cost: for systems that have a copy in memory, and for tests.
     #[must_use]
     pub fn peek(&self, cluster: u32) -> Option<&Written<R>> {
         self.contents.get(cluster as usize).and_then(Option::as_ref)

@@ -47,7 +47,7 @@ pub struct HummingbirdCounts {
     pub expired: u64,
     /// Hints that failed.
     pub hints_failed: u64,
-    /// Clusters that were read only to find a file with another name.
+    /// Clusters that were read in vain: the file found by its hash had a name other than the requested name.
     pub collisions: u64,
 }
 
@@ -284,14 +284,15 @@ impl Hummingbird {
         }
     }
 
-    /// Reads the cluster of a file. Returns the file's record if its name is the requested one.
+    /// Reads the cluster of a file. Returns the file's record if its name is `name`.
     fn fetch(&mut self, file: FileNo, name: u64) -> Done<Option<Stored>> {
         let Some(&cluster) = self.files.get(file).clusters.last() else {
             return Ok(None);
         };
         let nomem = self.files.get(file).nomem;
         if !nomem {
-            // The cluster must not be freed or overwritten while room for it is made in memory.
+            // Until the cluster is read, it must not be freed or overwritten. But making room in memory could
+            // do that.
             self.clusters.get_mut(cluster).pins += 1;
             let room = self.make_room(self.config.cluster);
             self.clusters.get_mut(cluster).pins -= 1;

@@ -24,11 +24,11 @@ pub struct HummingbirdConfig {
     pub memory: u64,
     /// Bytes of a cluster.
     pub cluster: u64,
-    /// Share of a cluster that is filled when packing stops (the draft's example: 75 %).
+    /// Packing stops when this share of the cluster is filled (the draft's example: 75 %).
     pub fill: f64,
-    /// Share of memory taken by files at which the daemon begins to pack files.
+    /// The daemon packs files while they take more than this share of memory.
     pub pack_at: f64,
-    /// Share of memory that is in use when the daemon stops freeing memory.
+    /// The daemon that frees memory stops when at most this share of memory is in use.
     pub free_to: f64,
     /// Rule for the place of new clusters.
     pub placement: Placement,
@@ -59,12 +59,13 @@ pub struct LogConfig {
     pub hot: usize,
     /// Number of deletes after which the delete-intent log is flushed; `usize::MAX`: no such log.
     pub deletes: usize,
-    /// Time after the last flush at which the next delete flushes the delete-intent log.
+    /// A delete also flushes the delete-intent log if the last flush was longer ago than this.
     pub deletes_every: SimTime,
 }
 
 impl Default for LogConfig {
-    /// The published size of 2,500 hot clusters; other values were not published.
+    /// The hot-cluster log has its published size of 2,500 clusters. For the other parameters no values were
+    /// published.
     fn default() -> Self {
         Self {
             reserved: 64 << 20,
@@ -92,7 +93,7 @@ impl HummingbirdConfig {
             cluster_life: Some(SimTime::from_secs(60.0 * minutes)),
             head_bytes: 64,
             daemon_every: 1_000,
-            // Processor times of the class of machine in `FsConfig::xfs`.
+            // These times fit the class of machine that `FsConfig::xfs` describes.
             call_cpu: SimTime::from_micros(10),
             copy_cpu: SimTime::from_micros(40),
             logs: LogConfig::default(),
@@ -107,7 +108,7 @@ pub enum HummingbirdError {
     NotFound,
     /// The file has readers.
     Busy,
-    /// No cluster is free, and memory cannot be freed without one.
+    /// No cluster is free, but memory can be freed only by writing a cluster.
     NoCluster,
     /// The file is larger than a cluster. Only [`super::Hummingbird::write_nomem_file`] accepts it.
     TooLarge,

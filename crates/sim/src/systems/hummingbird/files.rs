@@ -166,7 +166,7 @@ impl FileTable {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
-    /// The next file in the order of use that is not packed.
+    /// The next unpacked file in the order of use, from the least to the most recently used file.
     pub(super) fn newer(&self, number: FileNo) -> Option<FileNo> {
         let newer = self.get(number).loose.as_ref()?.newer;
         (newer != NONE).then_some(newer)

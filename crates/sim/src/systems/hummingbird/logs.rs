@@ -105,7 +105,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Writes all mappings. Deletes before this need no replay any more.
+    /// Writes all mappings. After that, delete intents of earlier deletes need no replay.
     pub(super) fn write_mappings(&mut self) -> Result<(), HummingbirdError> {
         let mappings: Vec<_> = self.files.numbers().map(|n| self.mapping(n)).collect();
         let mappings: Vec<_> = mappings

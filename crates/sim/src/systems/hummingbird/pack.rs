@@ -6,7 +6,7 @@ use super::{
 };
 use crate::systems::Stored;
 
-/// Packing stops after this number of files that cannot be added to the cluster.
+/// Packing stops after this number of attempts to add a file that the cluster cannot take.
 const LOOK: usize = 64;
 
 /// Contents of a cluster that is being packed.
@@ -15,12 +15,13 @@ struct Parcel {
     files: Vec<FileNo>,
     records: Vec<Stored>,
     bytes: u64,
-    /// The most recent use of any of these files.
+    /// Tick of the most recent use of a file in this cluster.
     tick: u64,
 }
 
 impl Hummingbird {
-    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave until they fit.
+    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave until there is enough
+    /// room.
     ///
     /// # Errors
     /// [`HummingbirdError::NoCluster`] if only files are left and no file can be packed.
@@ -101,7 +102,8 @@ impl Hummingbird {
                 refused += 1;
             } else if let Some(loose) = &self.files.get(file).loose {
                 let hints = loose.hints.iter().filter(|h| **h != NONE);
-                // If a set is larger than the cluster, the rest of the set is left out.
+                // If the files that the hints name do not all fit into the cluster, the rest of them is left
+                // out.
                 for hint in hints {
                     self.add(&mut parcel, *hint);
                 }
@@ -152,7 +154,7 @@ impl Hummingbird {
         }
     }
 
-    /// The next cluster without readers. Its files are removed.
+    /// For log placement: returns the next cluster without readers, and removes its files.
     fn next_of_log(&mut self) -> Option<u32> {
         for _ in 0..self.clusters.count() {
             let at = self.clusters.next;

@@ -119,7 +119,8 @@ impl Hummingbird {
         Ok(count)
     }
 
-    /// Adds the mappings of clusters that are not yet known.
+    /// Adds the files of the mappings. Skips a mapping if its cluster was already read and had been written
+    /// again since.
     fn load_mappings(&mut self, regions: &LogRegions) -> Result<(), HummingbirdError> {
         let bytes = regions.mappings.len() as u64 * MAPPING_BYTES;
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
@@ -221,8 +222,8 @@ impl Hummingbird {
         file
     }
 
-    /// Removes the files that the delete intents name, unless they were written after the intent.
-    /// Returns their number.
+    /// For each delete intent, removes the file that it names, unless the file was written after the intent.
+    /// Returns the number of removed files.
     fn apply(&mut self, deletes: &[Delete]) -> u64 {
         let mut applied = 0;
         for (hash, sequence) in deletes {

@@ -60,7 +60,7 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Creates empty files that may have `most` bytes together.
+    /// Creates empty mapped files. Together they may grow to `most` bytes.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -134,7 +134,8 @@ impl Mapped {
         files.map_read(file, at, place.size).map(|_| ())
     }
 
-    /// Stores an object. Returns the object that it replaces; `None` if no file has room for it.
+    /// Stores an object. The inner option is the object that was replaced, if any. Returns the outer `None`
+    /// if no file has room for the new object.
     ///
     /// # Errors
     /// Errors of the file system.

@@ -2,10 +2,11 @@
 //!
 //! Rules: there is one cache directory on the disk with 8 top-level directories for each GB and 256
 //! directories in each of them. Each object has one file, placed by its file number ([`numbers`]).
-//! Replacement is plain LRU over all objects (hits in memory count too), from the high water mark down to the
-//! low water mark. `cache_mem` bytes of objects are in memory, under LRU. A disk hit opens, reads and closes
-//! the file in pieces of 4 KB and puts the object into memory. A miss creates and writes the file. The file
-//! of a replaced or evicted object is unlinked. Marks of 90 and 95 % are Squid's defaults.
+//! Replacement is plain LRU over all objects (a hit in memory counts as a use too). It starts at the high
+//! water mark and stops at the low water mark. `cache_mem` bytes of objects are in memory, under LRU. A disk
+//! hit opens the file, reads it in pieces of 4 KB, closes it, and puts the object into memory. A miss creates
+//! and writes the file. The file of a replaced or evicted object is unlinked. Marks of 90 and 95 % are
+//! Squid's defaults.
 //!
 //! SQUIDL puts the objects of one origin server into one directory; SQUIDM keeps objects below
 //! 8 KB in [`mapped`] files; SQUIDML does both; SQUIDMLA also aligns the mapped objects to pages.

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-/// Number of directories in each top-level directory, and of files with adjacent numbers in one directory.
+/// Number of directories in each top-level directory. It is also the number of files with adjacent numbers
+/// that share a directory.
 pub const SECOND: u64 = 256;
 
 /// Top-level and second-level directory of file `number` among `top` top-level directories.

@@ -1,5 +1,5 @@
-//! The production store as one of the systems: the engine that the proxy runs, over a modelled drive in
-//! simulated time. This module calls the engine's writer itself.
+//! The production store as a cache system: the engine that the proxy runs. It runs over a modelled drive and
+//! in simulated time. This module calls the engine's writer itself.
 //!
 //! The store gets all of the memory as one budget, which includes its tables and objects that wait to be
 //! written. The tables of the papers' systems take additional memory. If too much data waits to be written, a

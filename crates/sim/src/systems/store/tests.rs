@@ -28,8 +28,8 @@ fn objects_come_back_from_memory_and_from_disk() {
     }
     assert_eq!(ask(&mut store, 3_999, 0), Outcome::RamHit);
     let before = store.now();
-    // The order differs from the order of writing; otherwise the drive's read-ahead would already
-    // have the objects.
+    // The objects are requested in an order other than the order of writing. In the order of writing, the
+    // drive's read-ahead would already have them.
     let disk = (0..4_000)
         .filter(|n| ask(&mut store, n * 1_237 % 4_000, 0) == Outcome::DiskHit)
         .count();

@@ -165,7 +165,8 @@ impl Buffers {
         }
     }
 
-    /// The file that leaves cold next: the first page in the older half, otherwise the oldest file.
+    /// The file that leaves cold next. If `pages_first` is true and the older half of cold contains pages,
+    /// this is the oldest page; otherwise it is the oldest file.
     pub(super) fn victim(&self, pages_first: bool) -> Option<u32> {
         let (oldest, slot) = self.cold.first_key_value()?;
         let page = self.pages.first();

@@ -48,7 +48,7 @@ struct Record {
     count: u32,
 }
 
-/// Results of requests that only UCFS counts.
+/// Counts that no other system has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UcfsCounts {
     /// Requests for which memory had another version.

@@ -2,14 +2,14 @@
 //!
 //! Rules: the file that leaves is the first page in the older half of cold, otherwise the oldest file. First
 //! level: files of the same site from the older half of cold join this file while they fit into its cluster;
-//! files of the same path come first. Second level: while more bytes of the cluster than a threshold are
-//! free, small files with the same or about the same count are added. Before writing, free clusters in a row
-//! are searched near the head. All groups that fit into them are written with one request.
+//! files of the same path come first. Second level: while the free bytes of the cluster exceed a threshold,
+//! small files with the same or about the same count are added. Before a write, a row of free clusters is
+//! searched near the head. All groups that fit into this row are written with one request.
 
 use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;
 
-/// Maximum number of files that a level checks.
+/// Maximum number of files that one level of grouping checks.
 const LOOK: usize = 256;
 
 /// Files that share a cluster, or one file that needs several clusters.

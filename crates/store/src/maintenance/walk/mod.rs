@@ -32,7 +32,7 @@ pub enum Place {
         segment: u32,
         /// The offset in the segment, in bytes.
         offset: u64,
-        /// The number of segments that are reused before this segment.
+        /// The number of segments that will be reused before this segment.
         segments_ahead: u32,
     },
 }
@@ -107,7 +107,7 @@ pub(crate) struct Damages {
     pub(crate) live: u64,
     /// Damaged records that lookups cannot find.
     pub(crate) dead: u64,
-    /// Bytes without a cluster before the end of a segment.
+    /// Bytes in which no cluster could be read although a cluster should be there.
     pub(crate) gap_bytes: u64,
     pub(crate) read_errors: u64,
 }

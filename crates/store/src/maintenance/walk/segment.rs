@@ -63,8 +63,8 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // Unless the segment ends here, the remaining bytes must have room for a cluster of the
-            // maximum length. If they do not, the next read begins here.
+            // Unless this read goes to the end of the segment, a cluster of the maximum length must fit into
+            // the remaining bytes of the read. If it does not fit, the next read begins here.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;
@@ -206,7 +206,7 @@ impl Segment {
 }
 
 impl StoreShared {
-    /// The number of segments that are reused before the segment whose life is `sequence`.
+    /// The number of segments that will be reused before the segment whose life is `sequence`.
     fn segments_ahead(&self, sequence: u64) -> u32 {
         let lives = self.space.lives();
         lives.filter(|life| *life != 0 && *life < sequence).count() as u32

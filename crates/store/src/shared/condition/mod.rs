@@ -7,9 +7,9 @@
 //! | 64 reads fail or return bytes that were not written there, with no good read between, or 16 reads if the store is read-only | offline: neither read nor written until the next start |
 //! | three writes fail with no good write between, or one flush fails | read-only |
 //! | the store's thread ends by a bug | offline |
-//! | more than a quarter of the segments in quarantine | read-only |
+//! | more than a quarter of the segments are in quarantine | read-only |
 //! | half of the segments in use are in quarantine, if the store is read-only | offline |
-//! | a caller gives up waiting for a read, or a write takes much longer | slow: avoided until the late operation has ended and a pause has passed; the pause doubles each time |
+//! | a caller gives up waiting for a read, or a write takes more than 5 seconds | slow: avoided until the late operation has ended and a pause has passed; the pause doubles each time |
 //!
 //! Each change is logged once, with the place, the error and what the operator can do. While a store is
 //! open its condition never improves, except for slowness.
@@ -28,7 +28,7 @@ pub(crate) use self::failure::Failure;
 use self::slow::Slowness;
 use crate::interface::Health;
 
-/// The number of failed reads of a segment after which it is not used any more.
+/// The number of failed reads of a segment after which the segment is not used any more.
 const SEGMENT_ERRORS_MAX: u8 = 3;
 /// The number of failed or damaged reads, with no good read between, after which a store is not used
 /// any more.

@@ -292,7 +292,7 @@ fn npm() {
         ]);
         npm
     };
-    // Writes a lock file as npm writes it when it does not use the mirror.
+    // Writes the lock file that npm would write without the mirror.
     let locked = |folder: &Path| {
         let text = format!(
             "{{\"name\":\"x\",\"version\":\"1.0.0\",\"lockfileVersion\":3,\"requires\":true,\"packages\":{{\

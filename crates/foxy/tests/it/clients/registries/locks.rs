@@ -1,5 +1,5 @@
-//! uv, pnpm and both generations of yarn, configured by `foxy mirror setup`: installations, and their lock
-//! files.
+//! uv, pnpm and both generations of yarn install a package with the settings that `foxy mirror setup` has
+//! made. The tests also check the lock files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Finds the mirror that a request to a listener of the forward proxy is for.
+//! Finds the mirror to which a request on a listener of the forward proxy is addressed.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -84,7 +84,7 @@ impl Caller {
 }
 
 /// The credential of a request. Several `Authorization` fields are joined into one credential, because it is
-/// not known which of them a registry takes.
+/// not known which field a registry uses.
 fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
     let mut all = values(head, "Authorization");
     let one = all.next()?;

@@ -36,7 +36,7 @@ pub(super) struct Caller {
     door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
-    /// The certificate that the client got.
+    /// The certificate that Foxy has sent to the client.
     given: Option<Arc<Served>>,
     /// If set, the client may ask only for the names on this certificate.
     served: Option<Arc<Served>>,

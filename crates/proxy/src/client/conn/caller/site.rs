@@ -11,7 +11,7 @@ use crate::http::net::Transport;
 use crate::state::local::Local;
 use crate::{NoSite, Role};
 
-/// Refusal of a request whose site does not have the certificate of the connection.
+/// Refusal of a request for a site that does not use the certificate of the connection.
 const OTHER_CERTIFICATE: Refusal = Refusal {
     status: 421,
     reason: "site-has-other-certificate",

@@ -1,6 +1,6 @@
 //! Quantum Atlas 10K II (2000), the simulated disk of UCFS. There are two variants: the disk as sold, and the
-//! disk with three times the sectors on each track. Taken literally, the second variant also has three times
-//! the media rate.
+//! disk with three times the sectors on each track. At the same rotational speed, the second variant also has
+//! three times the media rate. [`super`] explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

@@ -1,4 +1,5 @@
-//! A 20 TB helium drive of today (class of the Seagate Exos X20, WD Gold 20 TB).
+//! A 20 TB helium drive of today (class of the Seagate Exos X20, WD Gold 20 TB). [`super`] explains the words
+//! *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

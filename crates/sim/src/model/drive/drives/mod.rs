@@ -1,7 +1,8 @@
 //! The parameters of the drives: one drive per file, with the source of each figure beside it.
 //!
-//! *sheet* = data sheet or product manual as quoted in the papers; *memory* = recalled from the maker's
-//! manual, which was not available when the parameters were written; *derived* = computed from other figures.
+//! The comment on a figure usually begins with its source. *sheet*: data sheet or product manual as quoted in
+//! the papers. *memory*: recalled from the maker's manual, which was not available when the parameters were
+//! written. *derived*: computed from other figures.
 
 mod atlas10k2;
 mod hdd20t;

@@ -1,4 +1,5 @@
-//! A data-centre NVMe drive of today (class: PCIe 4.0, TLC, 3.84 TB, 1 drive write per day).
+//! A data-centre NVMe drive of today (class: PCIe 4.0, TLC, 3.84 TB, 1 drive write per day). [`super`]
+//! explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::FlashParams;
 
@@ -13,6 +14,6 @@ pub(super) fn params() -> FlashParams {
         write_mb: 3_500,
         page: 4_096,
         erase_block: 16 << 20, // derived: one block on each of the dies that a stripe uses
-        spare: 0.07,           // 7 %: 4,096 GiB of flash for 3,840 GB less reserve
+        spare: 0.07,           // 7 %: 4,096 GiB of flash minus a reserve, for 3,840 GB
     }
 }

@@ -1,4 +1,5 @@
-//! Seagate ST118202FC (Cheetah 18, 1998): Hummingbird's disk on the SGI.
+//! Seagate ST118202FC (Cheetah 18, 1998): Hummingbird's disk on the SGI. [`super`] explains the words
+//! *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 
@@ -13,7 +14,7 @@ pub(super) fn params() -> DiskParams {
             single: 0.98,
             average: 5.2,
             full: 12.2,
-        }, // 5.2 sheet, ends memory
+        }, // sheet: average; memory: single and full
         write_seek: SeekTimes {
             single: 1.24,
             average: 6.0,

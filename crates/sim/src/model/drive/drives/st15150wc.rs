@@ -1,4 +1,5 @@
-//! Seagate ST15150WC (Barracuda 4, 1995): the disk of the 1999 measurements.
+//! Seagate ST15150WC (Barracuda 4, 1995): the disk of the 1999 measurements. [`super`] explains the words
+//! *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 
@@ -7,11 +8,10 @@ pub(super) fn params() -> DiskParams {
         name: "st15150wc",
         rpm: 7_200.0, // sheet
         heads: 21,    // memory: 11 discs, 21 surfaces with data
-        // memory: 3,711 cylinders, 107 sectors per track on average, 8,388,315 sectors in all;
-        // the ends of the zones are derived from an internal rate of 47 to 77 Mbit/s.
+        // memory: 3,711 cylinders, 107 sectors per track on average, 8,388,315 sectors in all; derived: the
+        // sectors per track of the outermost and innermost zone, from an internal rate of 47 to 77 Mbit/s.
         zones: even_zones(3_711, 11, 131, 84),
-        // "9 ms average access" (sheet) is taken as the write seek. The figures of the read seek are from
-        // memory.
+        // sheet: "9 ms average access", taken as the mean write seek. memory: the figures of the read seek.
         read_seek: SeekTimes {
             single: 0.6,
             average: 8.0,
@@ -26,7 +26,7 @@ pub(super) fn params() -> DiskParams {
         skew_margin: 0.2, // derived: whole sectors and servo tolerance
         overhead: 0.9,    // memory: command decoding and SCSI phases of the class, 0.5 to 1.2 ms
         bus_mb: 10,       // fast narrow SCSI of the Ultra-1 (memory)
-        queued: false,    // decision 0010: without queueing, the model gives the measured 4.7 MB/s
+        queued: false,    // decision 0010: without queueing, the model has the measured 4.7 MB/s
         segments: 4,      // memory: 1 MB buffer, adaptive segments
         segment_bytes: 256 << 10,
         read_ahead: 256 << 10,

@@ -1,4 +1,5 @@
-//! Seagate ST318203FSUN18G (Cheetah 18LP as sold by Sun, 1999): the disk of the proxy benchmark.
+//! Seagate ST318203FSUN18G (Cheetah 18LP as sold by Sun, 1999): the disk of the proxy benchmark. [`super`]
+//! explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

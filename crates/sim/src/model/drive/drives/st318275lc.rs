@@ -1,4 +1,5 @@
-//! Seagate ST318275LC (Barracuda 18LP, 1999): Hummingbird's disk on the Ultra 60.
+//! Seagate ST318275LC (Barracuda 18LP, 1999): Hummingbird's disk on the Ultra 60. [`super`] explains the
+//! words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 
@@ -7,14 +8,14 @@ pub(super) fn params() -> DiskParams {
         name: "st318275lc",
         rpm: 7_212.0, // sheet: 4.16 ms mean rotation
         heads: 12,    // memory: 6 discs
-        // memory: 18.2 GB, about 11,200 cylinders; the papers' 12.5 MB/s is the innermost
-        // zone's rate of this geometry (the rate a maker can guarantee).
+        // memory: 18.2 GB, about 11,200 cylinders. The papers' 12.5 MB/s is taken as the rate of the
+        // innermost zone, because a maker can guarantee only this rate.
         zones: even_zones(11_200, 12, 308, 225),
         read_seek: SeekTimes {
             single: 0.8,
             average: 6.9,
             full: 15.0,
-        }, // 6.9 sheet, ends memory
+        }, // sheet: average; memory: single and full
         write_seek: SeekTimes {
             single: 1.1,
             average: 7.7,

@@ -47,7 +47,7 @@ fn absurd_parameters_make_a_small_file_system_not_a_crash() {
     assert!(drive.serve(zero, crate::model::Request::write(0, 4_096)) > zero);
 }
 
-/// Makes random calls and checks the sizes that a program would expect.
+/// Makes random calls. Compares the size of each file with the size that a program would expect.
 fn storm(seed: u64, config: FsConfig) -> (SimTime, u64) {
     let mut fs = fs(config);
     let root = fs.root();

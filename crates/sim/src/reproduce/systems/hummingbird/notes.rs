@@ -70,7 +70,8 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     reasons(out);
 }
 
-/// Adds the note on the conditions under which the published factor on 4 GB would be possible.
+/// Adds the note on the factor by which Hummingbird is faster than Squid on XFS with 4 GB. The note states
+/// the request rate that the published factor would need.
 fn factor_note(rows: &Rows<'_>, out: &mut Section) {
     let (four, xfs) = (rows.four(), rows.xfs(0).requests_per_s);
     let hits = four.hit_ratio * four.read_ms;
