@@ -1,4 +1,5 @@
-//! Keys of URLs. The request that is sent to the origin must have the same key.
+//! Keys of URLs. Rules may change a URL before Foxy sends it to the origin. The URL that is sent must have
+//! the same key as the URL that the client requested.
 
 #![no_main]
 

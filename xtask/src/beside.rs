@@ -1,6 +1,6 @@
-//! Steps that run at the same time as the tests of programs and the conformance suite. These tests mostly
-//! wait for sockets and timers, so the steps (unit tests and compilers) can use the cores. The steps have
-//! the lowest priority, so that they do not slow down the tests.
+//! Steps that run at the same time as the conformance suite and the tests that start programs. These tests
+//! mostly wait for sockets and timers, so the steps (unit tests and compilers) can use the cores. The steps
+//! have the lowest priority, so that they do not slow down the tests.
 
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
-//! Rates: a number of units per second on average, with a burst. Each unit occupies the rate for a fixed
-//! time. The state of a rate is one number: the time up to which the units taken so far occupy it (GCRA).
+//! Rates: limits on the number of units per second on average, with a burst (the algorithm GCRA). Each unit
+//! that is taken occupies the rate for a fixed time. The state of a rate is one number: the time up to which
+//! the units taken so far occupy the rate.
 
 use foxy_base::MonoTime;
 

@@ -137,7 +137,7 @@ impl Visit {
             found: [Found::NOTHING; FOUND],
             left: rules.clone(),
             rules,
-            // No request has this method, so the first request always differs from it.
+            // No request has this method. So the first request always differs from this initial value.
             method: b"/".to_vec(),
             address: None,
             port: 0,

@@ -16,14 +16,15 @@ impl Budget {
     /// buffers.
     const PROGRAM: u64 = 18 << 20;
 
-    /// Requests get three eighths of the memory that the program and the allocator leave, up to this many
-    /// bytes. If requests got only a third of a small budget, small answers would find no room beside large
-    /// answers.
+    /// Largest share of requests, in bytes, that is computed as three eighths of the memory that the program
+    /// and the allocator leave. A larger share is computed as a third of this memory. If requests got only a
+    /// third of a small budget, small answers would find no room beside large answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
-    /// Divides `memory`. The program and the allocator get their shares first. Of the rest, requests get the
-    /// larger of two amounts: three eighths but at most 20 MiB, and a third. This result is limited to 96
-    /// MiB, or to an eighth of the rest if that is more. The engine gets everything else.
+    /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two
+    /// amounts: three eighths of the rest (but at most 20 MiB), and a third of the rest. The larger amount is
+    /// then limited to 96 MiB, or to an eighth of the rest if that is more than 96 MiB. The engine gets
+    /// everything else.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));

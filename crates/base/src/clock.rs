@@ -1,5 +1,5 @@
-//! Time as code reads it through [`Clock`]. Tests set the time; the proxy reads the system's
-//! clocks.
+//! Times, and the trait [`Clock`] by which all code reads the time. Tests set the time. The proxy reads the
+//! system's clocks.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

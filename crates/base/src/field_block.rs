@@ -237,7 +237,7 @@ impl FieldBlockBuilder {
         self.push_unchecked(name, value);
     }
 
-    /// Adds a field that is known to fit.
+    /// Adds a field. The caller has checked that the field fits.
     fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
         if self.count == 0 {
             // Reserves room for a usual head at once, because growing step by step costs more than the

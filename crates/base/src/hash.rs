@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn hashes_never_change() {
-        // These are known values: a change here would make every store on disk unusable.
+        // The hashes and checksums of these inputs must stay the same. If one of them changed, every store on
+        // disk would be unusable.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(
             key_hash(b"").to_string(),

@@ -24,13 +24,13 @@ impl Pattern {
         &self.0
     }
 
-    /// True if the complete `text` matches. The number of steps is at most the product of both
-    /// lengths, and only two positions are kept.
+    /// True if the complete `text` matches. The number of steps is at most the product of both lengths. The
+    /// search remembers only two positions.
     #[must_use]
     pub fn fits(&self, text: &[u8]) -> bool {
         let pattern = &*self.0;
         let (mut p, mut t) = (0, 0);
-        // Position of the last star, and the end of the text that it has taken so far.
+        // Position of the last star, and the end of the text that this star stands for so far.
         let mut star: Option<(usize, usize)> = None;
         while t < text.len() {
             if pattern.get(p) == Some(&b'*') {

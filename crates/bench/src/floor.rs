@@ -3,7 +3,7 @@
 //!
 //! The server parses no request and looks nothing up. So its CPU time per answer is the time that the kernel,
 //! the loopback device and the readiness call need on this machine. No HTTP server with the same system calls
-//! can need less.
+//! can need less CPU time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;

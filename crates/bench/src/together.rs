@@ -65,9 +65,9 @@ pub struct Gathered {
     pub problems: Vec<String>,
     /// Median time from the leader's first byte to a follower's first byte.
     pub first_byte_median_ms: f64,
-    /// 99th percentile of these times.
+    /// 99th percentile of the times from the leader's first byte to a follower's first byte.
     pub first_byte_p99_ms: f64,
-    /// Longest of these times.
+    /// Longest time from the leader's first byte to a follower's first byte.
     pub first_byte_most_ms: f64,
     /// Time from the leader's request to the last byte of the last client. Slow clients are not counted.
     pub total_ms: f64,

@@ -15,8 +15,8 @@ const PURGE_DELAY: i32 = 15;
 /// `mi_option_allow_thp` of mimalloc 3: 1 asks the kernel for huge pages wherever mimalloc maps memory.
 const ALLOW_THP: i32 = 43;
 
-/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before `main` begins, and
-/// an existing huge page stays. The C library calls the functions in this section as constructors.
+/// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before `main` begins, and a page
+/// that is huge by then would remain huge. The C library calls the functions in this section as constructors.
 #[cfg(target_os = "linux")]
 // SAFETY: entries of this section are functions of the C calling convention that return nothing. The C
 // library calls each of them once, in one thread, after its own initialisation.
@@ -81,7 +81,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         if separated(size) == size {
-            // SAFETY: as above.
+            // SAFETY: as in `alloc`: an alignment of a layout is a power of two.
             return unsafe { mi::mi_zalloc_aligned(size, align).cast() };
         }
         // For a block with its own area, mimalloc would write zeros to the whole area. Only the requested
@@ -102,7 +102,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above; a block that is large enough is not moved.
+        // SAFETY: mimalloc allocated the caller's block. A block that is large enough is not moved.
         unsafe {
             let alone = SHARED.contains(&layout.size()) && SHARED.contains(&size);
             if alone && mi::mi_usable_size(block.cast()) >= ALONE {
@@ -125,13 +125,13 @@ pub fn give_back_after(delay: Duration) {
 
 /// If `small` is true, forbids huge pages to this process. Otherwise permits them where
 /// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that
-/// the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used,
-/// so a process with many short objects needs more memory with huge pages. Programs that this process starts
+/// the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used.
+/// So a process with many short objects needs more memory with huge pages. Programs that this process starts
 /// inherit the choice.
 ///
 /// Linux before 6.18 cannot distinguish memory for which huge pages were requested from other memory. There,
-/// huge pages stay permitted if the system gives them without a request (`transparent_hugepage/enabled` is
-/// `always`).
+/// `use_small_pages(false)` also permits huge pages without a request, if the system gives them
+/// (`transparent_hugepage/enabled` is `always`).
 ///
 /// # Errors
 /// The error of the kernel if it refuses. Systems other than Linux have no such choice; there the call does
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_number_is_that_of_the_purge_delay() {
-        // SAFETY: as above.
+        // SAFETY: the function reads a number in a table of the allocator, and any thread may call it.
         let get = || unsafe { mi::mi_option_get(PURGE_DELAY) };
         assert_eq!(get(), 1000, "the documented default of mimalloc 3");
         give_back_after(Duration::from_millis(7));
@@ -183,7 +183,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_allocator_asks_for_no_huge_pages_from_the_start() {
-        // SAFETY: as above.
+        // SAFETY: the function reads a number in a table of the allocator, and any thread may call it.
         assert_eq!(unsafe { mi::mi_option_get(ALLOW_THP) }, 0, "1 by default");
         // If the parent process forbids huge pages, they are also forbidden to its children.
         let parent = format!("/proc/{}/status", std::os::unix::process::parent_id());
@@ -247,7 +247,7 @@ mod tests {
         separate_long_blocks(false);
         let (layout, block) = at(100_000, 1);
         assert!(usable(block) < ALONE);
-        // SAFETY: as above.
+        // SAFETY: the block has this layout, and is freed once.
         unsafe { Allocator.dealloc(block, layout) };
     }
 
@@ -283,7 +283,7 @@ mod tests {
         separate_long_blocks(true);
         let layout = Layout::from_size_align(300_000, 4096).unwrap();
         for _ in 0..20 {
-            // SAFETY: as above.
+            // SAFETY: the bytes read and written are within the block, which is freed once.
             unsafe {
                 let block = Allocator.alloc_zeroed(layout);
                 assert!((0..300_000).all(|i| block.add(i).read() == 0));

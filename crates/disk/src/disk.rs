@@ -22,8 +22,8 @@ pub trait Disk: Send + Sync + Debug {
     /// The logical block: 512 or 4096 bytes. Positions and lengths of queue operations are multiples of it.
     fn block_bytes(&self) -> u32;
 
-    /// Description of the disk for logs: its path, direct or buffered transfers, ring or pool, and the
-    /// reasons for these choices.
+    /// Description of the disk for logs. It contains the path, the choices between direct and buffered
+    /// transfers and between ring and pool, and the reasons for these choices.
     fn describe(&self) -> String;
 
     /// Opens a queue for one thread. `depth` (1..=4096) is the number of operations that the caller expects
@@ -52,8 +52,8 @@ pub trait Disk: Send + Sync + Debug {
     /// power cut may keep any part of them. The call takes about a microsecond, because it does not wait for
     /// the device.
     ///
-    /// Blocks written in this way must never be written or read in any other way: direct transfers bypass the
-    /// cache, so a cached call does not see direct changes, and a direct transfer does not see cached
+    /// Blocks written in this way must never be written or read in any other way. Direct transfers bypass the
+    /// cache. So a cached call does not see direct changes, and a direct transfer does not see cached
     /// changes.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Op {
 /// The result of an operation.
 #[derive(Debug)]
 pub struct Completion {
-    /// The number given at submission.
+    /// The number that the caller chose when it submitted the operation ([`Op::token`]).
     pub token: u64,
     /// Success if the operation was done in full, else the error. Refused operations are reported here too:
     /// a misaligned operation as `InvalidInput`, a read past the end as `UnexpectedEof`, and a write
@@ -183,11 +183,11 @@ pub type Nudge = Box<dyn Fn() + Send + Sync>;
 
 /// A queue of operations, owned by one thread.
 ///
-/// In each turn, a network thread calls `submit` any number of times, calls `flush_submissions` once, sleeps
-/// in epoll, and calls `reap` once. A thread that waits for nothing but its queue calls `wait` instead of
-/// flushing and sleeping, because this needs only one system call. After the first operation was flushed, use
-/// the queue from one thread only: a ring belongs to the thread that first used it, and calls of other
-/// threads fail.
+/// A network thread works in turns. In each turn it calls `submit` any number of times, and
+/// `flush_submissions` once. Then it sleeps in epoll, and calls `reap` once. A thread that waits for nothing
+/// but its queue calls `wait` instead of flushing and sleeping, because this needs only one system call.
+/// After the first flush, use the queue from one thread only. A ring belongs to the thread that first used
+/// it, and calls of other threads fail.
 ///
 /// Dropping a queue waits for a limited time for operations in flight and discards their results. If the
 /// device does not answer, the buffers are leaked, because the kernel may still write to them.

@@ -2,8 +2,8 @@
 //!
 //! [`FileDisk`] is a regular file or block device. Each [`Queue`] of it uses an `io_uring`, or a small thread
 //! pool if the kernel refuses the ring. [`MemDisk`] is a disk in memory with planned faults and power cuts,
-//! for tests and the simulator. All disks keep the same rules, and the same tests (`tests/conformance.rs`)
-//! run on each of them.
+//! for tests and the simulator. All disks keep the same rules, and the same tests (`tests/conformance`) run
+//! on each of them.
 //!
 //! The rules:
 //! - Offsets and lengths of queue operations are multiples of [`Disk::block_bytes`].

@@ -38,8 +38,8 @@ fn take_spare(len: usize) -> Option<&'static mut [u8]> {
 }
 
 /// Takes back the complete memory that one call of [`map_zeroed`] returned. The pages go back to the system.
-/// The addresses stay mapped, because a `'static` reference must stay valid for ever. They are used for the
-/// next request of this length. Other memory is not changed.
+/// The addresses stay mapped, because a `'static` reference must stay valid for ever. The next request of
+/// this length gets these addresses. Other memory is not changed.
 pub fn unmap_zeroed(bytes: &'static mut [u8]) {
     let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let this = (bytes.as_ptr() as usize, bytes.len());

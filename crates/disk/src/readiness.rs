@@ -12,8 +12,8 @@ use tokio::io::unix::AsyncFd;
 
 /// Reports when a queue may have completions.
 ///
-/// Keep it beside its queue and drop both together, because it contains a duplicate of the
-/// descriptor that keeps a ring alive.
+/// Keep it beside its queue and drop both together, because it contains a duplicate of the queue's
+/// descriptor. This duplicate keeps a ring alive.
 #[derive(Debug)]
 pub struct Readiness(AsyncFd<OwnedFd>);
 

@@ -23,14 +23,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most entries of a ring; further operations wait inside the queue.
+/// Greatest number of entries of a ring. Operations beyond it wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
-/// Most checks for completions in one `reap`. Completions that arrive during a check are found by the next
-/// check. Those that arrive after the last check are left for a later call.
+/// Greatest number of checks for completions in one `reap`. Completions that arrive during a check are found
+/// by the next check. Completions that arrive after the last check are left for a later call.
 const LOOKS: u32 = 4;
-/// A dropped queue waits for operations in flight at most this many times, [`DRAIN_TURN`] each.
+/// Greatest number of waits in which a dropped queue waits for operations in flight.
 const DRAIN_TURNS: u32 = 100;
-/// Longest duration of one of these waits.
+/// Longest duration of one wait of a dropped queue.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
 
 /// Ways to deliver completions to the owner, best first.

@@ -29,9 +29,9 @@ pub struct ChainLink {
     /// Checksum of the cluster with the previous number, as [`chain_sum`] returns it, or [`CHAIN_BEGINS`], or
     /// [`CHAIN_UNKNOWN`].
     pub before: u32,
-    /// Number of a cluster. When this cluster was written, the log was durable up to and including that
-    /// cluster. 0 means that no such number is known. On disk this is the distance back from
-    /// [`Self::number`]; a distance of 65,535 or more is read as 0.
+    /// Number of an earlier cluster. When the cluster with this link was written, the log was durable up to
+    /// and including the earlier cluster. 0 means that no such number is known. On disk this is the distance
+    /// back from [`Self::number`]; a distance of 65,535 or more is read as 0.
     pub flushed: u64,
 }
 
@@ -207,8 +207,8 @@ mod tests {
         ChainLink::decode(&mut Take::new(&bytes))
     }
 
-    /// If [`ChainLink::flushed`] is too far back for its field, it is left out: it must never name a cluster
-    /// that was not durable.
+    /// If the cluster in [`ChainLink::flushed`] is too far back for the field, the field reads as 0. A wrong
+    /// number could name a cluster that was not durable.
     #[test]
     fn a_mark_far_back_reads_as_not_known() {
         let link = |flushed| ChainLink {

@@ -1,4 +1,5 @@
-//! Entries of cluster tables and summary slots. They state what is stored where.
+//! Entries of cluster tables and summary slots. An entry describes a stored record with its position, or a
+//! removal.
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, UNIT};

@@ -67,7 +67,7 @@ pub struct RecordHead {
     pub group: u64,
     /// Unique number of the object version. A fragment has the number of its head.
     pub version: u64,
-    /// Number of the last purge that was known before the request to the origin. Reinsertion keeps this
+    /// Number of the newest purge at the time when the request was sent to the origin. Reinsertion keeps this
     /// number.
     pub purge_sequence: u64,
     /// Time at which the request was sent to the origin.
@@ -82,7 +82,7 @@ pub struct RecordHead {
     pub total_length: u64,
     /// Number of body bytes in a full fragment; 0 for complete objects.
     pub fragment_size: u32,
-    /// Number of the fragment, from 0; 0 for other records.
+    /// Number of the fragment, from 0; 0 for records that are not fragments.
     pub fragment: u32,
     /// Status code.
     pub status: u16,

@@ -41,7 +41,8 @@ pub struct SlotHeader {
     /// CRC32C of the entries' bytes.
     pub entries_crc: u32,
     /// Number of the last cluster of this life that was durable when the slot was written
-    /// ([`crate::ChainLink`]). 0 means that there is none, or that it is not known.
+    /// ([`crate::ChainLink`]). 0 means that there is no such cluster, or that the writer of the slot did not
+    /// know its number.
     pub last_cluster: u64,
 }
 

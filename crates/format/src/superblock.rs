@@ -11,7 +11,7 @@ use foxy_base::{KeySeed, rule};
 /// Length of a superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
-/// Most segments for which the quarantine list has room.
+/// Greatest number of segments in the quarantine list.
 pub const QUARANTINE_MAX: usize = 512;
 /// Number of earlier companies (sets of stores that were open together) that a store remembers.
 pub const FORMER_MAX: usize = 32;
@@ -105,9 +105,9 @@ impl Superblock {
         out
     }
 
-    /// Reads superblocks A and B, which follow each other in `bytes`. If one is valid, and only the version
-    /// field of the other is wrong, the other superblock counts as damaged (`Checksum`): a flipped bit must
-    /// not look like a newer version.
+    /// Reads superblocks A and B, which follow each other in `bytes`. If one superblock is valid and only the
+    /// version field of the other superblock is wrong, the other superblock counts as damaged (`Checksum`). A
+    /// flipped bit must not look like a newer version.
     pub fn decode_both(bytes: &[u8]) -> [Result<Self, FormatError>; 2] {
         let (a, b) = bytes.split_at(SUPERBLOCK_BYTES.min(bytes.len()));
         let found = [Self::decode(a), Self::decode(b)];

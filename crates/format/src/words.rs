@@ -65,7 +65,7 @@ fn encoded(values: &[u64]) -> impl Iterator<Item = (u8, u64, usize)> + '_ {
     values.iter().zip(bases).map(|(v, base)| encode(*v, base))
 }
 
-/// Most bytes that `count` numbers need, including codes.
+/// Greatest number of bytes that `count` numbers need, including codes.
 pub(crate) const fn words_max(count: usize) -> usize {
     count.div_ceil(2) + count * 8
 }

@@ -1,5 +1,5 @@
-//! Tests of complete tables that do not belong to the place where they are read, and of damage
-//! behind the first part.
+//! Tests of valid structures that do not belong to the place where they are read. Other tests find gaps in a
+//! journal half, and damage in a later block of a body.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,7 +14,7 @@ const OWN: StoreUuid = StoreUuid([1; 16]);
 const OTHER: StoreUuid = StoreUuid([2; 16]);
 const SEGMENT: u32 = 64 << 10;
 
-/// A journal block with one purge, whose number is `sequence` too.
+/// A journal block with the number `sequence`. It contains one purge, which has the same number.
 fn block(uuid: StoreUuid, sequence: u64, first: u64, snapshot: u32) -> Vec<u8> {
     let note = PurgeNote {
         kind: PurgeKind::Host,

@@ -1,4 +1,4 @@
-//! Tests which entries of a removal log count, in every state in which the log can be left.
+//! Tests which entries of a removal log count, in every state in which a crash can leave the log.
 
 use foxy_format::{LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals};
 

@@ -87,8 +87,8 @@ impl ResponseControl {
     }
 
     /// Adds one directive. If a lifetime is repeated, the lowest value counts. RFC 9111 section 4.2.1 permits
-    /// the use of the first value, and the lowest value is never longer than that. A malformed lifetime
-    /// counts as zero, so the response is stale.
+    /// the use of the first value, and the lowest value is never longer than the first value. A malformed
+    /// lifetime counts as zero, so the response is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = rule!(

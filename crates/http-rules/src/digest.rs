@@ -138,8 +138,8 @@ impl Digest {
         self.lifetime_s == 0 || self.flags.has(Flags::NO_CACHE)
     }
 
-    /// True if the response may have been made for one user: each use needs validation, and it is not known
-    /// that a request without a user fetched it.
+    /// True if the response may have been made for one user: each use needs validation, and the flag
+    /// [`Flags::OF_NOBODY`] is not set.
     pub(crate) const fn is_of_user(&self) -> bool {
         self.needs_validation_each_time() && !self.flags.has(Flags::OF_NOBODY)
     }

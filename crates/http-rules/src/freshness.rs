@@ -13,8 +13,8 @@ use crate::request::RequestDigest;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// Backward step of the clock that is tolerated before a response counts as stale, in milliseconds. Threads
-/// that read the clock at slightly different moments stay within this tolerance.
+/// Largest backward step of the clock, in milliseconds, after which a fresh response does not yet count as
+/// stale. Threads that read the clock at slightly different moments stay within this tolerance.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
 /// A lifetime and its source.

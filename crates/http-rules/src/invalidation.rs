@@ -5,7 +5,7 @@ use foxy_base::{Fields, first, rule};
 
 use crate::method::Method;
 
-/// The target URI of a request, in the parts of which the cache key consists.
+/// The target URI of a request, split into the parts from which the cache key is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetUri<'a> {
     /// `http` or `https`, in lower case.

@@ -8,11 +8,13 @@ pub enum Method {
     Get,
     /// HEAD: it is answered from stored responses to GET, and updates them.
     Head,
-    /// POST: it is forwarded and invalidates; its response may be stored for GET.
+    /// POST: it is forwarded, and invalidates the responses stored for its target. Its response may be stored
+    /// for later GETs.
     Post,
     /// Safe methods that are not cached: OPTIONS, TRACE, PROPFIND, REPORT, SEARCH, QUERY.
     Safe,
-    /// All other methods, including unknown methods: they are forwarded and invalidate.
+    /// All other methods, including unknown methods. They are forwarded, and invalidate the responses stored
+    /// for their target.
     Unsafe,
 }
 

@@ -1,5 +1,5 @@
-//! Byte ranges (RFC 9110 section 14): the ranges that a request requires, the ranges that a
-//! response contains, and operations on stored parts.
+//! Byte ranges (RFC 9110 section 14): the ranges that a request asks for, the ranges that a response
+//! contains, and operations on stored parts.
 
 mod answer;
 mod combine;

@@ -50,8 +50,8 @@ impl RequestDigest {
         self.cookie || self.authorization
     }
 
-    /// The digest under these rules. If `config.obey_request` is false, it contains no directives of the
-    /// request. Every decision about a request uses this form.
+    /// The digest in the form that decisions under `config` use. If `config.obey_request` is false, it
+    /// contains no directives of the request. Every decision about a request uses this form.
     #[must_use]
     pub const fn under(mut self, config: &Config) -> Self {
         if !config.obey_request {

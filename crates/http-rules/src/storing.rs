@@ -392,10 +392,11 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     }
 }
 
-/// True if a final response to a cacheable request ends the use of the response stored under the same key and
-/// variant, even if the new response is not stored itself. Server errors do not end it: the stored response
-/// may still be used while the origin fails (RFC 9111 section 4.3.3). Answers to the conditions of one
-/// request do not end it either. A 206 ends it if [`crate::range::may_combine`] is false.
+/// True if a final response to a cacheable request ends the use of the stored response that has the same key
+/// and variant. This does not depend on whether the new response is stored. Server errors do not end the use:
+/// the stored response may still be used while the origin fails (RFC 9111 section 4.3.3). Answers to the
+/// conditions of one request do not end it either. The result is false for a 206, which the caller must
+/// handle: a 206 ends the use if [`crate::range::may_combine`] is false.
 #[must_use]
 pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);

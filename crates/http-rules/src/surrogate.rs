@@ -9,8 +9,9 @@ use crate::text::{closing_quote, directives, members};
 
 const FIELD: &str = "Surrogate-Control";
 
-/// The directives for the surrogate called `token`. If any directives are addressed to it, only these count;
-/// otherwise, the directives without an address count. `None` if there are no such directives.
+/// The directives for the surrogate called `token`. If any directives are addressed to this surrogate, only
+/// these directives count. Otherwise, only the directives without an address count. `None` if no directive
+/// counts.
 pub(crate) fn read<F: Fields + ?Sized>(fields: &F, token: &str) -> Option<ResponseControl> {
     let own = read_for(fields, |target| {
         target.is_some_and(|t| t.eq_ignore_ascii_case(token.as_bytes()))

@@ -27,8 +27,9 @@ pub struct Refresh {
     pub effect: RefreshEffect,
 }
 
-/// The effect of an update. An update with the effect `Extends` may be written later. Any other update must
-/// be durable before the old form of the response could be used again; otherwise the entry must be dropped.
+/// The effect of an update. An update with the effect `Extends` may be written later. After any other update,
+/// the old form of the response must not be used again, not even after a restart. So the update must be
+/// durable in time, or the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// The same rules apply to the response, and its lifetime is not shorter.

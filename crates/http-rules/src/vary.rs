@@ -1,6 +1,7 @@
-//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reads the list of fields, and writes the values of
-//! these fields in a request (the selecting values) in a canonical form. Compares stored values with the
-//! values of a request, without allocating memory.
+//! The Vary field of a response (RFC 9111 section 4.1, RFC 9110 section 12.5.5). It lists fields of requests.
+//! The values of these fields in a request are the selecting values. This module reads the list, writes the
+//! selecting values in a canonical form, and compares stored values with the values of a request. The
+//! comparison allocates no memory.
 //!
 //! The canonical form is text, one line per listed field in the list's order: `name=value` if the request has
 //! the field, else `name`. Two requests match under a list if and only if their canonical forms are equal, so

@@ -2,9 +2,9 @@
 //!
 //! This module makes two promises. If RFC 9110 section 4.2.3 calls two authorities equivalent under a scheme,
 //! they have the same normal form. A text is refused if the URL parsers of other programs could find another
-//! host in it (if it contains userinfo, percent escapes, IPv6 zones, IPvFuture addresses, or bytes other than
-//! letters, digits, `-`, `.`, `_`). A dot at the end of a name is kept: in DNS it makes no difference, but in
-//! HTTP the names differ.
+//! host in it. Such a text contains userinfo, percent escapes, IPv6 zones, IPvFuture addresses, or bytes
+//! other than letters, digits, `-`, `.`, `_`. A dot at the end of a name is kept: in DNS it makes no
+//! difference, but in HTTP the names differ.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;

@@ -11,7 +11,7 @@ use foxy_base::{Fields, FieldsIter, eq_name};
 use crate::facts::members;
 use crate::slots::FieldView;
 
-/// Names of fields that are never forwarded, in addition to Connection's own list. `Proxy-Authorization` and
+/// Names of fields that are never forwarded, whether or not Connection names them. `Proxy-Authorization` and
 /// `Proxy-Authenticate` concern only the client and this proxy. `HTTP2-Settings` belongs to an h2c upgrade,
 /// which is not forwarded.
 const HOP_BY_HOP: &[&str] = &[
@@ -101,9 +101,9 @@ pub struct ForwardFields<'b> {
     drop_length: bool,
 }
 
-/// The fields of `fields` to forward. `lists_names` may be false only if it is known that Connection names no
-/// field; then no search is needed. Transfer-Encoding is never forwarded: code that forwards the body in
-/// chunks writes this field anew.
+/// The fields of `fields` to forward. A caller may pass false for `lists_names` only if Connection names no
+/// field. Connection is not searched then. Transfer-Encoding is never forwarded: code that forwards the body
+/// in chunks writes this field anew.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {

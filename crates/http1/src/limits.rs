@@ -7,7 +7,7 @@ pub const MAX_FIELDS: usize = 256;
 /// passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a complete head, including the blank line (431 above it). Below 4 GiB.
+    /// Bytes of a complete head, including the blank line (431 above it). The limit must be below 4 GiB.
     pub head_bytes: usize,
     /// Bytes of the request target (414 above it).
     pub target_bytes: usize,

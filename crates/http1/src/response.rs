@@ -1,7 +1,7 @@
 //! Response heads of origins.
 //!
-//! The promises are the same as for requests, and every refusal has status 502. Errors of an origin
-//! are tolerated if nothing can be smuggled by them: a missing reason phrase, an unknown status, a
+//! The promises are the same as those for request heads, and every refusal has status 502. Errors of an
+//! origin are tolerated if nothing can be smuggled by them: a missing reason phrase, an unknown status, a
 //! length in a 204.
 
 use std::mem::MaybeUninit;

@@ -65,9 +65,8 @@ impl<'b> Target<'b> {
     /// Reads a target, which must have a form that `method` permits.
     ///
     /// # Errors
-    /// If the form is unknown or not permitted for the method, if a byte is outside printable
-    /// ASCII, if there is a fragment, if the scheme is unknown, or if [`Authority::parse`] refuses
-    /// the authority.
+    /// The form or the scheme is unknown, the form is not permitted for the method, a byte is outside
+    /// printable ASCII, or there is a fragment. Also returns the errors of [`Authority::parse`].
     pub fn parse(text: &'b [u8], method: Method) -> Result<Self, Reject> {
         check_bytes(text)?;
         match text {
@@ -88,8 +87,8 @@ impl<'b> Target<'b> {
         }
     }
 
-    /// Writes the target for the next server, if that server is the origin: the path (`/` if it is
-    /// empty), or `*` for an OPTIONS request about the complete server (RFC 9112 section 3.2.4).
+    /// Writes the target of a request that goes directly to the origin (RFC 9112 section 3.2.4). It is the
+    /// path (`/` if the path is empty), or `*` for an OPTIONS request about the complete server.
     pub fn write_origin_form(&self, method: Method, escapes: Escapes, out: &mut Vec<u8>) {
         if method == Method::Options && self.path.is_empty() {
             out.push(b'*');

@@ -1,6 +1,6 @@
 /*
- * A use of the library by a caching proxy: read a file, fetch it if it is missing, store it, and give a
- * hint.
+ * Shows how a caching proxy uses the library: it reads a file. If the file is missing, it fetches and
+ * stores the file, and gives a hint.
  *
  * cc hummingbird.c $(pkg-config --cflags --libs hummingbird) -o example && ./example PATH
  */

@@ -1,4 +1,4 @@
-//! The functions of the C header.
+//! The functions that the C header `hummingbird.h` declares.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn hummingbird_close(fs: *mut Handle) -> i64 {
     })
 }
 
-/// Writes a file by the library's function `how`.
+/// Stores a file. `how` is the function of the library that stores it.
 ///
 /// # Safety
 /// See the documentation of this crate.
@@ -116,7 +116,8 @@ unsafe fn write(
 ) -> i64 {
     guarded(|| {
         // SAFETY: the caller guarantees `size` readable bytes at `buf`. This conversion comes before all
-        // checks: with `release`, the memory belongs to the library even if the call fails.
+        // checks, because the memory belongs to the library even if the call fails (unless `release` is
+        // NULL).
         let contents = unsafe { contents(buf, size, release) }.ok_or(NULL)?;
         // SAFETY: see the function's safety section.
         let handle = unsafe { handle(fs) }?;
@@ -129,7 +130,8 @@ unsafe fn write(
 /// Stores a file.
 ///
 /// # Safety
-/// See the documentation of this crate; with `release`, the memory belongs to the library from then on.
+/// See the documentation of this crate. If `release` is not NULL, the memory belongs to the library from this
+/// call on, even if the call fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_write_file(
     fs: *mut Handle,
@@ -202,7 +204,7 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
     }
 }
 
-/// Reads a file by the library's function `how`.
+/// Reads a file. `how` is the function of the library that reads it.
 ///
 /// # Safety
 /// See the documentation of this crate.
@@ -297,7 +299,7 @@ pub unsafe extern "C" fn hummingbird_delete_file(
     })
 }
 
-/// Gives a hint.
+/// Passes on the hint that two files belong together.
 ///
 /// # Safety
 /// See the documentation of this crate.
@@ -323,7 +325,7 @@ pub unsafe extern "C" fn hummingbird_collocate_files(
     })
 }
 
-/// Makes a call that needs only the handle.
+/// Makes a call of the library that needs no pointer except the handle.
 ///
 /// # Safety
 /// See the documentation of this crate.
@@ -391,7 +393,7 @@ pub unsafe extern "C" fn hummingbird_begin_checkpoint(fs: *mut Handle) -> i64 {
     unsafe { with(fs, begin) }
 }
 
-/// Writes the figures into a structure.
+/// Writes the statistics of the file system into the structure at `statistics`.
 ///
 /// # Safety
 /// See the documentation of this crate; in addition, `statistics` has `struct_bytes` bytes.

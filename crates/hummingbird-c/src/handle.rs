@@ -1,4 +1,5 @@
-//! The handle: it contains the library, and the reads that C code has not ended.
+//! The handle of an open file system for C code. It contains the library, and the reads that C code has not
+//! ended.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

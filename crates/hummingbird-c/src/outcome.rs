@@ -1,4 +1,4 @@
-//! The codes and texts of errors.
+//! The error codes and error texts that C callers get.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};

@@ -31,11 +31,11 @@ impl Drop for Owned {
     }
 }
 
-/// The contents of a write: with `release` the caller's memory itself, else a copy.
+/// Returns the contents of a write: the caller's memory itself if there is a `release`, otherwise a copy.
 ///
 /// # Safety
-/// `buf` is NULL or points to `size` readable bytes. With `release`, these bytes belong to the library from
-/// then on.
+/// `buf` is NULL or points to `size` readable bytes. If there is a `release`, these bytes belong to the
+/// library from this call on.
 pub(crate) unsafe fn contents(
     buf: *mut c_void,
     size: usize,

@@ -1,4 +1,5 @@
-//! The structures of the header. Order and types of the members are the same as in the header.
+//! The structures that the C header `hummingbird.h` defines. Order and types of the members are the same as
+//! in the header.
 
 use std::ffi::c_char;
 use std::time::Duration;
@@ -82,7 +83,7 @@ impl ConfigOfC {
         }
     }
 
-    /// Converts these settings to those of the library, without disks.
+    /// Converts these settings to settings of the library. Their list of disks is empty.
     pub(crate) fn config(&self) -> Config {
         let life = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
         Config {

@@ -1,4 +1,4 @@
-//! Tests of the header, both libraries and the installation, with programs in C.
+//! Tests of the C header, of the shared and the static library, and of the installation, with programs in C.
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,7 +8,8 @@ use std::process::Command;
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Makes a folder with the libraries that were built with this test, under their installed names.
+/// Makes a folder with links to the two libraries that were built with this test. The links have the names
+/// that the libraries have after installation.
 fn built(folder: &Path) -> PathBuf {
     let deps = std::env::current_exe().unwrap();
     let deps = deps.parent().unwrap();
@@ -28,7 +29,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Installs below `folder`. Returns the arguments that pkg-config prints.
+/// Installs the header and the libraries below `folder`. Returns the arguments that pkg-config prints.
 fn install(folder: &Path, wanted: &[&str]) -> Vec<String> {
     let prefix = folder.join("usr");
     if !prefix.exists() {
@@ -84,7 +85,7 @@ fn every_function_keeps_what_the_header_says_in_both_libraries() {
     assert_eq!(compiled(folder.path(), "tests/calls.c", &whole), "ok\n");
 }
 
-/// Every function is in the header, in the library, and in the test of all functions.
+/// Every function of the library is in the header and in the test program `calls.c`.
 #[test]
 fn header_library_and_test_name_the_same_functions() {
     let read = |path: &str| std::fs::read_to_string(Path::new(CRATE).join(path)).unwrap();

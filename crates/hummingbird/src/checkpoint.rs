@@ -1,4 +1,4 @@
-//! Checkpoints: waits until all written data is durable (section 4.6).
+//! Checkpoints: a caller can wait until all data that was written is durable (section 4.6).
 
 use std::future::Future;
 use std::pin::pin;

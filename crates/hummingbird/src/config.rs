@@ -25,17 +25,17 @@ pub struct Config {
     /// Memory for everything: contents of files, files that wait for their cluster, and the index. The
     /// contents of [`crate::File`]s that a caller keeps need memory in addition.
     pub memory_bytes: u64,
-    /// Bytes of files that are gathered in one place and read together (section 4.3: "the size of a cluster
-    /// is tunable"). The best size in the paper is 64 KB.
+    /// Bytes of a cluster. The files of a cluster are gathered in one place and read together (section 4.3:
+    /// "the size of a cluster is tunable"). The best size in the paper is 64 KB.
     pub cluster_bytes: u32,
     /// Longest time from the writing of a file until it is packed into a cluster (section 4.3: "as
     /// late as possible"). A crash loses files that are not packed.
     pub pack_age: Duration,
     /// Longest time from the writing of a cluster until the cluster is durable.
     pub sync_interval: Duration,
-    /// If true, a hint for a file that is already in a cluster writes the file once more, beside the first
-    /// file of the hint (section 4.3: "it can still be added to the current cluster if the file is in
-    /// memory").
+    /// Effect of a hint for a file that is already in a cluster. If true, the file is written once more,
+    /// beside the first file of the hint (section 4.3: "it can still be added to the current cluster if the
+    /// file is in memory").
     pub replicas: bool,
     /// Time from the writing of a file until the file is no longer found (section 4.5). `None` means no
     /// limit.

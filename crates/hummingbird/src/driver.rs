@@ -22,7 +22,8 @@ impl Driver {
     }
 
     /// Does all pending work without waiting for the disk. Returns the time until there is further work;
-    /// `None` if there is no further work before a call of the library or the end of a disk operation.
+    /// `None` means that further work comes only from a call of the library or from the end of a disk
+    /// operation.
     pub fn turn(&mut self) -> Option<Duration> {
         let turn = self.0.turn();
         if turn.busy {

@@ -23,7 +23,7 @@ pub enum Error {
     /// The name is empty, or longer than [`crate::MAX_NAME_BYTES`].
     #[error("a name has 1 to 32768 bytes")]
     Name,
-    /// Written data may not survive a power cut, because a disk refuses writes.
+    /// A power cut can destroy written data, because a disk refuses writes.
     #[error("a disk takes no writes; what was written may be lost")]
     NotDurable,
     /// The value of a setting is out of range.

@@ -17,8 +17,9 @@ const LOOKS: u32 = 8;
 
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
-    /// disk. The neighbouring bytes are read too if measurements have shown that this saves reads. Then other
-    /// files of the file's set also come into memory (section 4.3). The call blocks until the read has ended.
+    /// disk. The bytes before and after the file on the disk are read too if measurements have shown that
+    /// this saves reads. Then other files of the file's set also come into memory (section 4.3). The call
+    /// blocks until the read has ended.
     ///
     /// # Errors
     /// [`Error::Name`]. [`Error::NotFound`] if there is no such file, if the file is damaged, or if its disk

@@ -149,7 +149,7 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits until the store accepts files again, because fewer bytes wait to be written. Gives up after
+    /// Waits until so few bytes wait to be written that the store accepts files again. Gives up after
     /// [`PATIENCE`].
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
@@ -165,7 +165,8 @@ impl Inner {
     fn admitted(&self, admitted: Admission) -> Result<(), Error> {
         match admitted {
             Admission::Disk => Ok(()),
-            // The file may be forgotten before it reaches a disk; this is permitted for every file.
+            // The library may forget this file before the file reaches a disk. That is permitted for every
+            // file (section 3).
             Admission::Memory(_) => {
                 count(&self.counters.memory_only);
                 Ok(())

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// Bytes in one unit of an [`Address`] and of a [`crate::SizeClass`].
 pub const UNIT_BYTES: u64 = 512;
 
-/// Position of a record, in 512-byte units over the joined address space of all stores (the code
-/// that uses the index knows which store covers which range). 36 bits: 32 TiB.
+/// Position of a record, in 512-byte units. The address space joins the spaces of all stores. The code that
+/// uses the index knows which store covers which range. An address has 36 bits, which are enough for 32 TiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(u64);
 

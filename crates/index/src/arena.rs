@@ -24,8 +24,8 @@ const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
 /// `2^REGION_BITS` lines make a long region: 64 MiB, as long as the longest chunk.
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
-/// Number of regions. There are enough regions for all shards at their greatest size, and as many again,
-/// because the end of a region stays unused if a chunk does not fit into it.
+/// Number of regions. There are twice as many regions as all shards need at their greatest size, because the
+/// end of a region stays unused if a chunk does not fit into it.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
 const RESERVE_BITS: u32 = 28;

@@ -20,15 +20,15 @@ use crate::size_class::SizeClass;
 pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
 /// Limit of a shard's growth: it has fewer than `2^LINE_BITS_MAX` lines.
 pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
-/// Bits of a fingerprint: those that a slot stores, and those that the line number of the smallest shard
-/// contains.
+/// Number of bits of a fingerprint: the bits that a slot stores, and the bits that the line number of the
+/// smallest shard contains.
 pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
 /// Number of the fingerprint bits next above [`BASE_BITS`]. They are stored beside the word, above the
 /// caller's hint.
 const EXT_BITS: u32 = 4;
 /// Number of bits of the caller's hint.
 pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
-/// Number of the fingerprint bits above those of `EXT_BITS`. They are stored in the word.
+/// Number of the fingerprint bits next above the bits that [`EXT_BITS`] counts. They are stored in the word.
 const WORD_BITS: u32 = 19;
 /// Number of the highest fingerprint bits, which are the tag. A line keeps the tags of all its slots in one
 /// number, so that one operation compares all tags. Tags distinguish the keys of one line best, since the
@@ -45,7 +45,7 @@ const SHARE_BITS: u32 = 10;
 const CLASS_SHIFT: u32 = Address::BITS;
 const FREQ_SHIFT: u32 = CLASS_SHIFT + 7;
 const WORD_SHIFT: u32 = FREQ_SHIFT + 2;
-/// Mask of the two bits of a word that count uses.
+/// Mask of the two bits of a word in which the index counts uses.
 pub(crate) const FREQ_MASK: u64 = 3 << FREQ_SHIFT;
 /// Mask of the caller's hint in the bits that are stored beside a word.
 const HINT_MASK: u16 = (1 << HINT_BITS) - 1;
@@ -56,8 +56,8 @@ const _: () = assert!(WORD_SHIFT + WORD_BITS == 64 && FP_BITS + SHARE_BITS <= 64
 const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && LINE_BITS_MAX <= LOW_BITS);
 
 /// The shard of each part of the hash space. Shards have unequal shares of the hash space: the largest share
-/// is nearly twice the smallest. So the shards do not all grow at the same moment: while some have much
-/// unused memory, others have little.
+/// is nearly twice the smallest. So the shards do not all grow at the same moment. While some shards have
+/// much unused memory, other shards have little.
 const SHARES: [u8; 1 << SHARE_BITS] = shares();
 
 /// The group of a shard. There are two groups of shards, with about equal numbers of entries.
@@ -159,7 +159,7 @@ impl Fingerprint {
 }
 
 /// Two values in one number, so that readers always see both at the same moment. The lower half is the number
-/// of lines of a shard. The upper half is a mask of fingerprint bits: of all bits that choose a line when
+/// of lines of a shard. The upper half is a mask. It selects the fingerprint bits that choose a line once
 /// every line of the present level has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);

@@ -1,6 +1,6 @@
-//! The lines of a shard by number. The lines lie in chunks. A chunk has a sixteenth of the length that the
-//! shard had at its last doubling, so that growth is smooth. Chunks are added, never moved, and freed only
-//! with the index.
+//! Finds the lines of a shard by their number. The lines lie in chunks. A chunk has a sixteenth of the length
+//! that the shard had at its last doubling, so that growth is smooth. Chunks are added, never moved, and
+//! freed only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
 use crate::bits::{BASE_BITS, LINE_BITS_MAX};

@@ -4,8 +4,9 @@ use crate::address::Address;
 use crate::bits::Packed;
 use crate::size_class::SizeClass;
 
-/// The index's knowledge of one record. Every field except `address` is a hint: a wrong hint may cost a read,
-/// but never causes a wrong answer, because the record contains the same facts and they are checked.
+/// The index's knowledge of one record. Every field except `address` is a hint. A wrong hint may cause an
+/// unnecessary read, but never a wrong answer, because the reader checks the record, which contains the same
+/// facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Position of the record.
@@ -46,7 +47,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The most candidates that a lookup returns.
+    /// Greatest number of candidates that a lookup returns.
     pub const MAX: usize = 2;
 
     #[inline(always)]
@@ -109,8 +110,8 @@ impl Insert {
     }
 }
 
-/// Figures of an index at one moment. With concurrent writers the figures may not be of exactly the same
-/// moment.
+/// Figures of an index. If writers change the index meanwhile, the figures may belong to slightly different
+/// moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
     /// Number of entries.

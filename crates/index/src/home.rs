@@ -28,7 +28,7 @@ impl<'a> Home<'a> {
         [first.line.version(), second.line.version()]
     }
 
-    /// Returns the entries of the fingerprint. For readers.
+    /// Returns the entries of the fingerprint. Readers call this without a lock.
     #[inline(always)]
     pub(crate) fn find(&self) -> Candidates {
         let mut found = Candidates::default();
@@ -43,13 +43,13 @@ impl<'a> Home<'a> {
     }
 
     /// Returns the position of the fingerprint's entry. If `address` is given, only an entry with this
-    /// address is found. For the holder of the lock.
+    /// address is found. Only the holder of the shard's lock calls this.
     pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
         self.tagged()
             .find(|(place, slot)| place.line.holds(place.fp, *slot, address))
     }
 
-    /// Returns all slots of both lines. For the holder of the lock.
+    /// Returns all slots of both lines. Only the holder of the shard's lock calls this.
     pub(crate) fn slots(self) -> impl Iterator<Item = (&'a Line, usize)> {
         let lines = self.0.into_iter().map(|place| place.line);
         lines.flat_map(|line| (0..SLOTS).map(move |slot| (line, slot)))

@@ -2,9 +2,9 @@
 //!
 //! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps
 //! with the number of entries. Lookups need no lock and no allocation. A removed address is never returned
-//! again. The index may lose an entry: a key with the same stored hash bits (a *twin*) takes its place, or
-//! all slots that the key could have are full. The index may also return an entry of another key, so the
-//! caller compares the key in the record. But it never returns an address that was not inserted.
+//! again. The index may lose an entry in two cases: a key with the same stored hash bits (a *twin*) takes its
+//! place, or all slots that the key could have are full. The index may also return an entry of another key,
+//! so the caller compares the key in the record. But it never returns an address that was not inserted.
 
 mod address;
 mod arena;
@@ -42,7 +42,7 @@ use shard::Shard;
 /// Number of groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
-/// Most bytes of memory that an entry needs, in a table that is not nearly empty.
+/// Greatest number of bytes of memory per entry, in a table that is not nearly empty.
 const BYTES_PER_ENTRY: u64 = 16;
 
 /// The index entries, by hash of the key. `Send + Sync`; share it by `Arc`. See the crate's head for its
@@ -132,23 +132,23 @@ impl Index {
         shard.lookup(fp)
     }
 
-    /// Stores `entry` for `hash` in place of any entry with the same bits.
+    /// Stores `entry` for `hash` in place of any entry with the same stored hash bits.
     pub fn insert(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, false)
     }
 
-    /// Stores `entry` for `hash` unless an entry with the same bits exists. Recovery uses this: it inserts
-    /// the newest entry of a key first, and that entry stays.
+    /// Stores `entry` for `hash` unless an entry with the same stored hash bits exists. Recovery uses this:
+    /// it inserts the newest entry of a key first, and that entry stays.
     pub fn insert_if_absent(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, true)
     }
 
     /// Prepares the index for `entries` further entries. Makes room at once for those of them that are
-    /// expected in `lane`, as far as the limit permits. Loading a known number of entries then neither grows
-    /// the table step by step nor moves entries. `entries` must be a number of entries that exist, such as
-    /// recovery reads from summaries. It must never be derived from the capacity of a disk.
+    /// expected in `lane`, as far as the limit permits. Inserting these entries then neither grows the table
+    /// step by step nor moves entries. `entries` must be a number of entries that exist, such as recovery
+    /// reads from summaries. It must never be derived from the capacity of a disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);
@@ -162,9 +162,9 @@ impl Index {
         }
     }
 
-    /// The lane (of [`LANES`]) of `hash`. Keys of different lanes share no shard, so threads that
-    /// insert one lane each do not wait for each other, and the result does not depend on their
-    /// speed.
+    /// The lane (of [`LANES`]) of `hash`. Keys of different lanes share no shard. So threads do not wait for
+    /// each other if each thread inserts the keys of one lane, and the result does not depend on the speed of
+    /// the threads.
     #[must_use]
     pub fn lane(&self, hash: KeyHash) -> usize {
         bits::lane(Fingerprint::of(self.mixed(hash)).0)
@@ -178,7 +178,7 @@ impl Index {
     }
 
     /// Removes and returns all entries that a lookup of `hash` would return: the entry of the key, and any
-    /// twin. Use it to supersede a key when its address is not known.
+    /// twin. Use it to supersede a key when you do not know its address.
     pub fn remove(&self, hash: KeyHash) -> Candidates {
         let (shard, fp) = self.shard(hash);
         shard.remove(fp, None)

@@ -67,8 +67,8 @@ impl Line {
         same_fields::<SLOTS>(self.tags.load(Ordering::Acquire), fp.tag())
     }
 
-    /// Returns the contents of `slot`, which has the tag of `fp`, if they (still) belong to `fp`. For
-    /// readers.
+    /// Returns the contents of `slot`, which has the tag of `fp`, if they (still) belong to `fp`. Readers
+    /// call this without a lock.
     #[inline(always)]
     pub(crate) fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
         let found = self.snapshot(slot);
@@ -94,7 +94,7 @@ impl Line {
     }
 
     /// Counts a use of the entry of `fp` at `address`. True if the entry is in `slot`, which must have the
-    /// tag of `fp`. For readers.
+    /// tag of `fp`. Readers call this without a lock.
     pub(crate) fn touch(&self, fp: Fingerprint, slot: usize, address: Address) -> bool {
         let packed = self.packed_of(fp, slot);
         let Some(packed) = packed.filter(|p| Address::from_word(p.word) == address) else {

@@ -1,5 +1,5 @@
-//! The concurrent core under loom: every interleaving of small scenarios (2 slots in a line, 4
-//! lines at the start). `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
+//! Tests the concurrent core of the index under loom, in every interleaving of small scenarios (2 slots in a
+//! line, 4 lines at the start): `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
 
 use loom::sync::Arc;
 use loom::thread;

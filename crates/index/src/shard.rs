@@ -18,18 +18,18 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Load, in entries per 1,000 slots, above which the shard grows by a line.
 const LOAD_PERMILLE: u64 = 855;
-/// Load above which the shard grows if an entry found no room. It is not zero, so that colliding keys of an
-/// attacker cannot make the table grow without limit.
+/// Load, in entries per 1,000 slots, above which the shard grows if an entry found no room. It is not zero,
+/// so that colliding keys of an attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
 /// Number of lines by which a full shard grows. A split of several neighbouring lines takes little longer
 /// than a split of one line, because there is only one wait for their memory.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
-/// Most attempts to place an entry. The shard grows by a line after each failed attempt.
+/// Greatest number of attempts to place an entry. The shard grows by a line after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// Most times in a row that a lookup is repeated because an entry was moved. After that the lookup waits for
-/// the writer.
+/// Greatest number of times in a row that a lookup is repeated because an entry was moved. After that the
+/// lookup waits for the writer.
 const RETRIES_MAX: u32 = 16;
 
 /// State that only the holder of the lock may access.

@@ -5,8 +5,8 @@ use std::num::NonZeroU8;
 
 use crate::address::UNIT_BYTES;
 
-/// A range of sizes of records. Classes 1 to 14 are exact in 512-byte units; above that each class
-/// ends 5 to 7 % beyond the one before it.
+/// A range of sizes of records. Each of the classes 1 to 28 has only one size in units of 512 bytes. The
+/// upper bound of each later class is 5 to 7 % above the upper bound of the class before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeClass(NonZeroU8);
 

@@ -1,5 +1,5 @@
-//! Removal of all entries in an address range, in small steps. The keys of the entries are not
-//! known.
+//! Removal of all entries in an address range, in small steps. The caller need not know the keys of these
+//! entries.
 
 use std::ops::Range;
 

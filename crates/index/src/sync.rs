@@ -1,5 +1,5 @@
-//! The atomics and the lock of the index. For the model check of the concurrent core they are those
-//! of loom.
+//! The atomics and the lock of the index. The model check of the concurrent core uses the atomics and the
+//! lock of loom instead.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;

@@ -107,7 +107,8 @@ pub(crate) fn href(tag: &[u8]) -> Option<(usize, usize)> {
         at = find(at, &|byte| !byte.is_ascii_whitespace() && byte != b'/')?;
         let name_end = find(at, &|byte| is_end(byte) || matches!(byte, b'=' | b'/'))?;
         let is_href = tag[at..name_end].eq_ignore_ascii_case(b"href");
-        // In HTML, an `=` without a name before it is part of the name. No link has such a name.
+        // In HTML, a name may begin with `=`. No tag of an index has such a name, so the tag is not examined
+        // further.
         if name_end == at {
             return None;
         }

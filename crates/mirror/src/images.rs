@@ -2,8 +2,8 @@
 //! path below `/v2/` names.
 //!
 //! A registry is named by `?ns=` (containerd) or by the first part of the repository (`/v2/ghcr.io/a/b/...`).
-//! If a path names no registry, the first configured registry is used. A name that is not configured leads to
-//! no registry. Such an image is never requested from another registry.
+//! If a path names no registry, the first configured registry is used. If a path names a registry that is not
+//! configured, no registry is used. The image is never requested from another registry.
 
 use crate::Digest;
 use crate::digest;
@@ -125,8 +125,8 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
     if let Some(registry) = names.iter().position(|name| *name == first) {
         return Ok((registry, repository));
     }
-    // A first part with a dot or colon, or `localhost`, is a host, as in references of images. The host is
-    // not configured, and the image is not requested from another registry.
+    // A first part with a dot or colon, or `localhost`, is a host, as in references of images. This host is
+    // not configured, so no registry is asked for the image.
     match first.contains(['.', ':']) || first == "localhost" {
         true => Err(NoImage::Registry),
         false => Ok((0, rest)),

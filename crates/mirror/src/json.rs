@@ -88,8 +88,8 @@ pub(crate) struct Json {
     /// member.
     name: Name,
     wants_name: bool,
-    /// Path and digest of the artefact whose object is open. For a crate, the path is its name, and
-    /// the version is kept too.
+    /// Path and digest of the artefact whose object is open. For a crate, `path` is the name of the crate,
+    /// and `version` is its version.
     path: Option<Vec<u8>>,
     version: Option<Vec<u8>>,
     digest: Option<Digest>,

@@ -3,8 +3,8 @@
 //!
 //! A mirror answers requests below a prefix such as `/pypi`. The rest of the path is a path at the upstream;
 //! other hosts of the registry are below `/pypi/~host`. Requests go only to hosts that the mirror lists, and
-//! only their URLs are rewritten. Documents are rewritten while they stream, in bounded memory. Parts that
-//! are not understood stay unchanged, byte for byte.
+//! only URLs of these hosts are rewritten. Documents are rewritten while they stream, in bounded memory.
+//! Parts that are not understood stay unchanged, byte for byte.
 
 mod answer;
 mod challenge;

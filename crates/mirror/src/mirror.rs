@@ -125,7 +125,8 @@ impl Mirror {
     }
 
     /// Returns the path, without a query, under which documents name the artefact at `path`. `path` may have
-    /// a query. Documents about crates contain only the name and the version.
+    /// a query. Documents about crates contain no paths, so the path of a crate is made from its name and its
+    /// version.
     #[must_use]
     pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
@@ -287,7 +288,8 @@ impl Mirror {
         Some([beginning.as_bytes(), rest].concat())
     }
 
-    /// Returns the mark of documents into which `base` and this mirror's paths are written.
+    /// Returns the mark that rewritten documents have in their ETags. Two marks differ if `base`, the prefix
+    /// of the mirror, its servers or its rules about versions differ.
     #[must_use]
     pub fn mark(&self, base: &str) -> String {
         let mut text = format!("{VERSION}\n{base}\n{}\n", self.prefix);

@@ -43,8 +43,8 @@ impl Listing {
         }
     }
 
-    /// Returns the `Accept` that requests the form of a document with dates from an upstream. Returns `None`
-    /// if there is only one form.
+    /// Documents of some registries have several forms, and only one form contains dates. Returns the
+    /// `Accept` field that requests the form with dates. Returns `None` if there is only one form.
     #[must_use]
     pub const fn dated(self) -> Option<&'static str> {
         match self {
@@ -54,8 +54,8 @@ impl Listing {
         }
     }
 
-    /// Returns the form in which a client gets the screened document. `accepted` is the number of the form
-    /// that the client accepts, in the order of the preset.
+    /// Returns the form in which a client gets the screened document. `accepted` is the form that the client
+    /// accepts, as an index into the list `accept` of the preset.
     const fn form(self, accepted: Option<usize>) -> Form {
         match (self, accepted) {
             (Self::Npm, Some(0)) => Form::Short,
@@ -294,8 +294,9 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 /// The screening of one document.
 struct Screening<'a> {
     rules: &'a VersionRules,
-    /// The last package, and the rules that concern it. They are kept, because usually only few of many
-    /// entries concern one package, and the next version is mostly a version of the same package.
+    /// The package of the version that was judged last, and the part of `rules` that concerns this package.
+    /// They are kept, because the next version is mostly a version of the same package, and usually only few
+    /// of the many entries in `rules` concern one package.
     own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,

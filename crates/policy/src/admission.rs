@@ -94,7 +94,8 @@ impl<K: Key> SecondUse<K> {
 }
 
 impl<K: Key> SecondUse<K> {
-    /// Counts a use without a decision. Callers use this for an object that was in the cache until now.
+    /// Counts a use without a decision. Callers use this when a stored object is replaced or deleted. The
+    /// next version of the object then counts as used before.
     pub fn used(&mut self, key: K) {
         self.seen.insert(key, 1);
     }

@@ -1,9 +1,9 @@
-//! Expected wait of a new read: the reads in flight divided by their completion rate (Little's
-//! law).
+//! Estimates how long a new read would wait: the number of reads in flight divided by the rate at which reads
+//! are completed (Little's law).
 //!
 //! If a disk gets more reads than it can complete, every hit waits for all hits before it, until a hit takes
-//! longer than a fetch from the origin. If a caller declines reads beyond a bound, the disk stays fully busy,
-//! and the remaining hits stay fast.
+//! longer than a fetch from the origin. If a caller declines reads whose expected wait exceeds a bound, the
+//! disk stays fully busy, and the remaining hits stay fast.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use foxy_base::MonoTime;
 
 /// The newest gap between two completions has the weight 1 / `MEMORY` in the mean.
 const MEMORY: u64 = 32;
-/// With at most this number of reads under way, a new read is always accepted, however slow the device was
-/// before.
+/// While fewer than this number of reads are under way, a new read is always accepted, however slow the
+/// device was before.
 const FEW: u32 = 4;
 
 /// The reads of one queue of a device.
@@ -21,7 +21,8 @@ pub struct Backlog {
     waiting: u32,
     /// Mean time in ns between two completions while more reads are waiting; 0: not known yet.
     gap: u64,
-    /// Time of the last completion of reads, or of the last read that entered an empty queue.
+    /// Time of the last completion of reads, or time at which a read entered the empty queue, if that was
+    /// later.
     last: MonoTime,
 }
 

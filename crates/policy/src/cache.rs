@@ -24,9 +24,9 @@ pub struct Evicted<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {
-    /// False if the object was refused because it is larger than the cache or than the policy's limit. (If
-    /// objects compete for their places, the new object may be stored and evicted at once. Then it is in the
-    /// list of evicted objects.)
+    /// False if the object was refused because it is larger than the cache or than the policy's limit. (Under
+    /// a rule whose [`Rule::EVICT_FIRST`] is false, the new object may be stored and evicted at once. Then it
+    /// is in the list of evicted objects.)
     pub stored: bool,
     /// The former value of this key. It is removed even if the new value is refused, because a cache must not
     /// keep a replaced value.
@@ -146,7 +146,8 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         Self::with_rule(capacity, R::default())
     }
 
-    /// Returns the value of `key` for a change in place (its size stays) without counting a use.
+    /// Returns the value of `key`, so that the caller can change it. The size of the object stays the same,
+    /// and no use is counted.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let at = self.slab.find(key)?;
         self.slab.value_mut(at)
@@ -184,8 +185,9 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
 }
 
 impl<K: Key, V, R: SharedRule<K>> Cache<K, V, R> {
-    /// Returns the value of `key` and counts a use, with shared access only: one hash probe, at most one
-    /// relaxed store, no allocation. Concurrent uses of one object may count as one use.
+    /// Returns the value of `key` and counts a use. The call needs only shared access, makes one hash probe
+    /// and at most one relaxed store, and allocates nothing. Concurrent uses of one object may count as one
+    /// use.
     #[must_use]
     pub fn get_shared(&self, key: &K) -> Option<&V> {
         let at = self.slab.find(key)?;

@@ -10,7 +10,7 @@ use foxy_base::MonoTime;
 use crate::cache::Key;
 use crate::{Admission, Admit, Frequency, SecondUse};
 
-/// A rule for objects that may enter a disk.
+/// A rule that decides which objects may enter a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AdmissionRule {
     /// Admits objects that were requested before, as far as the rule remembers.
@@ -58,7 +58,8 @@ impl FromStr for AdmissionRule {
     }
 }
 
-/// Bytes of counters if no limit is set: enough for more keys than a sample usually has requests.
+/// Bytes of counters if no limit is set. This is enough for a million keys. Samples of logs usually have
+/// fewer requests.
 const PLENTY: u64 = 4 << 20;
 
 /// An [`AdmissionRule`] with its state.
@@ -88,8 +89,8 @@ impl<K: Key> Filter<K> {
         }
     }
 
-    /// Counts a use without a decision. The object was in the cache until now, so its new version counts
-    /// as used before.
+    /// Counts a use without a decision. Callers use this when a stored object is replaced or deleted. The
+    /// next version of the object then counts as used before.
     pub fn used(&mut self, key: K) {
         match self {
             Self::SecondUse(rule) => rule.used(key),

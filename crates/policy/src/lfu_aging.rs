@@ -4,7 +4,7 @@
 //! others). The object with the fewest counted uses is evicted first; among objects with equal counts, the
 //! least recently used is evicted first. When the mean count exceeds a maximum, all counts are halved, so
 //! that objects that were requested often only in the past can be evicted. UCFS uses LFU with ageing to
-//! choose the clusters to evict; the constants of UCFS are lost.
+//! choose the clusters to evict. It is no longer known which constants UCFS used.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};
@@ -59,8 +59,9 @@ impl LfuAgingRule {
         if self.counted <= self.mean_max * self.objects {
             return;
         }
-        // The counts are halved list by list, from the lowest count up, and each list from its tail. So in a
-        // list that gets objects of two counts, those with fewer uses are nearer to the tail.
+        // The counts are halved list by list, from the lowest count up, and each list from its tail. If
+        // objects of two counts enter the same list, the objects that had fewer uses are then nearer to the
+        // tail.
         for count in 2..self.lists.len() {
             let mut old = std::mem::take(&mut self.lists[count]);
             while let Some(at) = old.tail() {

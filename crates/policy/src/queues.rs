@@ -1,8 +1,9 @@
 //! The rules that use one queue: LRU, FIFO, CLOCK and SIEVE.
 //!
-//! Sources: LRU and FIFO are folklore. CLOCK: Corbato 1968, as a queue with a bit per object (with more bits:
-//! generalised clock). SIEVE: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Its hand walks from old
-//! to new objects; objects that were used since the hand's last visit stay where they are.
+//! Sources: LRU and FIFO are folklore. CLOCK is from Corbato 1968. Here it is a queue with one bit per object
+//! that records a use. (With several bits per object, it is the generalised clock.) SIEVE is from Zhang et
+//! al., "SIEVE is simpler than LRU", NSDI 2024. The hand of SIEVE walks from old to new objects. Objects that
+//! were used since the hand's last visit stay where they are.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,33 +1,35 @@
-//! Decides if an object's neighbours are read together with the object.
+//! Decides if a read of an object also reads the object's neighbours. Neighbours are objects that are stored
+//! near each other on the disk.
 //!
-//! Objects that were requested together were written together, so one longer read may save several later
-//! reads (UCFS and Hummingbird read complete clusters). The rule measures whether longer reads save more than
-//! they cost. While longer reads are off, the rule remembers the places read lately, and counts the reads
-//! that an earlier longer read would have saved. While they are on, it counts the neighbours that are
-//! requested after they were read. Longer reads are on only while the reads saved outweigh their additional
-//! cost.
+//! Objects that were requested together were written together. So one longer read, which includes the
+//! neighbours, may save several later reads (UCFS and Hummingbird read complete clusters). The rule measures
+//! whether longer reads save more than they cost. While longer reads are off, the rule remembers the places
+//! that were read lately, and counts the reads that an earlier longer read would have saved. While longer
+//! reads are on, the rule counts the neighbours that are requested after a longer read has read them. Longer
+//! reads are on only while the saved reads outweigh the additional cost of longer reads.
 
 /// Number of reads in a window. The rule judges at the end of each window.
 const WINDOW: u32 = 64;
-/// Least number of saved reads per longer read. Fewer are not worth the memory that the neighbours take.
+/// Least number of later reads that a longer read must save on average. If it saves fewer, the neighbours
+/// that it reads are not worth their memory.
 const LEAST: f64 = 0.125;
-/// Expected gain, as a multiple of the cost, at which longer reads are turned on.
+/// Longer reads are turned on if their expected gain is more than this multiple of their cost.
 const MARGIN: f64 = 1.5;
-/// Longest pause, in windows, after longer reads cost more than they saved.
+/// Largest number of windows for which longer reads stay off after they cost more than they saved.
 const HOLD_MAX: u32 = 256;
 
 /// The state of the rule for one store.
 #[derive(Clone, Debug)]
 pub struct ReadAround {
-    /// Places read lately. The hash of a place selects its only slot.
+    /// Places that were read lately. A place can be stored in only one slot, which its hash selects.
     recent: Box<[u64]>,
     on: bool,
     /// Additional cost of a longer read, in units of a short read.
     cost: f64,
     /// Reads in the current window.
     reads: u32,
-    /// While longer reads are off: reads in this window near an earlier read. While they are on: neighbours
-    /// that were read in advance and then requested.
+    /// Number of saved reads in this window. While longer reads are off, it counts reads near an earlier
+    /// read. While longer reads are on, it counts neighbours that were requested after a longer read.
     saved: u32,
     /// Windows until longer reads may be turned on again.
     wait: u32,
@@ -62,8 +64,8 @@ impl ReadAround {
         self.on
     }
 
-    /// Called before an object near `place` (the number of a neighbourhood) is read. Returns true if its
-    /// neighbours are to be read with it.
+    /// Called before an object is read. `place` is the number of the object's neighbourhood. Returns true if
+    /// the read must include the object's neighbours.
     pub fn read(&mut self, place: u64) -> bool {
         if self.reads >= WINDOW {
             self.judge();
@@ -211,8 +213,8 @@ mod tests {
         assert!(!rule.is_on());
     }
 
-    /// For every mixture, the cost of longer reads is at most the reads saved plus a bounded
-    /// share of all reads.
+    /// The test mixes phases in which many or few neighbours are used. For every mixture, the cost of longer
+    /// reads is at most the number of saved reads plus a bounded share of all reads.
     #[test]
     fn the_loss_is_bounded_for_any_mixture() {
         for seed in 0..60 {

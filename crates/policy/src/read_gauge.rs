@@ -30,7 +30,7 @@ const FAST: Duration = Duration::from_millis(2);
 /// A rotating disk whose reads are sorted may seem faster than it is. A device that was once recognised as a
 /// rotating disk counts as fast only if its mean is below this.
 const CERTAINLY_FAST: Duration = Duration::from_micros(500);
-/// Number of reads in a mean.
+/// Number of reads over which a mean time is computed.
 const ENOUGH: u32 = 64;
 /// Lone reads (no other read under way) that are needed before distances are first evaluated.
 const ENOUGH_ALONE: f64 = 32.0;
@@ -54,7 +54,8 @@ pub struct ReadGauge {
     flying: u32,
     /// Number of further reads that are not timed.
     rest: u32,
-    /// Time since which the device has been busy with the current read, as far as is known.
+    /// Time at which the device began the current read, as far as is known: the start of a read on the idle
+    /// device, or the end of the previous read.
     since: MonoTime,
     /// Position of the head, if the last read was a lone read.
     head: Option<u64>,

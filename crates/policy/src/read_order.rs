@@ -144,8 +144,8 @@ impl<T> ReadQueue<T> {
     }
 }
 
-/// Joins reads that follow each other in `batch` and lie next to each other on the disk, in
-/// either direction: at most `gap` bytes apart and at most `max` bytes together.
+/// Joins reads that follow each other in `batch`, in either direction on the disk. Joined reads are at most
+/// `gap` bytes apart, and together they are at most `max` bytes long.
 pub fn merge<T>(
     batch: &[PendingRead<T>],
     gap: u64,

@@ -1,8 +1,8 @@
 //! Estimates how often a key was requested lately, with four bits a counter.
 //!
 //! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017). It has four
-//! rows. The estimate is the minimum of a key's four counters. After ten times as many uses as a row has
-//! counters, all counters are halved.
+//! rows. The estimate is the minimum of a key's four counters. All counters are halved whenever the number of
+//! uses has reached ten times the number of counters in a row.
 
 use std::hash::{Hash, Hasher};
 

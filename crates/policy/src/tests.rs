@@ -146,8 +146,8 @@ fn w_tiny_lfu_ages_as_its_twin_does() {
     let (mut cache, mut naive) = tiny(2_048);
     let mut rng = Rng::new(9);
     let mut evicted = Vec::new();
-    // The number of requests is five times the number of uses after which counts are halved. The popular keys
-    // change meanwhile.
+    // The number of requests is five times the number of uses after which counts are halved, so counts are
+    // halved several times. The popular keys change during the test.
     for number in 0..100_000u64 {
         let favourite = number / 10_000 * 40;
         let key = favourite + rng.below(rng.clone().below(120) + 1);
@@ -275,7 +275,8 @@ fn frequency_rules_keep_the_popular_through_a_scan() {
     for mut cache in every_policy() {
         found.insert(cache.name(), hits(cache.as_mut(), requests()));
     }
-    // 400 objects fit. Half of the requests are for the popular 300 objects, the other half for new objects.
+    // The cache has room for 400 objects. Half of the requests are for the popular 300 objects, the other
+    // half for new objects.
     for better in ["s3-fifo", "w-tinylfu", "lfu-aging", "sieve"] {
         assert!(
             found[better] * 10 > found["lru"] * 12,

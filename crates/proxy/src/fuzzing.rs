@@ -1,5 +1,5 @@
-//! Checks of invariants, for fuzzers and tests. The checks cover any URL under any query rule, and the header
-//! of the PROXY protocol.
+//! Functions for fuzzers and tests that check invariants. They check the keys of URLs under query rules, and
+//! the parser of PROXY headers.
 
 use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
@@ -27,8 +27,8 @@ pub fn query_rules(data: &[u8]) -> bool {
     };
     let rules = rules(*setting);
     let (key, target) = asked(&rules, &url);
-    // A URL that consists of the same host and this request target must have the same key and the same
-    // target.
+    // `again` is the URL with the same host and with the request target that was found in the key. Its key
+    // and its target must be equal to those of `url`.
     let again = [b"http://e.test", &target[..]].concat();
     let again = Url::parse(&again).expect("what is sent is a URL");
     assert_eq!(asked(&rules, &again), (key, target.clone()));

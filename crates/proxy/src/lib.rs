@@ -18,8 +18,9 @@
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
 //! There are two exceptions. `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because
-//! these tables live as long as a worker or the process. `cache` uses `fill` for two things: `cache::gate`
-//! requires the proof that a request itself started a fill, and `cache::purge` invalidates running fills.
+//! these tables live as long as a worker or the process. `cache` uses `fill` for two things. `cache::gate`
+//! requires a proof from `fill` that a request itself started the fetch of its answer, and `cache::purge`
+//! invalidates running fills.
 
 mod access;
 mod cache;

@@ -1,8 +1,9 @@
-//! Measures the simulator itself, on one core. It prints the requests per second through the cache levels for
-//! each policy, the operations per second through each layout on the modelled disk, and the time of a stream
-//! from end to end. It also runs Foxy's policies and those of libCacheSim on the same log. For libCacheSim,
-//! `pip install libcachesim` is necessary; the environment variable `PYTHON` may name an interpreter other
-//! than `python3`. Times are real times of this machine, so measure on an idle machine.
+//! Measures the simulator itself, on one core. For each policy it prints the number of requests per second
+//! through the cache levels. For each layout it prints the number of operations per second on the modelled
+//! disk. It also prints the time that a stream takes through levels, layout and disk. Finally it runs Foxy's
+//! policies and those of libCacheSim on the same log. For libCacheSim, `pip install libcachesim` is
+//! necessary; the environment variable `PYTHON` may name an interpreter other than `python3`. Times are real
+//! times of this machine, so measure on an idle machine.
 //!
 //! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream|libcachesim ...]`
 

@@ -281,8 +281,8 @@ fn shares(all: &StoreStats) {
     );
 }
 
-/// Prints the cost of units of packing as the mean number of bytes lost per record, computed from the
-/// stream.
+/// Prints the cost of packing records in units of several sizes: the bytes that padding loses, as a part of
+/// the admitted bytes. Both are computed from the stream.
 fn units(stream: &[Asked]) {
     for unit in [1u64, 8, 16, 64, 512, 4096] {
         let lost: u64 = stream

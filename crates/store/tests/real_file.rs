@@ -1,5 +1,5 @@
-//! The store on a real file and on real block devices, with the features that the kernel offers: direct
-//! I/O and a ring if possible.
+//! The store on a real file and on real block devices, with the features that the kernel offers: direct I/O
+//! and an `io_uring` if possible.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -258,7 +258,7 @@ impl Session {
         self.state.borrow_mut().closing = Closing::Cut;
     }
 
-    /// Returns the bytes of memory in buffers, beyond the memory that every session needs.
+    /// Returns the number of bytes of memory in buffers. The memory that every session needs is not included.
     pub fn buffered(&self) -> usize {
         let state = self.state.borrow();
         state.owed + state.received.bytes()

@@ -12,7 +12,7 @@ pub struct BadLines {
 /// Number of bad lines that are kept for display.
 pub const KEPT: usize = 5;
 
-/// Bytes of a bad line that are kept.
+/// Maximum number of bytes of a bad line that are kept.
 const SHOWN: usize = 120;
 
 /// One bad line.

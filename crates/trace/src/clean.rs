@@ -5,8 +5,8 @@
 //!   dropped.
 //! - *ucfs* (IEEE Transactions on Computers 51(9)): keeps only requests that may be cached. Dynamic pages,
 //!   refused requests and reloads forced by the client are dropped.
-//! - *dec* (Cao and Irani, USITS'97): keeps GET or HEAD answered by 200, 203, 206, 300, 301 or 304, without
-//!   a query and without `cgi`.
+//! - *dec* (Cao and Irani, USITS'97): keeps GETs and HEADs that were answered by 200, 203, 206, 300, 301 or
+//!   304, if their URL contains neither a query nor `cgi`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum Rule {
     Dec,
 }
 
-/// Reasons for dropping a request, in the order of the counts.
+/// Reasons for dropping a request, in the order of the counts in `Clean::dropped`.
 const REASONS: [&str; 6] = [
     "not GET (or HEAD)",
     "may not be cached",

@@ -75,8 +75,8 @@ pub struct More {
     /// Count every request, not only GETs answered by 200, 206 or 304
     #[arg(long)]
     all: bool,
-    /// Idle time per minute of a disk that needs one of these times for a 64-KB operation, such as 12ms,25ms;
-    /// a figure is printed too
+    /// Idle time per minute of a disk, for each of these times of a 64-KB operation, such as 12ms,25ms; a bar
+    /// chart is printed too
     #[arg(long, value_delimiter = ',', value_parser = millis, value_name = "MS")]
     idle: Vec<f64>,
     /// Locality sets as in UCFS: the objects of a site that are requested within one of these numbers of
@@ -292,7 +292,8 @@ fn convert(
     failed.map_or(Ok(()), Err)
 }
 
-/// True if both paths lead to the same file: writing one would destroy the other.
+/// True if both paths lead to the same file. Then writing to one path would destroy the file that is read
+/// from the other path.
 fn is_same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
     id(one).is_some_and(|one| Some(one) == id(other))
@@ -415,7 +416,7 @@ mod tests {
             read(&first),
             stream(Kind::Isp, Some(3_000), 5).collect::<Vec<_>>()
         );
-        // The log survives an attempt to overwrite it, also under another name.
+        // The log survives an attempt to overwrite it, even if the output path is a link to the log.
         let link = folder.join("link");
         std::os::unix::fs::symlink(&first, &link).unwrap();
         for same in [&first, &link] {

@@ -1,9 +1,10 @@
 //! Foxy's own compact form: variable-length numbers in a zstd stream with a checksum.
 //!
-//! After the 8 bytes of [`MAGIC`] there is one record per request: a tag byte (method in bits 0-2, class in
-//! bits 3-4, bit 5 "status is 200", bit 6 "has a version", bit 7 "object is 8 plain bytes"), a flags byte,
-//! and then as LEB128: time difference from the previous record (zigzag), object, client, server, size, and
-//! status and version if the tag requires them. The stream's checksum detects truncated and damaged files.
+//! After the 8 bytes of [`MAGIC`] there is one record per request. A record begins with a tag byte (method in
+//! bits 0-2, class in bits 3-4, bit 5 "status is 200", bit 6 "has a version", bit 7 "object is 8 plain
+//! bytes") and a flags byte. LEB128 numbers follow: time difference from the previous record (zigzag),
+//! object, client, server, size. The status follows if bit 5 is not set, and the version if bit 6 is set. The
+//! stream's checksum detects truncated and damaged files.
 
 use std::io::{BufRead, Write};
 
@@ -135,7 +136,8 @@ impl<R: BufRead> CompactReader<R> {
         })
     }
 
-    /// Offset in the decompressed stream of the record that was read last, or that could not be read.
+    /// Offset in the decompressed stream: the start of the record that was read last, or of the record that
+    /// could not be read.
     #[must_use]
     pub const fn record_at(&self) -> u64 {
         self.record

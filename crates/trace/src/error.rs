@@ -68,7 +68,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Length of the decompressed contents before the record that cannot be read, in bytes.
         offset: u64,
-        /// Number of complete records read before.
+        /// Number of complete records that were read before the damaged record.
         records: u64,
         /// The mistake.
         problem: &'static str,

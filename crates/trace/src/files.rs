@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the folder of the traces.
 pub const VARIABLE: &str = "FOXY_TRACES";
 
-/// The trace files that are known by name.
+/// The trace files that a test or run can request by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Boston University Computer Science 1998 client proxies, reduced to id and size.

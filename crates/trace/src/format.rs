@@ -1,4 +1,4 @@
-//! The known log formats, and their detection from the first lines of a log.
+//! The log formats that can be read, and their detection from the first lines of a log.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! One request of a trace: a small plain value that is the same for every log format and generator.
+//! One request of a trace: a small plain value of the same type for every log format and generator.
 
 /// A client's request and its answer, as far as the log or the generator provides them.
 ///

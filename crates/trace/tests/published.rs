@@ -88,8 +88,8 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // The fourth figure, the share of requests below 8 KiB, has a larger tolerance. The published figure also
-    // assigns a size to a 304 that precedes every 200 of its object.
+    // The fourth figure, the share of requests below 8 KiB, has a larger tolerance. In the published figure,
+    // an answer of 304 has a size even if it comes before the first answer of 200 for its object.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];

@@ -1,5 +1,5 @@
-//! A site's objects are purged by the site's public name, as `/why` finds them. A fragment is not part of a
-//! URL.
+//! A site's objects are purged by the site's public name, as `/why` finds them. The fragment of a URL (the
+//! part after `#`) is ignored.
 
 use foxy_scenarios::*;
 

@@ -13,8 +13,8 @@ fn story() {
         .get_at(scene.admin(), "localhost", "/healthz")
         .is(200)
         .says("ok\n");
-    // No connection has ended by a time limit: one of the first 64 connections continues its request. Only
-    // the oldest connections were closed.
+    // The time limit has ended no connection: connection 62 can still complete its request. Foxy has closed
+    // only the oldest connections.
     silent[62].send("host\r\n\r\n").answer().is(200);
     assert_eq!(silent[0].send("GET /stats").answer().status, 0);
 }

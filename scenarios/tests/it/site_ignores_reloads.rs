@@ -1,5 +1,5 @@
-//! Reloads by clients of a site do not cause requests to its origin. Reloads by clients of the forward
-//! proxy do.
+//! Reloads by clients of a site do not cause requests to its origin. Reloads by clients of the forward proxy
+//! cause such requests.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! CPU time of a memory hit of 4 KiB and of a small disk hit. Foxy runs on one core, and the load runs on
-//! another core.
+//! Measures the CPU time of a memory hit of 4 KiB and of a small disk hit. Foxy runs on one core, and the
+//! load runs on another core.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Ranges of large objects: the bytes that the origin sends for them, in one run of Foxy and over a restart.
+//! Measures how many bytes the origin sends for ranges of large objects, in one run of Foxy and over a
+//! restart.
 
 use super::process::{Bench, Foxy, number};
 use crate::report::Outcome;

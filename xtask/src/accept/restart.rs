@@ -1,5 +1,5 @@
-//! SIGKILL under load, then a start with an empty page cache. The measurement shows which requests are
-//! still hits, and how soon.
+//! Foxy is killed with SIGKILL under load, and is then started with an empty page cache. The measurement
+//! shows which requests are still hits, and how soon.
 
 use std::time::Duration;
 

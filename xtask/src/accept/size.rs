@@ -8,7 +8,7 @@ use crate::report::Outcome;
 
 /// Greatest permitted error of the prediction, in percentage points of the hit ratio.
 const POINTS: f64 = 1.5;
-/// Store sizes that are tried, and the memory of Foxy for all of them.
+/// Store sizes that are tried. Foxy has the same memory, [`MEMORY`], with each size.
 const SIZES: [&str; 3] = ["60MB", "100MB", "140MB"];
 const MEMORY: &str = "64MiB";
 /// Requests per second. A slow disk can still write at this rate. The prediction does not apply to a store

@@ -44,7 +44,8 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
     }
 }
 
-/// The part of `check --long`: no frequently executed code may need more instructions than before.
+/// The part of `check --long`: no frequently executed code may need more instructions than the baseline
+/// permits.
 pub(crate) fn gate(report: &mut Report) {
     report.step("bench micro", || {
         outcome(micro::run(&micro::Wanted::default()))

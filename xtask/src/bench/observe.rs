@@ -2,10 +2,10 @@
 //! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
 //! and its metrics are read each second.
 //!
-//! Each turn starts a new Foxy, because the speed of a process depends on the addresses of its memory, which
-//! differ between two processes of one program. The silent Foxy has two turns in a round, and the ratio of
-//! its two medians is the noise. CPU is the run time of the server's threads as the kernel reports it,
-//! divided by the number of answers.
+//! Each turn starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
+//! addresses differ between two processes of one program. The silent Foxy has two turns in a round, and the
+//! ratio of its two medians is the noise. CPU is the run time of the server's threads as the kernel reports
+//! it, divided by the number of answers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

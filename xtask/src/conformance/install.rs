@@ -1,5 +1,5 @@
-//! The suite and the HTTP client that runs it. Both are used as published and checked against a pinned
-//! hash.
+//! The test suite of HTTP caches, and the HTTP client that runs it. Both are used as published and checked
+//! against a pinned hash.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

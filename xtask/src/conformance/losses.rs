@@ -1,5 +1,5 @@
-//! Losses of the defaults. For each mode, the losses are the tests whose verdict differs from the table, each
-//! with the reason.
+//! Losses of the defaults: the tests whose verdict with Foxy's default settings differs from the verdict in
+//! the table. They are listed for each mode, each test with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

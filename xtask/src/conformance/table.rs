@@ -100,7 +100,7 @@ impl Table {
         Self(changed)
     }
 
-    /// Returns the tests whose verdict in a run differs from the table, and the word for each verdict.
+    /// Returns the tests whose verdict in a run differs from the table, each with its verdict in that run.
     pub(super) fn differences(&self, verdicts: &Verdicts) -> BTreeMap<String, &'static str> {
         let differs = |(test, verdict): &(&String, &Verdict)| {
             let expected = self.expected(&verdict.kind, test);

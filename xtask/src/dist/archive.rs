@@ -95,7 +95,7 @@ impl Tree {
     }
 }
 
-/// Compresses with gzip, without name and time.
+/// Compresses with gzip. The gzip header contains neither a name nor a time.
 pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = GzBuilder::new().write(Vec::new(), Compression::best());
     out.write_all(bytes)?;

@@ -31,7 +31,7 @@ impl Program {
         Ok(Self { bytes, path })
     }
 
-    /// As [`Program::of`], for a package.
+    /// As [`Program::of`], but a program that is too large for a package is an error.
     ///
     /// # Errors
     /// The program cannot be built or stripped, or it is too large.

@@ -7,8 +7,8 @@ use std::process::Command;
 use super::Wanted;
 use super::program::Program;
 
-/// Parts, and beginnings of the names that belong to each part. The first part that matches a name gets its
-/// bytes.
+/// Parts of the program, and for each part the beginnings of its symbols' names. The bytes of a symbol count
+/// for the first part that matches its name.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "TLS: cryptography (aws-lc)",

@@ -170,8 +170,8 @@ fn break_all(
     found.into_inner().unwrap_or_default()
 }
 
-/// Breaks one rule. It first runs the test that is known to notice, then the quick tests, then the other
-/// tests.
+/// Breaks one rule. First runs the test `known`, if there is one, because it noticed the broken rule in an
+/// earlier run. Then runs the quick tests, and then the other tests.
 fn break_one(
     rule: &Rule,
     programs: &[Program],

@@ -37,8 +37,8 @@ pub(crate) enum End {
     Failed(String),
 }
 
-/// Packages in which only some test programs are useful for rules, and the test programs that run in
-/// addition to the library's tests.
+/// Packages of which only the library's tests and the listed test programs are run. The other test programs
+/// of these packages are not useful for rules.
 const CHOSEN: &[(&str, &[&str])] = &[("foxy-proxy", &["it"])];
 
 /// Builds the test programs of these packages with all mutants.

@@ -1,4 +1,4 @@
-//! The rules that the sources mark.
+//! The safety rules that the sources mark.
 
 use crate::workspace::sources;
 

@@ -1,4 +1,4 @@
-//! Tests of two parts. The code that reads paths is tested with texts, and the comparison of tables with code
+//! Tests of the rooms. The code that reads paths is tested with texts, and the comparison of tables with code
 //! is tested with small crates.
 
 use super::*;
@@ -18,7 +18,7 @@ fn complaints(house: &House, files: &[(&str, &str)]) -> Vec<String> {
     judge(house, &rooms("crates/h/src", &read)).complaints
 }
 
-/// The complaints about the file `middle.rs`, which is between two rooms.
+/// The complaints about a crate whose room `middle` has this code. This room is between two other rooms.
 fn about(middle: &str) -> Vec<String> {
     let lib = "mod low; mod middle; mod top; pub use top::{Peak, deep::{self, Deep as Deeper}}; pub use low::*;\n\
                pub struct Own;";

@@ -31,23 +31,25 @@ pub(crate) struct Index {
     per: usize,
     every: Box<[Block]>,
     classes: Classes,
-    /// Clients, and the class of unknown clients.
+    /// The classes of clients' addresses, and the class for clients whose address is unknown.
     clients: Option<(Addresses, Class)>,
-    /// Rules without conditions on users.
+    /// The class of the rules that have no condition on users.
     users: Option<Class>,
     hosts: Option<Hosts>,
-    /// Addresses, and the class of rules without a condition on addresses.
+    /// The classes of destinations' addresses, and the class of the rules that have no condition on
+    /// addresses.
     addresses: Option<(Addresses, Class)>,
     ports: Option<Intervals<u16>>,
     schemes: Option<[Class; 3]>,
     methods: Option<Words>,
-    /// Paths, and the class of requests without a path.
+    /// The classes of paths, and the class for requests without a path.
     paths: Option<(Paths, Class)>,
     sites: Option<Words>,
     times: Option<Intervals<u16>>,
-    /// Rules that are compared with the request when they come first.
+    /// Rules whose classes are not exact. When such a rule is the first rule left, it is compared with the
+    /// request.
     compared: Box<[Block]>,
-    /// True if rules differ by client.
+    /// True if some rules apply only to some clients, users or times.
     apart: bool,
 }
 

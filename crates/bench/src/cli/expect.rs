@@ -38,8 +38,8 @@ pub struct ExpectArgs {
     /// Request only objects that were stored at least this long before the stop
     #[arg(long, value_parser = time, default_value = "5s")]
     pub older_than: Duration,
-    /// Request only objects that are among the newest recorded objects, up to this many bytes (the part
-    /// that the store certainly still had)
+    /// Request only the newest recorded objects, up to this many bytes in total (the part that the store
+    /// certainly still had)
     #[arg(long, value_name = "SIZE")]
     pub newest: Option<ByteSize>,
     /// Bytes that are counted for an object in addition to its body

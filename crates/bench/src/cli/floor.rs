@@ -1,4 +1,4 @@
-//! `bench floor`.
+//! `bench floor`: the command line of the simplest possible server.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! `bench load`.
+//! `bench load`: the command line of the load generator.
 
 use std::io;
 use std::net::SocketAddr;

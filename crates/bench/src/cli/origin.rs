@@ -1,4 +1,4 @@
-//! `bench origin`.
+//! `bench origin`: the command line of the deterministic origin server.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! `bench ranges`.
+//! `bench ranges`: the command line of a reader that reads at random positions of one object.
 
 use std::io;
 

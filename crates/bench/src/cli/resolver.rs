@@ -1,4 +1,4 @@
-//! `bench resolver`.
+//! `bench resolver`: the command line of a name server that can be slow or fail.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

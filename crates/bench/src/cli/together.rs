@@ -1,4 +1,4 @@
-//! `bench together`.
+//! `bench together`: the command line of a crowd of clients that request one object at the same moment.
 
 use std::io;
 use std::sync::Arc;

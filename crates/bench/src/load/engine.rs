@@ -21,9 +21,9 @@ use super::work::{SharedSource, Work};
 use super::{LoadConfig, Outcome};
 use crate::spin::Spin;
 
-/// Bytes that are read at once while a head is awaited.
+/// Greatest number of bytes of one read while a head is awaited.
 const HEAD_READ: usize = 16 << 10;
-/// Bytes that are read at once while a body is checked or dropped.
+/// Greatest number of bytes of one read while a body is checked or dropped.
 const BODY_READ: usize = 256 << 10;
 /// Pause before a refused connection is tried again.
 const RETRY_NS: u64 = 5_000_000;
@@ -129,8 +129,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs until it is told to stop, until the source is empty and all requests are answered, or until no
-    /// connection was established for as long as an answer may take.
+    /// Runs until one of three events: the thread is told to stop, the source is empty and all requests are
+    /// answered, or no connection was established for as long as an answer may take.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {

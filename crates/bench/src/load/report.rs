@@ -58,7 +58,7 @@ pub struct Report {
     pub generator_busy: f64,
     /// True if the generator was below 90 % busy. Then the figures show the server and not the generator.
     pub valid: bool,
-    /// Times of a restart and answers over time.
+    /// Times of a cache's restart, and the answers over time.
     pub restart: Option<Restart>,
 }
 

@@ -1,4 +1,5 @@
-//! State that the threads of a run share: beginning and end of the measurement, known objects.
+//! State that the threads of a run share: the beginning and the end of the measurement, counts, the versions
+//! of the objects, and the record of the answers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -38,7 +38,8 @@ impl std::fmt::Debug for SharedSource {
     }
 }
 
-/// Number of requests that are taken at once. It is small, so that the order of a trace is nearly kept.
+/// Number of requests that a thread takes in one batch. It is small, so that the order of a trace is nearly
+/// kept.
 const BATCH: usize = 16;
 
 impl SharedSource {

@@ -35,7 +35,7 @@ pub(super) struct Site {
     pub(super) spin: RefCell<Spin>,
 }
 
-/// Bytes of a body that are generated at once.
+/// Greatest number of body bytes that are generated in one piece.
 const PIECE: usize = 64 << 10;
 
 /// Accepts connections until it is told to stop.

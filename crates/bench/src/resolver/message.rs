@@ -24,7 +24,7 @@ pub(super) struct Question<'a> {
 /// Content of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer<'a> {
-    /// Those of these addresses that have the requested type, with a time to live in seconds.
+    /// The addresses in this list that have the requested type. The number is their time to live in seconds.
     Addresses(&'a [IpAddr], u32),
     /// No records, with this response code.
     Code(u8),

@@ -145,7 +145,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     let job = Job {
         file,
         pattern: "write",
-        // The kernel splits longer writes, and a throttled device counts them twice.
+        // The kernel splits longer writes, and a throttled device counts each split write twice.
         block: 256 << 10,
         align: 4096,
         depth: 16,

@@ -1,5 +1,5 @@
-//! `index`: bytes of memory per object as the system counts them, and the memory reads for which a lookup
-//! waits.
+//! `index`: measures the memory per object in bytes, as the system counts it. Also measures the time of a
+//! lookup, and for comparison the time of plain reads of memory.
 
 use std::hint::black_box;
 use std::io;
@@ -14,8 +14,8 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Number of lookups in a turn. The report contains the best and the median turn, because other processes
-/// also use the machine.
+/// Number of lookups in one turn of the measurement. The report contains the best and the median turn,
+/// because other processes also use the machine.
 const LOOKUPS: usize = 50_000;
 const TURNS: u64 = 15;
 
@@ -133,8 +133,8 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     }
 }
 
-/// Returns the nanoseconds per lookup. With `WAITS`, a lookup cannot start before the previous lookup has
-/// its answer. Otherwise all keys are known beforehand.
+/// Returns the nanoseconds per lookup. With `WAITS`, a lookup cannot start before the previous lookup has its
+/// answer. Otherwise no lookup needs the answer of an earlier lookup.
 fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     // The compiler does not know that the mask is zero. So each key depends on `last`, and the processor
     // waits for `last`.

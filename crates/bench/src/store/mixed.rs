@@ -78,8 +78,8 @@ fn mixed_on(
     Ok(section)
 }
 
-/// Measures the engine. Then measures fio with reads of the same length and with as many bytes written as the
-/// engine wrote.
+/// Measures the engine. Then measures fio, which makes reads of the same length and writes as many bytes as
+/// the engine has written.
 fn step(
     context: &Context<'_>,
     rig: &Rig,

@@ -233,7 +233,8 @@ pub(super) fn summary(sections: &[Section]) -> String {
     text
 }
 
-/// A row's figure as a percentage of its peer's figure, for rows with a goal and for all rates.
+/// A row's figure as a percentage of its peer's figure. Only rows with a goal and rows whose unit is a rate
+/// or `%` have such a percentage.
 fn share(row: &Row) -> Option<(String, f64)> {
     let (peer, other) = row.peer.as_ref()?;
     let rate = matches!(row.unit, "1/s" | "MB/s" | "%");

@@ -57,7 +57,8 @@ impl Run {
     }
 }
 
-/// Compares one store with two: hits per second without a limit, and waits at the same load.
+/// Compares one store with two stores: the hits per second without a limit on requests, and the times of
+/// requests at the same load.
 pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let bytes = context.quick_or(128 << 20, 512 << 20);
     let mut section = Section::new(
@@ -99,7 +100,8 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Measures `stores` stores of `bytes` bytes in total: first without a limit, then at a given load.
+/// Measures `stores` stores of `bytes` bytes in total: first without a limit on the rate of requests, and
+/// then at the rate [`LOAD`].
 fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, Run)> {
     let device = |n| {
         let name = format!("bench-stores-{n}.img");

@@ -229,7 +229,8 @@ enum Aim {
     None,
 }
 
-/// Runs a program with the stream, kills it, and lets it open the remaining store.
+/// Runs a program with the stream, kills it, and lets a new process open the store that the killed process
+/// left.
 fn measure(
     context: &Context<'_>,
     stream: &Stream,

@@ -169,9 +169,9 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     Ok(())
 }
 
-/// Stores web objects at a steady rate in a store of a small proxy's size, and requests some of them again.
-/// Reports the admissions that were dropped because the queue was full, and the reasons why the writer
-/// waited.
+/// Stores web objects at a steady rate in a store that is as small as a small proxy's store, and requests
+/// some of the objects again. Reports the admissions that were dropped because the queue was full, and the
+/// reasons why the writer waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let wanted = Wanted {

@@ -28,8 +28,8 @@ pub(super) static EMPTY: Memory = Memory {
     from: Source::Nothing,
 };
 
-// SAFETY: Memory owns its bytes exclusively, like a Box<[u8]>: access needs `&` (read) or `&mut`
-// (write) to it, so sending or sharing it follows the rules of the bytes themselves.
+// SAFETY: Memory owns its bytes exclusively, like a Box<[u8]>. Access to the bytes needs `&` (read) or `&mut`
+// (write) to the Memory. So sending or sharing it follows the rules of the bytes themselves.
 unsafe impl Send for Memory {}
 // SAFETY: as above; `&Memory` gives read access only (`as_ptr` returns a pointer; the unsafe code that
 // dereferences it is responsible for its use).

@@ -19,8 +19,8 @@ const PAGE: usize = 4096;
 /// Alignment of a huge buffer, and the step of its capacity, in bytes.
 const HUGE: usize = 2 << 20;
 
-/// An owned buffer, aligned to 4096 bytes. It is aligned to 2 MiB if it was made by [`huge`](Self::huge) and
-/// is not short.
+/// An owned buffer, aligned to 4096 bytes. [`huge`](Self::huge) aligns buffers of 128 KiB or more to 2 MiB if
+/// the system has memory for this.
 ///
 /// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the length may be
 /// set freely. A byte that the owner did not write or fill by a read is zero, or has an old value. A buffer

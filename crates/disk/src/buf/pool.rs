@@ -9,8 +9,8 @@ use std::sync::Arc;
 const FINE_PAGES: usize = 16;
 /// Number of classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most an
 /// eighth longer than needed. The memory tier relies on this, because it keeps a fragment of a large object
-/// in the buffer of the read. The disk blocks of a fragment's record are a little longer than 256 KiB, and
-/// the next power of two would be 512 KiB.
+/// in the buffer into which the fragment was read. The disk blocks of a fragment's record are a little longer
+/// than 256 KiB. If the classes were powers of two, such a buffer would have 512 KiB.
 const STEPS: usize = 8;
 /// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;

@@ -53,7 +53,7 @@ pub struct OpenOptions {
     pub lock: bool,
     /// Opens for reading only; writes fail.
     pub read_only: bool,
-    /// Most threads of the thread pool, over all queues of this disk.
+    /// Greatest number of threads in the thread pool, which all queues of this disk share.
     pub pool_threads: usize,
 }
 
@@ -142,7 +142,7 @@ impl FileDisk {
         &self.report
     }
 
-    /// The path as given.
+    /// The path as the caller gave it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.target.path

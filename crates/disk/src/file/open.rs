@@ -225,8 +225,8 @@ fn lock(path: &Path, file: &File, read_only: bool) -> Result<(), DiskError> {
     }
 }
 
-/// Switches to direct transfers if wanted, and tries a direct transfer: some file systems accept the flag but
-/// refuse the transfer.
+/// Switches to direct transfers if the options ask for them. Then tries a direct transfer, because some file
+/// systems accept the flag but refuse the transfer.
 fn set_direct(
     path: &Path,
     file: &File,

@@ -82,8 +82,8 @@ impl Target {
     }
 
     /// Number of bytes by which a transfer has progressed after a call that moved `moved` of the `left`
-    /// bytes. A direct transfer continues at a block boundary, so only whole blocks count. If nothing counts,
-    /// the file ends here, and the error is `short`.
+    /// bytes. A direct transfer continues at a block boundary, so only whole blocks count. If this number
+    /// would be 0, the file ends here, and the error `short` is returned.
     fn whole(&self, moved: usize, left: usize, short: ErrorKind) -> io::Result<usize> {
         let step = if self.direct { self.block as usize } else { 1 };
         let counted = if moved >= left {

@@ -11,7 +11,7 @@ pub enum Fault {
     /// The operation fails with this `errno` and changes nothing. A flush that fails makes nothing
     /// durable.
     Errno(i32),
-    /// Only the first bytes of a write, at most this many, reach the disk, and the write fails with
+    /// At most this many bytes at the beginning of a write reach the disk, and the write fails with
     /// `WriteZero`. A read fails with `UnexpectedEof`. (A short transfer that the device continues later is
     /// not a fault.)
     Short(u32),
@@ -22,8 +22,8 @@ pub enum Fault {
     /// The write does not reach the disk, and is reported as done.
     Lost,
     /// The write goes to a position this many bytes (block-aligned) away, wrapping at the end of the disk.
-    /// Its own position keeps its old contents. A read returns the bytes of that other position. The
-    /// operation is reported as done.
+    /// The position that the caller named keeps its old contents. A read returns the bytes of the wrong
+    /// position. The operation is reported as done.
     Misdirected(i64),
     /// The write is acknowledged at once, but reaches the disk only after this many later writes, and
     /// overwrites them.

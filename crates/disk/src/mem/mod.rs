@@ -1,8 +1,8 @@
 //! A disk in memory that distinguishes *written* from *durable* data, and fails on demand.
 //!
 //! The model: a write takes effect as a whole when it is executed, and later reads see it. It is *unsynced*
-//! until a flush executes after it. A power cut ([`MemDisk::crash`]) keeps everything that was durable. Of
-//! the unsynced writes, and of the writes that are not yet executed, a power cut keeps the part that the
+//! until a flush executes after it. A power cut ([`MemDisk::crash`]) keeps everything that was durable. All
+//! other writes are unsynced or not yet executed. From these writes, a power cut keeps the part that the
 //! caller chooses: whole writes, blocks or 512-byte sectors. All random choices follow from one seed.
 //!
 //! A flush covers only the writes whose completions were reaped before the flush was submitted, because a

@@ -1,5 +1,5 @@
-//! State of a memory disk: the written and the durable image, the writes that only one of them
-//! contains, and held operations.
+//! State of a memory disk: the written image and the durable image, the writes that only one of these two
+//! images contains, and held operations.
 
 use super::image::Image;
 use super::seek::Head;
@@ -14,8 +14,9 @@ use std::sync::{Arc, Weak};
 /// Granularity of torn writes in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// The moment when a completion was returned to its owner. It is stored as the number that the operation
-/// after it gets. A flush covers a write only if this number is not above the flush's own number.
+/// The moment when a completion was returned to its owner. It is stored as the number of the first operation
+/// that is submitted after this moment. A flush covers a write only if the number stored for the write is not
+/// above the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.

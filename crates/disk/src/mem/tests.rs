@@ -338,8 +338,8 @@ fn a_seed_fixes_everything() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// For every subset of writes that a power cut keeps, each block has its durable contents or those of one
-    /// of the later writes.
+    /// For every subset of writes that a power cut keeps, each block has its durable contents or the contents
+    /// from one of the later writes.
     #[test]
     fn a_cut_invents_nothing(writes in prop::collection::vec((0u64..16, 1usize..4, any::<bool>()), 1..40), seed: u64) {
         let disk = MemDisk::new(16 << 10, 512, seed);

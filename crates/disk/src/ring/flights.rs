@@ -6,8 +6,8 @@ use io_uring::{opcode, squeue, types};
 use std::io::{self, ErrorKind};
 use std::os::fd::RawFd;
 
-/// Most bytes requested in one kernel operation. The kernel transfers no more than 2 GiB less a
-/// page.
+/// Greatest number of bytes that one kernel operation requests. The kernel transfers at most 2 GiB less a
+/// page in one operation.
 const SPAN_MAX: usize = 1 << 30;
 
 /// Operations by slot number.

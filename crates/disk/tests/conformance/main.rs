@@ -54,7 +54,7 @@ fn memory(block: u32) -> Setup {
     }
 }
 
-/// A disk with a ring. If the machine forbids rings, it prints a message, and the tests run with
+/// A disk with a ring. If the machine forbids rings, this function prints a message, and the tests run with
 /// the automatic choice.
 fn ring(direct: Direct) -> Setup {
     let probe = folder();

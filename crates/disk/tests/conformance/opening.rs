@@ -1,4 +1,5 @@
-//! Tests of opening files: every refusal has its kind, names the path, and leaves no file behind.
+//! Tests of opening files: every refusal has its own kind of error that names the path, and leaves no file
+//! behind.
 
 use crate::folder;
 use foxy_disk::{Backend, Direct, Disk, DiskError, FileDisk, OpenOptions};
@@ -213,7 +214,8 @@ fn a_file_cut_short_behind_our_back_reads_as_its_end() {
             .unwrap();
         let mut queue = disk.open_queue(4).unwrap();
         let buf = foxy_disk::AlignedBuf::new(64 << 10);
-        // Half of the range exists: the short transfer is continued, and then reaches the end.
+        // Only the first half of the range exists. The queue continues the short transfer, and then reaches
+        // the end of the file.
         queue.submit(foxy_disk::Op::read(
             1,
             (512 << 10) - (32 << 10),

@@ -1,4 +1,4 @@
-//! One JSON object per line with all known details of a request.
+//! One JSON object per line with all details that are known about a request.
 
 use foxy_proxy::{Details, LogRecord};
 

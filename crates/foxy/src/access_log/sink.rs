@@ -1,5 +1,5 @@
-//! A worker's end of the access log. It is a buffer of lines, which is handed to the log thread when it is
-//! full or when the worker calls `flush`, a few times per second.
+//! A worker's end of the access log. It is a buffer of lines. The buffer is handed to the log thread when it
+//! is full, and when the worker calls `flush` (a few times per second).
 
 use std::sync::Arc;
 

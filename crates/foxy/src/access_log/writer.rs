@@ -89,8 +89,8 @@ impl LogHandle {
     }
 }
 
-/// The running thread. If it is dropped without [`finish`](Self::finish), the thread runs until the last
-/// handle is dropped.
+/// The running thread. If this value is dropped without [`finish`](Self::finish), the thread runs until the
+/// last handle is dropped.
 #[derive(Debug)]
 pub struct LogThread {
     handle: LogHandle,

@@ -1,5 +1,6 @@
-//! Access checks of the admin listener. Requests without a token must use a known host name and must not come
-//! from a foreign page. Changes need the `X-Foxy-Admin` field. Each request needs a right.
+//! Access checks of the admin listener. Requests over TCP without a token must use one of the listener's host
+//! names. No request without a token may come from a page of another server. Changes need the `X-Foxy-Admin`
+//! field. Each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -71,8 +72,8 @@ pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }
 
-/// Returns the right that a request needs. A request that is not known here needs [`Right::Operate`], which
-/// includes all rights.
+/// Returns the right that a request needs. A request that is not listed in this function needs
+/// [`Right::Operate`], which includes all rights.
 fn needed(method: &[u8], path: &str) -> Right {
     match (method, path) {
         (b"GET" | b"HEAD", "/healthz" | "/readyz") => Right::Nothing,

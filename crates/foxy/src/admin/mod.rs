@@ -1,11 +1,12 @@
 //! The admin listener: health, metrics, statistics, purging, stores and a live status page.
 //!
 //! The listener has its own thread, so that it answers when the network threads are busy and never delays
-//! them. It is no proxy. It answers only under known host names. Otherwise the owner of a web page could
-//! point the page's own host name at the listener, and the browser would let the page read the answers (DNS
-//! rebinding). It changes something only for requests with a field that a foreign page cannot add. The rights
-//! of a request follow from its token, or from its way (the unix socket, or loopback); see `guard` and
-//! `keys`. At an address that other machines can reach, all requests for data need a token.
+//! them. It is not a proxy. Requests over TCP without a token are answered only under loopback names, the
+//! listener's own address, and names that the operator lists. Otherwise the owner of a web page could point
+//! the page's own host name at the listener, and the browser would let the page read the answers (DNS
+//! rebinding). The listener changes something only for requests with a field that a foreign page cannot add.
+//! The rights of a request follow from its token, or from its way (the unix socket, or loopback); see `guard`
+//! and `keys`. At an address that other machines can reach, all requests for data need a token.
 
 mod connection;
 mod guard;

@@ -45,8 +45,8 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
-    /// Numbers of further purges. They are needed if the keys of several sites contain the URL in different
-    /// forms.
+    /// Numbers of the other purges that the same request started. One purge is not enough if the keys of
+    /// several sites contain the URL in different forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,

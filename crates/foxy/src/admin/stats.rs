@@ -324,9 +324,9 @@ pub(crate) fn resident_bytes() -> u64 {
     resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the line `VmRSS:`, in KiB. The file `statm` is shorter, but it counts pages, and their size would be
-/// needed. The library rustix reads the page size from data that the process gets at its start. This crashes
-/// under valgrind, which counts the instructions of a hit.
+/// Reads the line `VmRSS:`, whose number is in KiB. The file `statm` is shorter, but it counts pages, so the
+/// page size would be needed. The library rustix reads the page size from data that the process gets at its
+/// start. Reading these data crashes under valgrind, with which the instructions of a hit are counted.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

@@ -34,7 +34,8 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The proxy should serve soon, even if the system has not read the program's file into memory yet.
+    // The program's file is read in advance, so that the proxy serves soon even if the file is not in memory
+    // yet.
     if let None | Some(Command::Serve(_)) = cli.command {
         read_ahead();
     }
@@ -55,7 +56,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the proxy with the caller's parts until SIGTERM or SIGINT.
+/// Runs the proxy until SIGTERM or SIGINT, with the clock, the disks and the other [`Parts`](crate::Parts)
+/// that the caller provides.
 #[must_use]
 pub fn serve(args: &ServeArgs, parts: crate::Parts) -> ExitCode {
     serve::run_with(args, parts)

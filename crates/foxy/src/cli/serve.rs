@@ -17,7 +17,7 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
     run_with(args, Parts::system())
 }
 
-/// Runs like [`run`], with the caller's parts.
+/// Runs like [`run`], but with the [`Parts`] that the caller provides.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     // Huge pages are forbidden until the memory budget is known, because a later call cannot remove huge
     // pages that the process already has. An error of this call is ignored. The later call for the budget

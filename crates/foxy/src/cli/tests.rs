@@ -1,4 +1,4 @@
-//! Arguments become the configuration that users expect.
+//! Tests that command-line arguments become the configuration that users expect.
 
 use std::net::SocketAddr;
 

@@ -25,8 +25,8 @@ impl Changes {
         changed
     }
 
-    /// Notes that the contents of token files have changed, unless a change of the settings that name these
-    /// files (`admin rights`) is noted already.
+    /// If `changed` is true, notes a change of the contents of token files under `name`. Nothing is noted if
+    /// a change of the settings that name these files (`admin rights`) is noted already.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -82,8 +82,8 @@ impl Config {
             changes.compare("access rules and logins", &gate(old), &gate(&next)),
             changes.compare("mirrors", &old.proxy.mirrors, &next.proxy.mirrors),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
-            // They are compared together, because rules contain the settings that they inherit from
-            // `[cache]`.
+            // The cache settings and the rules are compared together, because each rule contains the settings
+            // that it inherits from `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),
         ];
         changes.alike = !decides.contains(&true);

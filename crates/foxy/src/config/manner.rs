@@ -97,7 +97,7 @@ fn page(entry: &str) -> Result<ErrorPage, String> {
     })
 }
 
-/// Returns the times of the site that differ from the times of the proxy.
+/// Returns the timeouts that the section sets. They replace the timeouts of the proxy.
 pub(super) fn timeouts(values: &Values<'_>) -> OriginTimeouts {
     let time = |name: &str| match values.given(name) {
         Some(Value::Duration(time)) => *time,

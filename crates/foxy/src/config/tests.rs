@@ -1,4 +1,4 @@
-//! Configurations in the form that users write, and the values that they become.
+//! Tests of configurations in the form that users write, and of the values that are read from them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

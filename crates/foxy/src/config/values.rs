@@ -1,5 +1,5 @@
-//! The values of one section: the given settings, read according to the table, and the defaults of all other
-//! settings.
+//! The values of one section: the given settings, read according to the table of settings, and the defaults
+//! of all other settings.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

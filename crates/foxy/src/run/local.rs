@@ -48,8 +48,9 @@ fn addresses() -> Vec<IpNet> {
     found
 }
 
-/// Returns the local networks in the table. Each of them has two lines in the table, such as `|-- 192.0.2.7`
-/// and `/32 host LOCAL`. The length can be less than 32, because a complete network can be local too.
+/// Returns the local networks in the kernel's table of routes (`/proc/net/fib_trie`). Each network has two
+/// lines in the table, such as `|-- 192.0.2.7` and `/32 host LOCAL`. The length can be less than 32, because
+/// a complete network can be local too.
 fn ipv4(trie: &str) -> Vec<IpNet> {
     let mut candidate: Option<Ipv4Addr> = None;
     let mut found = Vec::new();
@@ -66,7 +67,8 @@ fn ipv4(trie: &str) -> Vec<IpNet> {
     found
 }
 
-/// Returns the addresses in a table with one address per line, which begins with its 32 hexadecimal digits.
+/// Returns the addresses in the kernel's table of IPv6 addresses (`/proc/net/if_inet6`). Each line begins
+/// with the 32 hexadecimal digits of an address.
 fn ipv6(table: &str) -> Vec<IpNet> {
     table
         .lines()

@@ -134,8 +134,9 @@ impl Reading {
         }
     }
 
-    /// Returns the number of bytes by which the process exceeds its budget, or the number by which the group
-    /// exceeds nine tenths of its limit, if that is more. The number is negative if neither is exceeded.
+    /// Returns the larger of two numbers of bytes: the excess of the process over its budget, and the excess
+    /// of its control group over nine tenths of the group's limit. The result is negative if both are below
+    /// these bounds.
     fn over(self, budget: u64) -> i64 {
         let own = signed(self.process) - signed(budget);
         let group = |(used, limit): (u64, u64)| signed(used) - signed(limit - limit / 10);

@@ -15,7 +15,7 @@ use super::certificates::Certificates;
 use super::local::Renewal;
 use crate::config::ScrubConfig;
 
-/// Bytes that are read from disks per second. The slowest disks can read more than this.
+/// Bytes that are read from disks per second. Even the slowest disks can read more per second.
 const RATE: u64 = 64 << 20;
 /// Time between two checks for purges.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,4 +1,5 @@
-//! Stores that an operator may have: a store of format version 1, and stores of other versions.
+//! Tests of commands with the stores that an operator may have: a store of format version 1, and stores of
+//! other versions.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

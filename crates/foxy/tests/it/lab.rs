@@ -12,8 +12,9 @@ use crate::clients::process::run;
 /// A script that prints its arguments, copies its input, and ends with exit code 7.
 const FAKE: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"\ncat\nexit 7\n";
 
-/// Copies a program in a separate process. A child that another test starts at the same time inherits the
-/// open files of this process for a moment, and a program that is open for writing cannot be executed.
+/// Copies a program in a separate process. If this process wrote the copy, a child that another test starts
+/// at the same time would inherit the open file for a moment. The copy could not be executed then, because a
+/// program that is open for writing cannot be executed.
 fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").args([from, to]));
 }

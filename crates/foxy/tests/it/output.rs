@@ -1,4 +1,4 @@
-//! Commands whose output has no reader.
+//! Tests of commands whose output has no reader.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -123,8 +123,8 @@ fn a_listener_that_was_just_closed_comes_back() {
     let alone = site("one", one, &origin, "");
     let both = format!("{alone}{}", site("two", two, &origin, ""));
     let foxy = Foxy::start(&both);
-    // The worker still accepts the connections in the closed listener's queue when the next reload needs the
-    // address again.
+    // When the next reload needs the address again, the worker may still be accepting the connections in the
+    // queue of the closed listener.
     for _ in 0..5 {
         let (done, text) = foxy.reload(&alone);
         assert!(done, "{text}");

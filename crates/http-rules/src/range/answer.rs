@@ -9,9 +9,9 @@ use crate::digest::Digest;
 use crate::method::Method;
 use crate::request::RequestDigest;
 
-/// The way in which a stored response of `length` bytes answers a request whose conditions are met: 206, 416,
-/// or the complete body (RFC 9110 sections 14.2 and 13.2.2 step 5). Ranges apply only to GET, and only to a
-/// 200 (or to parts of a 200).
+/// Decides how a stored response of `length` bytes answers a request whose conditions are met (RFC 9110
+/// sections 14.2 and 13.2.2 step 5): by 206, by 416, or by the complete body. Ranges apply only to GET, and
+/// only to a 200 (or to parts of a 200).
 pub fn answer<Q, S>(
     digest: &RequestDigest,
     request: &Q,

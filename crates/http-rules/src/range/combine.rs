@@ -55,8 +55,8 @@ where
     }
 }
 
-/// Last-Modified if it is a strong validator: it is at least a second before Date (RFC 9110 section 8.8.2.2),
-/// so that the content cannot have changed twice within that second.
+/// Last-Modified if it is a strong validator, that is, if it is at least a second before Date (RFC 9110
+/// section 8.8.2.2). Then a change after the response cannot have the same Last-Modified.
 pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
     fields: &F,
     now: WallTime,

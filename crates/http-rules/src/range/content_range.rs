@@ -13,9 +13,8 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Parses a field value. `None` if it is invalid in any way (RFC 9110 section 14.4), for
-    /// instance if the last byte is before the first, or the complete length is not above the last
-    /// byte.
+    /// Parses a field value. `None` if it is invalid in any way (RFC 9110 section 14.4), for instance if the
+    /// last byte is before the first byte, or if the last byte is outside of the complete length.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (unit, rest) = text.split_at_checked(6)?;

@@ -47,9 +47,9 @@ pub enum Resolved {
 }
 
 impl Ranges {
-    /// Reads the Range field of a request. Returns `None` if there is no field to obey: the field is absent,
-    /// repeated or malformed, its unit is not bytes, or it has more than [`RANGES_LIMIT`] ranges (RFC 9110
-    /// section 14.2 permits a server to ignore the field).
+    /// Reads the Range field of a request. Returns `None` if the field is absent, repeated or malformed, if
+    /// its unit is not bytes, or if it has more than [`RANGES_LIMIT`] ranges. Such a field is ignored, which
+    /// RFC 9110 section 14.2 permits.
     pub fn of<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
         let mut lines = values(fields, "Range");
         let line = lines.next()?;
@@ -87,10 +87,10 @@ impl Ranges {
         &self.specs[..self.count]
     }
 
-    /// The ranges in a body of `length` bytes. Unsatisfiable ranges are left out; overlapping and
-    /// near ranges are joined. The result is the complete body if there are more than `parts_max`
-    /// parts, or if the parts are together as long as the body (RFC 9110 section 14.2, denial of
-    /// service).
+    /// The ranges in a body of `length` bytes. Unsatisfiable ranges are left out; overlapping and near ranges
+    /// are joined. The result is the complete body if there are more than `parts_max` parts, or if the parts
+    /// are together at least as long as the body. (RFC 9110 section 14.2 describes denial of service by many
+    /// ranges.)
     #[must_use]
     pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
         if let [one] = self.specs() {
@@ -121,8 +121,8 @@ fn joined(spans: Vec<Span>, length: u64, parts_max: usize) -> Resolved {
     }
 }
 
-/// Joins each span with all earlier spans that it touches. The parts keep the order of their first
-/// mention.
+/// Joins each span with all earlier spans that it touches. The parts keep the order in which the request
+/// first names them.
 fn coalesce(spans: Vec<Span>) -> Vec<Span> {
     let mut parts: Vec<Span> = Vec::with_capacity(spans.len());
     for mut span in spans {

@@ -1,7 +1,7 @@
 //! Canonical forms of selecting values. Only changes that keep the meaning are made.
 //!
-//! For fields that are known to be lists, lines are joined by commas. Empty members are removed, and so is
-//! white space around commas, but not inside quoted strings. Accept-Encoding and Accept-Language are changed
+//! The lines of list fields (`is_list`) are joined by commas. Empty members are removed, and so is white
+//! space around commas, but not inside quoted strings. Accept-Encoding and Accept-Language are changed
 //! further: letters become lower case, `q=1` is dropped, other weights get their shortest form, members are
 //! sorted, and duplicates are removed. All other fields are compared byte for byte, because a comma in a
 //! cookie or in a comment of User-Agent separates nothing. White space around a line is removed, and several

@@ -80,7 +80,8 @@ pub(super) fn check(section: &[u8], fields: usize) -> Result<(), Reject> {
 /// and including the blank line). Fields that are not permitted in a trailer section are left out.
 ///
 /// # Errors
-/// Malformed fields (400), or too many fields (431). The decoder has already refused such a section.
+/// Malformed fields (400), or too many fields (431). A section that the decoder returns has neither of these
+/// errors.
 pub fn parse_trailers<'b>(
     section: &'b [u8],
     slots: &'b mut FieldSlots,

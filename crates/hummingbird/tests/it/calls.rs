@@ -1,4 +1,4 @@
-//! Tests of each call.
+//! Tests of each call of the library.
 
 use foxy_hummingbird::{Error, MAX_NAME_BYTES};
 

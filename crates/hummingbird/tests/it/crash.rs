@@ -30,8 +30,8 @@ struct History {
     /// True if no call has changed anything since the last checkpoint began.
     nothing_new: bool,
     points: u64,
-    /// Number of reads, after a crash that followed a checkpoint, of names that had contents at the
-    /// checkpoint. `found` counts those of these reads that found the file.
+    /// Number of reads of names that had contents at the last checkpoint. The reads come after a crash that
+    /// followed this checkpoint. `found` is the number of these reads that found the file.
     looked: u64,
     found: u64,
 }

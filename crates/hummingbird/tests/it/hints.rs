@@ -36,8 +36,8 @@ fn page(rig: &Rig) {
     rig.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
 }
 
-/// True if both positions can be in one locality buffer (16 KiB). Each position is that of the block in which
-/// a read of the file begins.
+/// True if both positions can be in one locality buffer (16 KiB). A position is the position of the block in
+/// which the read of a file begins.
 fn near(a: u64, b: u64) -> bool {
     a.abs_diff(b) < 16 << 10
 }

@@ -52,7 +52,7 @@ fn a_cluster_lives_until_its_last_file_is_over() {
     let rig = Rig::new(DISK, config);
     rig.fs.write_file(b"a", &b"1"[..]).unwrap();
     // Other files may join the cluster of this file for ten seconds (`pack_age`). The cluster lives for 60 s
-    // from then on.
+    // after these ten seconds.
     rig.clock.advance(Duration::from_secs(69));
     assert!(rig.read(b"a").is_some());
     rig.clock.advance(Duration::from_secs(1));

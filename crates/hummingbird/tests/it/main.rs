@@ -1,5 +1,5 @@
-//! Tests of the library on disks in memory, where the test calls `Driver::turn`, and on a real
-//! file, with the library's own threads.
+//! Tests of the library. Some tests use disks in memory and call `Driver::turn` themselves. The others use a
+//! real file and the library's own threads.
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 

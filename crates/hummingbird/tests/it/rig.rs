@@ -1,4 +1,4 @@
-//! The library on one disk in memory, where the test calls `Driver::turn`.
+//! The rig of the tests: the library on one disk in memory. The tests call `Driver::turn` themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) struct Rig {
     pub(crate) config: Config,
 }
 
-/// Settings for little data. The disks are passed separately.
+/// Settings for small amounts of data. The disk that they name is not used: tests pass the disks separately.
 pub(crate) fn config() -> Config {
     Config {
         memory_bytes: 4 << 20,

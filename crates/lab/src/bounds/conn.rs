@@ -18,7 +18,7 @@ use crate::kit::{Body, Head};
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The greatest length of an answer's head, in bytes.
 const HEAD_MAX: usize = 64 << 10;
-/// The most bytes that are read at once.
+/// Greatest number of bytes that one read returns.
 const READ: usize = 256 << 10;
 
 thread_local! {
@@ -42,7 +42,8 @@ pub(super) enum Fault {
     /// No connection was made within [`PATIENCE`], usually because the listener's queue was full at each
     /// attempt.
     Unconnected,
-    /// Nothing arrived or was accepted within [`PATIENCE`].
+    /// For the time [`PATIENCE`], no byte arrived while the client was reading, or the proxy did not accept
+    /// all bytes that the client was sending.
     Late,
     /// The load ended before the answer was complete.
     Unfinished,

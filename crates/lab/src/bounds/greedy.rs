@@ -1,5 +1,5 @@
 //! One client that uses as many resources of Foxy as it can, and the latency of other clients at the same
-//! time.
+//! time. The greedy client first visits another Foxy, which is not measured, and then the measured Foxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,8 +141,8 @@ async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
     Ok(conn)
 }
 
-/// Summaries of the other clients' requests before, during and after the visits, their ratios, and the time
-/// to recovery.
+/// Returns lines of text about the other clients' requests: summaries before, during and after the visits,
+/// and their ratios. The last line is the time from the end of the visits until requests are fast again.
 pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
     let part = |name: &str, from, to| {
         let requests = Summary::between(&watched.requests, from, to);

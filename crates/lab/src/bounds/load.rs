@@ -1,4 +1,4 @@
-//! Names and sizes of the loads, and the code that runs each load.
+//! Names and sizes of the loads that fill Foxy's queues, and the code that runs each load.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ const PARTS: [Load; 8] = [
 pub(super) struct Scale {
     /// Time in which clients begin requests.
     pub(super) time: Duration,
-    /// The number of clients of every load is divided by this.
+    /// The number of clients of every load is divided by this number.
     pub(super) divisor: usize,
     /// Time from the end of a load to the last reading of the resident memory.
     pub(super) after: Duration,
@@ -125,9 +125,9 @@ impl Load {
 /// Results of a load.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Well-behaved clients.
+    /// Results of well-behaved clients.
     pub(super) own: Option<Tally>,
-    /// Clients that do not behave well, or that are not judged.
+    /// Results of clients that do not behave well, or that are not judged.
     pub(super) others: Tally,
     pub(super) notes: Vec<String>,
     /// Failures other than failed requests.

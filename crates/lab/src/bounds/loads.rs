@@ -1,4 +1,4 @@
-//! The clients of the loads.
+//! The clients of the loads that fill Foxy's queues: one function for the clients of each load.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

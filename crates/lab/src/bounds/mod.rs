@@ -105,7 +105,8 @@ impl Bounds {
         }))
     }
 
-    /// Measures. Prints every line as soon as it is known, unless JSON is requested.
+    /// Runs the measurement. Prints every line of the report as soon as it is complete, unless JSON is
+    /// requested.
     ///
     /// # Errors
     /// Foxy does not start, or the machine lacks a resource or right that the measurement needs.

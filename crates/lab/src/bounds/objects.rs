@@ -32,7 +32,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Time between two readings of a figure.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Bytes on disk for each object. The value is higher than needed.
+/// Disk space that is planned for each object, in bytes. An object needs less.
 pub(super) const ON_DISK: u64 = 2_048;
 
 /// Fills a store in `folder` with `count` tagged objects and kills the process.

@@ -1,4 +1,4 @@
-//! The report, as text and JSON.
+//! The report of the memory measurement, as text and JSON.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A line of the report and its judgement.
+//! A line of the report of the memory measurement, and its judgement.
 
 use std::time::Duration;
 

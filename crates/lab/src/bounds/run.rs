@@ -94,7 +94,7 @@ impl Bench {
         Ok(row)
     }
 
-    /// Starts a second Foxy with the same settings, which is not measured.
+    /// Starts a second Foxy with the same settings. The second Foxy is not measured.
     async fn another(&self, load: Load, limit: Limit) -> Result<Another, String> {
         let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
         let subject = Subject::start(&self.setup, limit, folder.path())?;

@@ -27,7 +27,8 @@ const HEADER: usize = 16;
 const DESCRIPTION: usize = 72;
 /// The requested attribute: an array of `u32`.
 const SKMEMINFO: u16 = 7;
-/// Indexes in that array: receive queue, allocated ahead, send queue, backlog.
+/// Indexes of the counted values in the array of [`SKMEMINFO`]: receive queue, allocated ahead, send queue,
+/// backlog.
 const COUNTED: [usize; 4] = [0, 4, 5, 7];
 /// States of the dumped sockets: all states but TIME_WAIT (such sockets have no buffers) and LISTEN.
 const STATES: u32 = !(1 << 6 | 1 << 10);

@@ -1,4 +1,4 @@
-//! Kinds of attacks. Each attack runs on its own thread.
+//! Kinds of attacks by TLS clients. Each attack runs on its own thread.
 
 use std::io;
 use std::sync::Arc;

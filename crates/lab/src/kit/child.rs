@@ -23,7 +23,7 @@ pub struct Launch {
     pub program: PathBuf,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables in addition to those of this program.
+    /// Environment variables in addition to the variables of this program.
     pub env: Vec<(&'static str, String)>,
 }
 

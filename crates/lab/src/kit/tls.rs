@@ -268,8 +268,8 @@ where
     Ok(address)
 }
 
-/// Forwards bytes in both directions until both sides have ended. If one side breaks, the other side is
-/// broken too.
+/// Forwards bytes in both directions until both sides have ended. If the connection of one side breaks, the
+/// connection of the other side is broken too.
 async fn join<S>(mut secured: S, mut plain: TcpStream) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -284,8 +284,7 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     };
     let soft = rng.chance(0.3);
     let query = format!("{query}{}", if soft { "&soft=1" } else { "" });
-    // After the purge, no request may get an older version than the current version at the beginning of the
-    // purge.
+    // After the purge, every request must get at least the version that was current when the purge began.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
     let began = stage.world.time();

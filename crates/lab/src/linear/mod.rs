@@ -1,5 +1,5 @@
-//! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge.
-//! All versions of the origin are known. Foxy is killed repeatedly.
+//! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge. Foxy
+//! is killed repeatedly. The load knows every version that the origin has made.
 //!
 //! Each answer is checked against four rules. The bytes of the answer belong to one version. This version is
 //! not older than the version of a change that was acknowledged before the request began. The version is also

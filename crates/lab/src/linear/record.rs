@@ -104,7 +104,8 @@ pub(super) struct Violation {
     pub(super) text: String,
 }
 
-/// The greatest version that was known at each moment: `(time, version)`, both ascending.
+/// A series of `(time, version)`: each entry has the greatest version of all events up to this time. Times
+/// and versions ascend.
 struct Known(Vec<(u64, u64)>);
 
 impl Known {
@@ -118,7 +119,7 @@ impl Known {
         Self(all)
     }
 
-    /// The greatest version known before `time`.
+    /// The greatest version of all events before `time`; 0 if there are none.
     fn before(&self, time: u64) -> u64 {
         let at = self.0.partition_point(|(known, _)| *known < time);
         at.checked_sub(1).map_or(0, |last| self.0[last].1)

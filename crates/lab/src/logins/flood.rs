@@ -16,13 +16,13 @@ use super::Row;
 use super::cpu::Cpu;
 use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
 
-/// Number of known users. Each user has one connection.
+/// Number of known users: these users have logged in before the measurement. Each user has one connection.
 const KNOWN: usize = 4;
 /// Time between two requests of one known user.
 const TURN: Duration = Duration::from_millis(4);
 /// Greatest number of attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
-/// Pause of this user before the next attempt.
+/// Pause of a user who logs in for the first time, before the next attempt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
@@ -41,7 +41,7 @@ struct Seen {
     answers: BTreeMap<u16, u64>,
     /// Number of requests of known users before the flood, and the 99th percentile of their times.
     quiet: (u64, Duration),
-    /// The same figures of known users during the flood.
+    /// Number of requests of known users during the flood, and the 99th percentile of their times.
     busy: (u64, Duration),
     /// Number of attempts of all users who log in for the first time during the flood, and the longest time
     /// until such a user was logged in.

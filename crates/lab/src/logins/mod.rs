@@ -1,5 +1,5 @@
-//! Users who log in, measured from outside: the cost of a known login, a flood of wrong passwords, quotas,
-//! and the shares of users who together want more than the limit permits.
+//! Users who log in, measured from outside. The parts are: the cost of a login that Foxy has already checked,
+//! a flood of wrong passwords, quotas, and the shares of users who together want more than the limit permits.
 
 mod cost;
 mod cpu;

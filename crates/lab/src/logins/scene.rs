@@ -20,9 +20,9 @@ pub(super) const VICTIM: &str = "victim";
 pub(super) const THREADS: usize = 1;
 /// The password of all users.
 const PASSWORD: &str = "right";
-/// The bcrypt hash of this password with the least cost.
+/// The bcrypt hash of [`PASSWORD`] with the least cost.
 const SHORT: &str = "$2b$04$abcdefghijklmnopqrstuuFmEfrkTQnczNzw475xE2VhDrK1uwJiC";
-/// The bcrypt hash of this password with the usual cost.
+/// The bcrypt hash of [`PASSWORD`] with the usual cost.
 const USUAL: &str = "$2b$10$abcdefghijklmnopqrstuu1VS0P7v3ZJmd2gzBFIzgfN7OOl6Rl52";
 
 /// Length of `/small`, in bytes.

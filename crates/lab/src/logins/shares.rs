@@ -30,7 +30,7 @@ pub(super) async fn of_requests(scene: &Scene, length: Duration) -> Result<Vec<R
     Ok(vec![fair("Jain index of requests", &got, "requests")])
 }
 
-/// Measures the bytes of 50 users under one limit.
+/// Measures the shares of 50 users who send requests for a large object under one limit of bytes per second.
 pub(super) async fn of_bytes(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
     let got = together(scene, ("/large", LARGE), length).await?;
     Ok(vec![fair("Jain index of bytes", &got, "MiB")])

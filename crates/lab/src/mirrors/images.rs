@@ -18,7 +18,7 @@ const TOKEN: &str = "Bearer t";
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) length: u64,
-    /// Digest of the layer's contents, which is its name.
+    /// Digest of the layer's contents. The registry uses it as the layer's name.
     pub(super) digest: String,
 }
 

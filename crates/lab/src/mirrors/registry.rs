@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha512};
 use super::document::{Document, Filling, version};
 use crate::kit::{Asked, Body, Play, Then, Wire};
 
-/// Bytes of a body that are written at once.
+/// Greatest number of body bytes in one write.
 const PIECE: usize = 64 << 10;
 /// Length in bytes, for each version, of the fields that an installation does not need. It is as long as in
 /// the abbreviated form of a document.

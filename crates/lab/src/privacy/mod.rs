@@ -39,7 +39,7 @@ pub struct Extent {
     pub seed: u64,
     /// Number of rounds of the matrix.
     pub rounds: u32,
-    /// If this time has not passed after these rounds, more rounds run until it has passed.
+    /// If this time has not passed after `rounds` rounds, more rounds run until it has passed.
     pub at_least: Duration,
     /// Number of users in a cell besides the first.
     pub others: usize,

@@ -13,7 +13,8 @@ pub enum Sharing {
     Yes,
     /// Sharing is permitted, but not expected.
     May,
-    /// Sharing is permitted if the answer is sent without the field that the directive names.
+    /// Sharing is permitted if the answer is sent without the field that the directive (`no-cache` or
+    /// `private`) names.
     NotTheField,
     /// Sharing is permitted after a 304 to the receiving user's own conditional request.
     Validated,

@@ -16,11 +16,11 @@ use crate::kit::{Ask, Asked, Door, Play, Progress, Then, Wire, serve};
 
 /// Length of each download in bytes.
 const LENGTH: usize = 256 << 10;
-/// Bytes that are sent at once.
+/// Number of bytes that the origin sends right after the head.
 const FIRST: usize = 32 << 10;
-/// Bytes that are sent at each interval.
+/// Number of bytes that the origin sends after each [`PAUSE`].
 const LITTLE: usize = 64;
-/// Interval between these bytes.
+/// Interval at which the origin sends [`LITTLE`] bytes of a download.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Time limit of a download. A download may last as long as all reloads.
 const LONGEST: Duration = Duration::from_secs(1800);

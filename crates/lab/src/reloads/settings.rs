@@ -1,4 +1,5 @@
-//! A series of configurations. Each configuration differs from the previous one.
+//! The series of configurations that Foxy reloads under load. Each configuration differs from the previous
+//! one.
 
 use std::fmt::Write;
 

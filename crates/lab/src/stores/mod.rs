@@ -1,9 +1,9 @@
 //! Several stores, measured from outside: starts when one of two stores is bad, and disks of different
 //! speed.
 //!
-//! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1). So the disk
-//! is the limit, and not the processor. Loop devices and control groups need root. Without root, the parts
-//! that need them report that they were not measured.
+//! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1). So the disk is
+//! the limit, and not the processor. Loop devices and control groups need root. Without root, each part that
+//! needs a loop device reports that it was not measured.
 
 mod load;
 mod origin;

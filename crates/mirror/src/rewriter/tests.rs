@@ -242,7 +242,8 @@ const HTML: &[&str] = &[
     "\"",
     "'",
     "=",
-    // No piece here begins with `/`, because that would be a link of the upstream itself.
+    // No piece begins with `/`, because a URL that begins with `/` leads to the upstream itself and is
+    // rewritten.
     "</a",
     " ",
     "https://evil.test/x",

@@ -70,7 +70,7 @@ fn a_disk_is_known_by_reads_alone_and_by_many_at_once() {
     for seed in 0..20 {
         assert_eq!(told(&DISK, 1.0, 1, 256, seed), Device::Rotating);
         assert_eq!(told(&DISK, 1.0, 8, 256, seed), Device::Rotating);
-        // The store is a tenth of the disk. Head movements are short, so that detection takes longer.
+        // The store is a tenth of the disk. So head movements are short, and detection takes longer.
         assert_eq!(told(&DISK, 0.1, 1, 4_000, seed), Device::Rotating);
     }
 }

@@ -261,7 +261,8 @@ impl Naive for S3 {
     }
 }
 
-/// LFU with ageing: `(object, turn)`. The turn of an object is the time of its last use or ageing.
+/// LFU with ageing. `items` contains each object with its turn: the number of the step in which the object
+/// was last used or aged.
 #[derive(Debug)]
 pub(crate) struct Lfu {
     pub(crate) capacity: u64,

@@ -5,14 +5,15 @@
 //! probation. The oldest object of a window that is too long enters probation while there is room. When the
 //! cache is over its capacity, the oldest object of a window that is too long is compared with the oldest
 //! object of probation (or of the protected part, if probation is empty). The object of the window stays if
-//! it was requested more often; otherwise it is evicted. Uses are counted up to 15. After ten times as many
-//! uses as the intended number of objects of the sketch, all counts are halved.
+//! it was requested more often; otherwise it is evicted. Uses are counted up to 15. All counts are halved
+//! whenever the number of uses has reached ten times the number of objects for which the sketch is sized.
 
 use std::collections::HashMap;
 
 use super::{Item, Naive, bytes, item, place};
 
-/// Exact counts instead of the sketch. Results are equal as long as no two keys share all four counters.
+/// W-TinyLFU with exact counts in place of the sketch. Its results equal the results with the sketch as long
+/// as no two keys share all four counters of the sketch.
 #[derive(Debug)]
 pub(crate) struct Tiny {
     capacity: u64,
@@ -25,7 +26,8 @@ pub(crate) struct Tiny {
 }
 
 impl Tiny {
-    /// Creates a cache. `objects` is a power of two: the intended number of objects of the sketch.
+    /// Creates a cache. `objects` is the number of objects for which the sketch is sized, and must be a power
+    /// of two.
     pub(crate) fn new(capacity: u64, objects: u64) -> Self {
         Self {
             capacity,

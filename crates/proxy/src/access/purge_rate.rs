@@ -78,7 +78,7 @@ impl PurgeRate {
         }
     }
 
-    /// Sets another rate. A bucket that contains more than the new burst is reduced to the new burst.
+    /// Sets another rate. A bucket that contains more than its new capacity is reduced to that capacity.
     pub(crate) fn set(&self, rate: u32) {
         self.rate.store(purges(rate), Ordering::Relaxed);
     }

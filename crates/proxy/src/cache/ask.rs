@@ -47,8 +47,8 @@ pub(crate) struct Ask {
     pub(crate) base_hash: KeyHash,
     /// The rule of the operator that decides about the request.
     pub(crate) rule: RuleId,
-    /// Reason why a rule or an access rule makes the request bypass the cache; `None` if it does not bypass
-    /// the cache.
+    /// Reason why a caching rule or an access rule makes the request bypass the cache. `None` if no such rule
+    /// applies.
     pub(crate) bypass: Option<BypassWhy>,
 }
 
@@ -146,8 +146,8 @@ impl Ask {
         self.parts.head(&self.bytes, &self.slots)
     }
 
-    /// Returns true if an answer with this Vary list was selected by values that equal the values of this
-    /// request.
+    /// Returns true if this request selects the same variant as the request for which an answer was fetched.
+    /// `list` is the Vary list of the answer. `values` are the values that the earlier request had.
     pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
         self.sent(local).matches(list, values)
     }
@@ -179,7 +179,7 @@ impl Ask {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }
 
-    /// Returns true if the stale object `stored` may be sent instead of this failure of the origin.
+    /// Returns true if the stale object `stored` may be sent although the origin failed with `failure`.
     pub(crate) fn may_have_stale(
         &self,
         local: &Local,

@@ -116,8 +116,8 @@ impl Proxy {
         latest.map(|status| shown_status(self, status)).collect()
     }
 
-    /// Returns the text of a [`PurgeKind::Url`] purge of this URL: the URL in the form that the operator's
-    /// rules give it in the keys of the partition.
+    /// Returns the text of a [`PurgeKind::Url`] purge of this URL. The text is the URL in the form that it
+    /// has in the keys of the partition, after the operator's rules were applied.
     #[must_use]
     pub fn purge_text(&self, partition: &str, url: &Url<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -9,7 +9,8 @@ use foxy_base::{KeyHash, WallTime};
 
 /// Number of entries, with 8 bytes each.
 const SLOTS: usize = 1 << 14;
-/// Number of bits of an entry for a time in seconds. The other bits contain a part of the key's hash.
+/// Number of bits of an entry that contain a time in seconds. The other bits contain a part of the key's
+/// hash.
 const TIME_BITS: u32 = 32;
 /// Time in seconds for which a property is remembered.
 const SECONDS: i64 = 120;

@@ -1,7 +1,8 @@
-//! The variants of each URL, so that the answer to a purge can state the number of removed objects.
+//! A table of the variants of each URL. From this table, the answer to a purge takes the number of removed
+//! objects.
 //!
 //! A variant is noted when a response that varies is stored. The table is bounded, and it is empty after a
-//! restart. A sweep counts the variants that the table does not know.
+//! restart. If a purge concerns variants that the table does not know, a sweep of the store counts them.
 
 use foxy_base::KeyHash;
 use hashbrown::HashMap;
@@ -26,7 +27,7 @@ struct Families {
 #[derive(Debug)]
 struct Family {
     nonce: u64,
-    /// The variants without the primary entry.
+    /// All of these variants except the primary entry.
     others: Vec<KeyHash>,
 }
 
@@ -62,8 +63,8 @@ impl Variants {
         }
     }
 
-    /// Forgets the variants of a URL and returns them without the primary entry. Returns `None` if they are
-    /// not known.
+    /// Forgets the variants of a URL. Returns all of them except the primary entry, or `None` if the table
+    /// does not know them.
     pub(crate) fn take(&self, base: KeyHash) -> Option<Vec<KeyHash>> {
         let family = self.families.lock().forget(base)?;
         Some(family.others)

@@ -309,7 +309,8 @@ impl Open {
         })
     }
 
-    /// Waits while memory is spent. Returns false if the connection must not be served after all.
+    /// Waits while connections and their buffers use too much memory. Returns false if the connection must
+    /// not be served after all.
     pub(crate) async fn enter(&self) -> bool {
         if self.local.proxy.ledger.is_over() {
             // The future is boxed. Otherwise it would enlarge the task of every connection.

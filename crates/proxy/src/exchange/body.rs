@@ -25,8 +25,8 @@ pub(super) struct Streaming<'x, T> {
     pub(super) local: &'x Rc<Local>,
     pub(super) ask: &'x Rc<Ask>,
     pub(super) head: &'x FillHead,
-    /// The bytes of the representation that the answer contains, if both ends and the length of the part are
-    /// announced.
+    /// The range of the complete object that the answer contains. `None` if this range is not known for
+    /// certain.
     pub(super) part: Option<ContentRange>,
     pub(super) mode: Mode,
     pub(super) queued: Queued,
@@ -106,9 +106,9 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// Gives the place in the send queues to another answer that has waited for a long time. This is possible
-    /// only if the rest of this answer can be read from the store. Bytes that are not in the store by then can
-    /// be requested again.
+    /// If another answer needs the place in the send queues, gives up the place and waits for a new place.
+    /// Does so only after the head was sent, if the fill stores the body, and if the origin can send parts of
+    /// the body. So the rest of the body can be read from the store or requested again later.
     async fn share_place(
         &mut self,
         follower: &Follower<FillHead>,

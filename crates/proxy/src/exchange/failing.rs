@@ -83,8 +83,8 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Refuses a request because memory is spent. The connection ends. This frees its memory for other
-    /// connections, and the unread body of the request cannot be parsed as the next request.
+    /// Refuses a request because there is no memory for it. The connection ends. This frees the memory of the
+    /// connection, and the unread body of the request cannot be parsed as the next request.
     pub(crate) async fn without_memory(&mut self) -> Finish {
         self.keep = rule!(
             "smuggling: a connection ends with a body for which there is no memory",

@@ -48,8 +48,7 @@ const LATE_MAX: u32 = 100;
 enum Validating {
     /// The request's own fetch asks the origin to validate this running answer.
     Asks(Running),
-    /// No validation was started: the request continues to wait in a fill, which may be another fill than
-    /// before.
+    /// No validation was started. The request continues to wait, in the same fill or in another fill.
     Goes,
     Done(Finish),
 }
@@ -368,8 +367,8 @@ fn place(
 }
 
 /// Applies the result of this request's own validation to the running answer. A 304 updates the running head
-/// for all waiting requests. If the origin sends a new successful answer instead, the page probably differs
-/// between users. So later requests for it do not wait for each other.
+/// for all waiting requests. If the origin sends a new successful answer instead, it probably sends different
+/// answers to different users. So later requests with this key do not wait for each other.
 fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     let Some(running) = running else { return };
     let (unshared, now) = (&local.proxy.unshared, local.wall());

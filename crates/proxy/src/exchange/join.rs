@@ -283,8 +283,8 @@ fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
         )
 }
 
-/// Joins a fill, or starts a new fill. Returns `None` if a fill has ended since this request's lookup and has
-/// left an object of its key in memory.
+/// Joins a fill, or starts a new fill. Returns `None` if a fill has ended since this request's lookup, and
+/// the object that it stored is in memory.
 pub(super) fn enter_unless_stored(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
@@ -421,7 +421,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns the key that the answer will have if its Vary list is the same as the list in the store.
+/// Returns the key under which the answer is stored if its Vary list is the same as the list in the store.
 fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());

@@ -237,7 +237,8 @@ impl Sending {
                 let Piece::Bytes(mut bytes) = piece else {
                     return Err(Broken::Cut);
                 };
-                // The rest of a stored fragment can be taken in the next turn.
+                // While other answers wait, a client that is not known to read gets a limited number of bytes
+                // in one turn. The rest of a stored fragment follows in the next turn.
                 let trial = self.queued.left_in_trial(io);
                 if let Some(left) = trial.filter(|left| *left > 0 && supply.is_stored()) {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));

@@ -92,7 +92,8 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
             let path = text.split_off(host.len());
             text = expression(&host, &path);
         }
-        // The URL in the form that it has in keys, because the operator's rules may change the query.
+        // The URL is purged in the form that it has in keys, because the operator's rules may change its
+        // query.
         PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
         PurgeKind::Prefix => text = [&host, ask.target()].concat(),
         PurgeKind::Tag => {}

@@ -34,7 +34,8 @@ const TRIES: u8 = 3;
 pub(crate) struct Supply {
     ask: Rc<Ask>,
     head: Arc<Object>,
-    /// A fill that fetches bytes of the body. `behind` is true if the fill has moved past this request.
+    /// A fill that fetches bytes of the body. `behind` is true while this request takes no bytes from the
+    /// fill, for example because the fill has moved past the next byte of this request.
     follower: Option<Follower<FillHead>>,
     behind: bool,
     /// Offset of the next byte that the fill delivers to this request.
@@ -45,8 +46,8 @@ pub(crate) struct Supply {
     held: Option<Rc<HeldFragment>>,
     /// The fragment that is needed next.
     ahead: Option<Reading>,
-    /// The byte for which a fill was last wanted, and the number of tries. Without progress, only a few tries
-    /// are made.
+    /// The offset at which a fill was last searched for or started, and the number of tries at this offset.
+    /// At most [`TRIES`] tries are made at one offset.
     asked: (u64, u8),
     /// A fragment that should be in the store, but cannot be read.
     unreadable: Option<u32>,
@@ -67,7 +68,7 @@ pub(crate) enum Piece {
 pub(crate) struct Missing;
 
 impl Supply {
-    /// Creates the supply for the body of `head`, which is stored.
+    /// Creates the supply for the body of a large object. `head` is the stored head of the object.
     pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
         let divisible = ask.may_fetch_parts() && strong_etag(head.fields()).is_some();
         Self {
@@ -263,7 +264,7 @@ impl Supply {
                 return Ok(Some(Piece::Bytes(clip(&bytes, until - at))));
             }
             Ok(Next::End(trailers)) if until == u64::MAX => return Ok(Some(Piece::End(trailers))),
-            // A fill of a part ends before the complete body does.
+            // A fill that fetches only a part of the body ends before the end of the body.
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
             // `Elsewhere` occurs only during the wait for a head, which is over here.

@@ -1,6 +1,6 @@
-//! Crowds whose head is overdue. After three seconds one waiting request also asks the origin. After six
-//! seconds two more requests do, and after nine seconds four more. Each waiting request, the first leader
-//! included, takes the first arriving head that it may have.
+//! Additional fetches for a crowd that has waited too long for the head of an answer. After three seconds one
+//! waiting request also asks the origin. After six seconds two more requests do, and after nine seconds four
+//! more. Each waiting request, the first leader included, takes the first arriving head that it may have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,8 @@ impl<H> Follower<H> {
         (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
     }
 
-    /// Uses one of the further fetches that are allowed at `now`. Returns false if all of them are used.
+    /// Takes the right to start one of the further fetches that are allowed at `now`. Returns false if all of
+    /// these fetches were started already.
     pub(crate) fn take_turn(&self, now: Instant) -> bool {
         let waited = now.saturating_duration_since(self.fill.started);
         let mut state = self.fill.state.lock();
@@ -54,9 +55,9 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    /// Called when one of several fetches for the same key is the first to receive its head: `fill`. Requests
-    /// that wait for the other fetches repeat their lookup. If requests other than the leader may have the
-    /// answer (`joinable`), the waiting requests and later requests join this fill.
+    /// Called when `fill` has received its head before the other fetches for the same key. Requests that wait
+    /// for the other fetches repeat their lookup. If requests other than the leader may have the answer
+    /// (`joinable`), the waiting requests and later requests join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

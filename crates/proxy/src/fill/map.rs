@@ -96,7 +96,8 @@ impl<H> FillMap<H> {
         Some(self.begin(shard, slot, (hash, key), base))
     }
 
-    /// Starts a fill. Later requests of the slot join it, unless another fill still runs in the slot.
+    /// Starts a fill. Later requests of the slot join it, unless the slot has another running fill that has
+    /// neither failed nor moved too far ahead for new followers.
     fn begin(
         &self,
         mut shard: MutexGuard<'_, Shard<H>>,

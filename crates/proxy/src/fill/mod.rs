@@ -318,9 +318,9 @@ impl<H> State<H> {
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
         // A follower behind the window reads from the store. While there is such a follower, the window keeps
-        // the bytes that are not stored yet. For a follower within the window, the window also keeps the
-        // stored bytes that the follower has not received, because the store may overwrite or supersede them
-        // at any time.
+        // the bytes that are not stored yet. A follower within the window does not read from the store. So
+        // the window also keeps stored bytes until this follower has received them. The store may overwrite
+        // or supersede these bytes at any time.
         let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());

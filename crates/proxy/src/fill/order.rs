@@ -89,8 +89,8 @@ impl Published {
                 Order::Newest
             ),
             _ if same => Order::Newest,
-            // A version that was stored before both requests were sent is older than a version that arrived
-            // after that.
+            // The 304 confirms a version that was stored before either request was sent. The published
+            // version arrived after both requests had been sent, so it is newer.
             (true, false) => rule!(
                 "order: a 304 is older than a version that came meanwhile",
                 Order::Late,
@@ -196,9 +196,9 @@ impl<H> FillMap<H> {
     }
 
     /// Called when the head of `fill` has arrived. Returns the place of the answer among the answers of its
-    /// key. If the answer is not [`Order::Newest`], it is not stored. If it is not [`Order::Late`] and its
-    /// claim is `storable`, the answers that it replaces and that other fetches are still receiving are not
-    /// stored.
+    /// key. If the answer is not [`Order::Newest`], it is not stored. The answers that it replaces and that
+    /// other fetches are still receiving are not stored either, if its claim is `storable` and its place is
+    /// not [`Order::Late`].
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,

@@ -1,4 +1,4 @@
-//! Fills and followers, driven step by step: windows, speed limits, lagging followers, ends.
+//! Tests that drive fills and followers step by step: windows, speed limits, lagging followers, ends.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub(crate) struct Asker {
     /// True if the client may use the listener.
     pub(crate) allowed: bool,
     pub(crate) arrival: Arrival,
-    /// The gatekeeper's judgement about the present request.
+    /// The decision of the access rules (see [`Pass`]) about the present request.
     pub(crate) pass: Option<Arc<Pass>>,
 }
 
@@ -114,13 +114,15 @@ impl Asker {
         pass.map_or_else(Reachable::default, |pass| pass.reach())
     }
 
-    /// Returns true if the request's `Authorization` was for Foxy itself.
+    /// Returns true if the request's `Authorization` contains a login for Foxy itself. The origin then does
+    /// not receive this field.
     #[inline]
     pub(crate) fn login_is_spent(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.spent)
     }
 
-    /// Returns true if access rules could permit only some clients to get answers from this address.
+    /// Returns true if the access rules may permit some clients, and forbid other clients, to get answers
+    /// from this address.
     pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
         let pass = self.pass.as_ref();
         pass.is_some_and(|pass| pass.keeps_apart(address))

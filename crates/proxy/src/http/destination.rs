@@ -13,7 +13,8 @@ pub(crate) struct Destination {
     /// A name in lower case, or an address without brackets.
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
-    /// True if the server is a site's own origin. The guard does not apply to it.
+    /// True if the server is a site's own origin. The guard, which judges the addresses of destinations, does
+    /// not apply to this server.
     pub(crate) exempt: bool,
     /// TLS settings for the connection to the server. `None` means a plain connection. A pooled connection
     /// that was made with different TLS settings is never used.

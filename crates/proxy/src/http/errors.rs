@@ -1,8 +1,10 @@
-//! Answers that Foxy makes itself. They are small pages with a reason word.
+//! Answers that Foxy makes itself. Each answer is a small HTML page with a reason word, which names the cause
+//! of the answer.
 
 use foxy_http1::write;
 
-/// Returns the explanation of a reason word for people. If it is empty, the status phrase is used instead.
+/// Returns a sentence that explains a reason word to people. If the sentence is empty, the page shows the
+/// status phrase instead.
 fn explain(reason: &str) -> &'static str {
     match reason {
         "not-a-proxy-request" => {

@@ -58,7 +58,7 @@ pub(crate) struct OwnFields<'a> {
     pub(crate) cache: Option<&'a CacheStatus<'a>>,
     /// True if the connection stays open after the answer.
     pub(crate) keep: bool,
-    /// True if other requests may get a compressed answer.
+    /// True if the answer gets `Vary: Accept-Encoding`, because other requests may get it compressed.
     pub(crate) varies: bool,
     /// The request. `None` if it could not be read.
     pub(crate) head: Option<&'a RequestHead<'a>>,
@@ -120,8 +120,8 @@ pub(crate) fn hit_line(name: &str) -> Vec<u8> {
     line
 }
 
-/// Appends the Cache-Status line. The line of a hit begins with the prepared text `hit_line`. Its detail is
-/// the word of an outcome, which needs no quotes.
+/// Appends the Cache-Status line. The line of a usual hit begins with the prepared text `hit_line`. The
+/// detail in this line is the word of an outcome, so it needs no quotes.
 fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
     match *cache {
         CacheStatus {

@@ -210,7 +210,7 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// The treatment of a request, by its path.
+/// The treatment that a site's rules choose for a request because of its path.
 pub(crate) enum Turned {
     /// The request is answered as usual.
     No,
@@ -267,7 +267,7 @@ fn path_of(target: &[u8]) -> &[u8] {
     &target[..end.unwrap_or(target.len())]
 }
 
-/// A request that may have a head.
+/// The fields of a request, and its head if a client has sent the request.
 pub(crate) trait Requested: Fields {
     /// Returns the head. `None` for a request that no client has sent.
     fn head(&self) -> Option<RequestHead<'_>>;

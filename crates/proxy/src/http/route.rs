@@ -84,9 +84,9 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// Returns the URL with the client's host. Called only for roles with `preserve_host`. The role of a part of
-/// an image also has `preserve_host`, although its URL has the origin's host: for this role, the function
-/// returns the URL that keys contain.
+/// Returns the URL with the client's host. Called only for roles with `preserve_host`. For a part of an
+/// image, the function returns the URL that keys contain, which has the origin's host. The role of such a
+/// part has `preserve_host` only so that this function is called.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));
@@ -117,8 +117,8 @@ fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     }
 }
 
-/// Returns false for nearly every name, so that names are not parsed as addresses for every request. One of
-/// the first five bytes of an IPv6 address is a colon.
+/// Returns false if none of the first five bytes of `host` is a colon. Such a host cannot be an IPv6 address,
+/// so it need not be parsed as an address. Nearly every name is such a host.
 fn may_be_v6(host: &str) -> bool {
     let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));
     host.as_bytes().first_chunk().is_none_or(colon)

@@ -26,7 +26,7 @@ const FILL: Changes<'static> = Changes {
     add: &[],
 };
 
-/// A request, with the hop that Foxy adds to it.
+/// A request, with the fields that Foxy adds to it (see [`Hop`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a, F> {
     fields: F,
@@ -36,8 +36,8 @@ pub(crate) struct Sent<'a, F> {
     way: Way<'a>,
 }
 
-/// Source of the hop. Most answers have no Vary list, so the hop of a client's request is made only when it
-/// is needed.
+/// Source of the [`Hop`]. The hop of a client's request is made only when it is needed, because most answers
+/// have no Vary list.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Client(&'a Local, &'a Role, &'a Asker),
@@ -90,7 +90,8 @@ impl<'a, 'b> Sent<'a, &'b FieldBlock> {
 }
 
 impl<F: Requested> Sent<'_, F> {
-    /// Returns true if the request selects the variant that is stored with `values` under `list`.
+    /// Returns true if the request selects the variant that is stored with `values` under the Vary list
+    /// `list`.
     pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
         match self.written(list) {
             None => vary::matches(list, values, &self.fields),
@@ -98,7 +99,7 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// Appends the values by which the request selects a variant under `list`.
+    /// Appends the values by which the request selects a variant under the Vary list `list`.
     pub(crate) fn selecting_values(&self, list: &[u8], out: &mut Vec<u8>) {
         match self.written(list) {
             None => vary::selecting_values(list, &self.fields, out),

@@ -225,8 +225,8 @@ pub(crate) fn own_fields<F: Fields>(
         write::field(out, b"Max-Forwards", value);
     }
     via(out, version, hop.instance);
-    // In the mode `Append`, the address of the peer follows the list of the request. In other modes, a new
-    // list names the client.
+    // In the mode `Append`, Foxy adds the address of the peer at the end of the list in the client's request.
+    // In other modes, a new list names the client.
     let ip = |mode| match mode {
         ForwardedMode::Append => hop.asker.peer.ip().to_canonical(),
         _ => hop.asker.ip(),
@@ -267,7 +267,7 @@ pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
 }
 
 /// Writes the beginning of a forwarding field, up to the part of this hop. Returns false, and writes nothing,
-/// if the mode requires no such part.
+/// if Foxy adds no part for this hop in this mode.
 fn forwarded<F: Fields>(
     out: &mut Vec<u8>,
     head: &F,

@@ -76,8 +76,8 @@ impl Edit {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, ask.target());
-                // A document that arrived after the head was read may contain a different digest for the
-                // artefact.
+                // A document may have arrived after the head of this answer was read. It may contain a
+                // different digest for the artefact.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),

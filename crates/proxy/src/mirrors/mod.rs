@@ -44,8 +44,8 @@ pub(crate) use roles::{NoMirror, Roles, Wants};
 
 use crate::{Compress, Role, Site};
 
-/// Largest number of seconds for which an answer is fresh that a registry gave for a client's own credential.
-/// After that, the registry is asked again. While the registry fails, the old answer is used.
+/// Longest lifetime, in seconds, of an answer that a registry gave for a client's own credential. After this
+/// time, the registry is asked again. While the registry fails, the old answer is used.
 const OWN_SECONDS: u32 = 86_400;
 /// Smallest length in bytes of a document that is compressed.
 const COMPRESS_MIN: u64 = 1 << 10;

@@ -22,9 +22,9 @@ impl Ask {
         part.is_screened().then_some(&**part)
     }
 
-    /// Returns true if the request is for an artefact of a mirror, and the bytes of this artefact that were
-    /// stored or fetched last do not have the digest that documents contain. Such a request bypasses the
-    /// caches between Foxy and the upstream.
+    /// Returns true if the request is for an artefact of a mirror, and the last bytes that were stored or
+    /// fetched for this artefact are wrong. Wrong bytes do not have the digest that documents of the mirror
+    /// contain. Such a request bypasses the caches between Foxy and the upstream.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_compared());
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, self.target()))

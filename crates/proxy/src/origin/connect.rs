@@ -1,5 +1,5 @@
-//! Connects to a name. The name is resolved, every address is judged, and the connection attempts to the
-//! permitted addresses race (RFC 8305).
+//! Connects to a name. The name is resolved, and the guard and the access rules judge every address. The
+//! connection attempts to the permitted addresses race (RFC 8305).
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -55,7 +55,8 @@ pub(crate) async fn connect(
         let ahead = proxy.ledger.receive_bytes();
         let raced = race(&good, ahead).await;
         let (stream, peer) = raced.map_err(|_| UpstreamError::Connect)?;
-        // Foxy writes complete heads and large pieces of bodies. A wait for more bytes would only delay them.
+        // Foxy writes complete heads and large pieces of bodies. If the kernel waited for more bytes before
+        // it sends a packet, this would only delay the heads and bodies.
         let _ = stream.set_nodelay(true);
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
@@ -269,8 +270,8 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
-            // The size of the receive buffer is set before the connection is made, so that the window which
-            // is announced to the peer is right from the start.
+            // The size of the receive buffer is set before the connection is made. So the first window that
+            // is announced to the peer already has this size.
             let _ = socket.set_recv_buffer_size(bytes);
         }
         Ok((socket.connect(to).await?, to))

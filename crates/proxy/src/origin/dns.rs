@@ -18,7 +18,7 @@ const MAX_TTL: Duration = Duration::from_secs(3600);
 const MIN_TTL: Duration = Duration::from_secs(1);
 /// Longest time for which the answer "no such name" is trusted.
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(60);
-/// Time for which one name is not requested again after the name servers did not answer.
+/// Time for which a name is not looked up again if no name server has answered its last lookup.
 const UNAVAILABLE_TTL: Duration = Duration::from_secs(1);
 
 /// The addresses of a name. A failure is also cached as an answer.

@@ -125,8 +125,8 @@ impl UpstreamError {
     }
 
     /// Returns true if the origin may have carried out the request. `replayed` is true if the request was
-    /// first sent on a pooled connection that broke. Then the origin may have received the request, even if
-    /// the later attempt to connect failed.
+    /// first sent on a pooled connection that broke. In this case the origin may have received the request,
+    /// even if Foxy then failed to open a new connection.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,
@@ -135,7 +135,8 @@ impl UpstreamError {
         }
     }
 
-    /// Returns the kind of failure of the origin. Returns `None` if Foxy is the reason.
+    /// Returns the kind of failure of the origin. Returns `None` if Foxy itself, and not the origin, is the
+    /// cause of the error.
     pub(crate) const fn trouble(self) -> Option<Trouble> {
         Some(match self {
             Self::NoSuchName | Self::NameService => Trouble::Name,

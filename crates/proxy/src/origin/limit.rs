@@ -1,5 +1,5 @@
-//! Limits the fetches that wait for an answer of one origin at the same time. Further requests wait in a
-//! bounded queue. If the queue is full, a request is refused at once, before it uses memory.
+//! Limits the number of fetches that wait at the same time for an answer of one origin. Further requests wait
+//! in a bounded queue. If the queue is full, a request is refused at once, before it uses memory.
 //!
 //! A request holds a permit until the head of the answer arrives, because the origin works during that time.
 //! Downloads hold no permit. One client can use at most three quarters of an origin's permits and of its

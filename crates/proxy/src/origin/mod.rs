@@ -2,9 +2,9 @@
 //! origins, and the exchange with an origin.
 //!
 //! A request enters by `of_request`. From there it goes through a parent (`parents`), to a registry of images
-//! (`registry`), through the screen of a mirror (`screened`), to one of several origins (`origins`), or
-//! directly to the only origin. `connect` opens connections. `pool` keeps them. `exchange` has one request
-//! and its answer.
+//! (`registry`), to one of several origins (`origins`), or directly to the only origin. `screened` sends
+//! requests for documents from which a mirror hides versions. `connect` opens connections. `pool` keeps idle
+//! connections. `exchange` has one request and its answer.
 //!
 //! This room (top-level module) may use mirrors, cache, http, state, sites and access. It has no access to
 //! clients or fills.

@@ -53,8 +53,8 @@ impl Ask {
         out
     }
 
-    /// Returns the failure of a recent attempt to reach the only origin, if `stored` may be sent instead. In
-    /// this case the request does not wait for another attempt.
+    /// Returns the failure of a recent attempt to reach the only origin, if the stale answer `stored` may be
+    /// sent instead of an error. In this case the request does not wait for another attempt.
     pub(crate) fn fails_at_once(
         &self,
         local: &Local,

@@ -77,8 +77,9 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Sets new limits. The next sweep closes connections beyond the limits of age and of one destination. A
-    /// connection beyond the limit of all connections is closed when it is put back.
+    /// Sets new limits. The next sweep closes connections that are too old, and connections beyond the limit
+    /// for one destination. If the pool has too many connections for all destinations together, a connection
+    /// is closed when it is put back.
     pub(crate) fn set_limits(&self, config: &UpstreamConfig) {
         self.limits.set(Limits::of(config));
     }
@@ -144,7 +145,8 @@ impl<C> Pool<C> {
             {
             }
             let idle = shelf.iter_mut();
-            // The newest connections are at the end.
+            // The connections are ordered by the time of their last use, the earliest first. So the loop ends
+            // at the first connection that has been idle for less than [`RESTING`].
             idle.take_while(|idle| now.since(idle.since) >= resting)
                 .for_each(|idle| rest(&mut idle.connection));
             left += shelf.len();

@@ -39,7 +39,8 @@ pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8
         image,
         request,
     };
-    // A fetch uses GET, whatever the client's method was.
+    // The method of `request` decides here. It can be GET although the client sent HEAD, because a fetch uses
+    // GET.
     let head = request.starts_with(b"HEAD ");
     match (image.is_proof(), &image.image().wanted) {
         (true, _) => registry.proof().await,
@@ -80,8 +81,9 @@ impl Registry<'_> {
         self.bare(leased, parts, status, false)
     }
 
-    /// Returns the manifest of a tag. If a manifest is known already, a HEAD request first asks for the
-    /// digest of the tag, because registries limit the number of manifests that they send to a client.
+    /// Returns the manifest of a tag. If the request names the digest of a stored manifest, a HEAD request
+    /// first asks for the digest of the tag. The reason is that registries limit the number of manifests that
+    /// they send to a client.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))

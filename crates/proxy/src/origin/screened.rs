@@ -1,6 +1,6 @@
 //! Documents under rules about versions. Each document is read to its end before a client gets its head.
-//! There are two reasons. The hidden versions determine the freshness and the ETag in the head. And the date
-//! of a version may come after the version in the document.
+//! There are two reasons. The freshness and the ETag in the head depend on the versions that are hidden. And
+//! the document may state the date of a version after the version itself.
 //!
 //! The ETag of a screened document is the upstream's ETag with a mark. The mark is the time at which the next
 //! hidden version is old enough. Until then, the upstream's validator is also valid for the screened form.
@@ -25,8 +25,7 @@ use crate::state::local::Local;
 
 /// Longest document in bytes, after decoding.
 const BYTES_MAX: usize = 64 << 20;
-/// Largest length in bytes of a document that is not long. A long document waits for one of [`LONG_AT_ONCE`]
-/// places.
+/// Length in bytes above which a document is long. A long document waits for one of [`LONG_AT_ONCE`] places.
 const LONG_BYTES: usize = 4 << 20;
 /// Largest number of long documents that are in memory at the same time, over all workers.
 pub(crate) const LONG_AT_ONCE: usize = 2;
@@ -174,8 +173,9 @@ pub(crate) async fn ask(
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
-        // Every 2xx status other than 200 is refused. Such an answer may be a part, or a copy that a server
-        // between the upstream and Foxy has changed, and clients would use it as the complete document.
+        // Every 2xx status other than 200 is refused. Such an answer may be a part of the document, or a copy
+        // that a server between the upstream and Foxy has changed. Clients would use it as the complete
+        // document.
         201..=299 => Err(NOT_WHOLE),
         _ => {
             let answer = part.answer((status, None), None, own.iter().copied());

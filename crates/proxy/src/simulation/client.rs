@@ -236,7 +236,7 @@ impl Client {
         };
         let slow = if self.world.profile.wide { 0.25 } else { 0.05 };
         if self.rng.chance(slow) {
-            // The client reads slowly, so that its answer fills the connection.
+            // The client waits before it reads, so that its answer fills the buffer of the connection.
             sleep(Duration::from_millis(self.rng.below(4000))).await;
         }
         let mut body = Vec::new();

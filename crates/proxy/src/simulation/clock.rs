@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 /// The time 2026-11-20 12:00:00 UTC, in milliseconds since 1970.
 const NOON: i64 = 1_795_176_000_000;
-/// Time by which each read advances the clock while work blocks its thread, in nanoseconds.
+/// Time in nanoseconds by which each read of the clock advances it, while work blocks the thread of the
+/// history.
 const STEP: u64 = 200_000;
 
 thread_local! {
@@ -25,7 +26,7 @@ pub(super) struct SimulatedClock {
     last: AtomicU64,
     /// True while work blocks its thread.
     blocks: AtomicBool,
-    /// Time that has passed in this work, in nanoseconds.
+    /// Time by which reads have advanced the clock during this work, in nanoseconds.
     ahead: AtomicU64,
 }
 
@@ -48,7 +49,8 @@ impl SimulatedClock {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
         self.blocks.store(false, Ordering::Relaxed);
-        // The runtime's clock is advanced before this clock is read again.
+        // The runtime's clock did not advance during the work. It is advanced before this clock is read
+        // again.
         let passed = Duration::from_nanos(self.ahead.swap(0, Ordering::Relaxed));
         tokio::time::advance(passed).await;
         result

@@ -205,8 +205,8 @@ pub(super) const PAGES: &[Page] = &[
     },
 ];
 
-/// Number of pages at the end of the list that are for histories in which long bodies pass through small
-/// windows.
+/// Number of pages with long bodies, at the end of the list. They are for histories in which such bodies pass
+/// through small windows.
 pub(super) const LONG_PAGES: usize = 2;
 
 /// The facts about an answer that its field `X-Made` contains.

@@ -1,5 +1,5 @@
-//! The keeper of the stores. While the process runs, stores are taken out, drained, put back and made longer,
-//! and a disk fails.
+//! The keeper of the stores. While the process runs, the keeper takes stores out, drains them, puts them back
+//! and makes them longer. It also lets a disk fail for a while.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Keeper<'_> {
                 return self.world.trace.note(&note);
             }
         }
-        // At the end of this pause, the segments of the store are loaded.
+        // This pause is long enough to load the segments of the store.
         sleep(Duration::from_millis(400)).await;
         if self.stores.engine.stats().disk_objects > before {
             self.note("stores back with contents");

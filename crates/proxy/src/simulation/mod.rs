@@ -12,9 +12,9 @@
 //! Operations of the disks fail, and the process is killed or loses power ([`history`]). The seed decides
 //! which of these faults a history has ([`profile`]).
 //!
-//! Each answer states in `X-Made` the partition and URL, the version, the user and the variant that it was
-//! made for, and the number of the origin's answer. A 304 renews this number. The body is determined by the
-//! first four facts. [`oracle`] checks these rules:
+//! Each answer has a field `X-Made` with five facts: the partition and URL, the version, the user, the
+//! variant, and the number of the answer among the origin's answers. A 304 renews this number. The first four
+//! facts determine the body. [`oracle`] checks these rules:
 //!
 //! **Owner.** No client gets an answer that was made for another user, partition, URL or variant, or a field
 //! that names another user. If a site requires a login, no client gets an answer without the login. A login
@@ -25,15 +25,16 @@
 //!
 //! **Freshness.** An answer that the origin gave before a request began is younger than its lifetime.
 //! Otherwise it is stale, and its use is permitted by the page, by the request, or because the origin fails.
-//! An answer that needs validation was confirmed after the request began. The same holds for every answer
-//! that the request does not accept from a cache.
+//! An answer that needs validation was confirmed after the request began. If a request does not accept
+//! answers from a cache, its answer was also confirmed after the request began.
 //!
 //! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets an
-//! answer that the origin gave before. After a client has received a complete version, no later request gets
-//! an earlier version. This second rule does not apply if the version came in an answer for one login only.
-//! Acknowledged purges hold over kills and power failures. On disks without faults, other removals hold over
-//! kills, and over power failures that come more than [`SYNCED`] later. All rules also hold for objects of a
-//! store that was absent for a while, or for a complete life of the process.
+//! answer that the origin gave before the purge or the change. After a client has received a complete
+//! version, no later request gets an earlier version. This second rule does not apply if the version came in
+//! an answer for one login only. Acknowledged purges hold over kills and power failures. On disks without
+//! faults, other removals hold over kills, and over power failures that come more than [`SYNCED`] after the
+//! removal. All rules also hold for objects of a store that was absent for a while, or for a complete life of
+//! the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
 //! answer. These settings concern queries in keys, the selection of variants, and cookies that a rule shares.
@@ -91,7 +92,8 @@ pub(crate) use wire::Wire;
 const MODIFIED: u64 = 100_000;
 /// Time in which stale answers are used while the origin fails, in milliseconds.
 const ON_FAILURE: u64 = 20_000;
-/// Time after which a power failure does not undo a removal (sync interval and flushes), in milliseconds.
+/// Time in milliseconds from a removal until a power failure cannot undo it any more (sync interval and
+/// flushes).
 const SYNCED: u64 = 6000;
 
 use batch::Batch;

@@ -20,7 +20,8 @@ pub(super) enum Ending {
     Forgotten,
 }
 
-/// Largest rounding error of a guessed lifetime, in milliseconds. A guessed lifetime is a tenth of an age.
+/// Largest rounding error of a guessed lifetime, in milliseconds. A guessed lifetime is a tenth of the age of
+/// a page, and this age is rounded to whole seconds.
 const ROUNDING: u64 = 100;
 
 /// Judges an answer. Breaches of rules are written to the trace.
@@ -125,7 +126,8 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         return Err(("bytes", "an answer that the origin never gave".to_owned()));
     };
     let eras = world.eras.since(asked.started);
-    // A changing request reaches the origin unchanged.
+    // Foxy does not change the URL of a POST, so the origin receives the query even if settings remove
+    // queries.
     let spot_in = |era: &Settings| match asked.method {
         "POST" => asked.spot,
         _ => era.effective(asked.spot),
@@ -327,7 +329,7 @@ pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }
 
-/// Returns the barrier after a client has received a complete answer.
+/// Returns the barrier that applies after a client has received a complete answer.
 pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,

@@ -254,7 +254,7 @@ fn user_of(head: &Head) -> User {
     cookie.map_or(User::Nobody, User::Cookie)
 }
 
-/// Returns the barrier after the origin has confirmed a change of a page.
+/// Returns the barrier that applies after the origin has confirmed a change of a page.
 pub(super) fn changed(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,

@@ -120,7 +120,7 @@ impl Profile {
         }
     }
 
-    /// Returns the length of one life in a history in which the process ends.
+    /// Returns the duration of one life of the process, in a history in which the process ends.
     pub(super) fn life(&self, rng: &mut Rng) -> Duration {
         let most = match (self.moves, rng.below(3)) {
             (_, 0) => 3000,

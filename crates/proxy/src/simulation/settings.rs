@@ -215,7 +215,7 @@ pub(super) struct Eras(RefCell<Vec<Era>>);
 #[derive(Clone, Copy, Debug)]
 struct Era {
     settings: Settings,
-    /// Time since which every worker has had the settings; `None` until then.
+    /// Time since which every worker has had the settings. `None` if some workers do not have them yet.
     applied: Option<u64>,
 }
 

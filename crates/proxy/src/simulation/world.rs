@@ -42,7 +42,7 @@ pub(super) enum Cause {
     Newer,
 }
 
-/// Forbids older answers of a page to requests after `since`. For the causes `Purge`, `SoftPurge` and
+/// Forbids that requests after `since` get older answers with a page. For the causes `Purge`, `SoftPurge` and
 /// `Change`, these are answers that the origin gave before number `serial`. For `Newer`, these are versions
 /// below `serial`.
 #[derive(Clone, Debug)]

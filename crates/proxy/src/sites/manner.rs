@@ -57,10 +57,10 @@ pub struct ErrorPage {
     pub body: Arc<[u8]>,
 }
 
-/// Time limits for the origins of a site; `None` stands for the general limit of the proxy.
+/// Time limits for the origins of a site. `None` stands for the general limit of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OriginTimeouts {
-    /// Time to resolve the name, to connect and to shake hands.
+    /// Time to resolve the name, to connect and to complete the TLS handshake.
     pub connect: Option<Duration>,
     /// Time from the end of a request to the first byte of the answer.
     pub first_byte: Option<Duration>,

@@ -1,8 +1,8 @@
 //! Build caches: sites whose objects are stored by the clients. There is no origin.
 //!
 //! A path names an object. Below a segment `cas` the name is the SHA-256 of the object. Below `ac` it is the
-//! key of an action's result, and clients need a separate right to store there (the layout of Bazel's HTTP
-//! cache). Every other path is a plain name, as Gradle and ccache use them.
+//! key of an action's result. Clients need a separate right to store results of actions. This is the layout
+//! of Bazel's HTTP cache. Every other path is a plain name, as Gradle and ccache use it.
 
 use foxy_access::Standing;
 use foxy_base::rule;
@@ -116,8 +116,8 @@ pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
     }
 }
 
-/// Returns the kind of the object that a path names; `None` if it names no object. A name can be written in
-/// only one way: there are no escapes, no query and no segments that some programs remove.
+/// Returns the kind of the object that a path names. Returns `None` if the path names no object. A name can
+/// be written in only one way: there are no escapes, no query and no segments that some programs remove.
 fn kind(path: &[u8]) -> Option<ObjectKind> {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+=@,".contains(byte);
     let segments = path.strip_prefix(b"/")?;

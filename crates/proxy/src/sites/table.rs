@@ -1,8 +1,8 @@
 //! The table of sites that share a listener. The host of a request selects all sites with this host. Among
 //! these sites, the longest path that fits the request decides.
 //!
-//! A request for a host that no site names finds no site, unless one site is for `*` (every other host). A
-//! request for a path that no site of its host has finds no site either.
+//! A request whose host no site names finds the site for `*` (every other host). Without a site for `*`, it
+//! finds no site. If no site of the host has the path of a request, the request finds no site.
 
 use std::io::Write;
 
@@ -49,7 +49,7 @@ pub enum NoSite {
 /// The sites of a listener by host and path.
 #[derive(Debug, Default)]
 pub struct SiteTable {
-    /// The sites of exact host names and of wildcards; the wildcards are stored with their `*.`.
+    /// The sites of exact host names and of wildcards. The wildcards are stored with their `*.`.
     hosts: HashTable<Named>,
     /// The sites for every other host.
     others: Option<Paths>,
@@ -193,8 +193,8 @@ impl Paths {
 /// True if some program that reads the path may take a segment for `.` or `..`. For some programs, `\` and
 /// `;` also end a segment.
 pub(crate) fn has_dots(path: &[u8]) -> bool {
-    // Number of dots since the beginning of the segment; `None` if the segment has a byte that is not a dot,
-    // or more than three dots.
+    // Number of dots since the beginning of the segment. `None` if the segment has more than three dots, or a
+    // byte that is not a dot.
     let mut dots = None;
     for byte in (Decoded { path, after: 0 }).chain([b'/']) {
         dots = match (byte, dots) {

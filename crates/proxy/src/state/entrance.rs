@@ -1,7 +1,7 @@
-//! The entrance for connections while memory is spent. They enter slowly, one after the other. A connection
-//! that waits here needs a socket and a small task. A served connection needs buffers too. When the memory
-//! for waiting connections is used up, the worker stops accepting. Further connections then wait in the
-//! kernel's queue, or on the client's side if that queue is full.
+//! Delays new connections while served connections use too much memory. Foxy then begins to serve them
+//! slowly, one after the other. A waiting connection needs only a socket and a small task, but a served
+//! connection needs buffers too. If too many connections wait, the worker stops accepting connections.
+//! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 
 use crate::state::local::Local;
 
-/// Time for which connections wait while memory stays spent. After this time one connection enters per
-/// [`LOOK`]. Such a connection may be refused, but it gets an answer.
+/// Time for which connections wait while no memory becomes free. After this time, one connection enters in
+/// each interval of [`LOOK`]. Its request may be refused, but the client gets an answer.
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
@@ -22,16 +22,17 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
-    /// Connections in both queues.
+    /// Number of connections in both queues.
     waiting: Cell<usize>,
-    /// Number of connections that ended while others waited, minus the number of connections that have
-    /// entered in their place. The number is negative after connections were closed to release memory.
+    /// Number of served connections that ended while other connections waited, minus the number of waiting
+    /// connections that have entered in their place. The number is negative after connections were closed to
+    /// release memory.
     free: Cell<isize>,
 }
 
 impl Entrance {
-    /// Waits until a connection may be served; `connections` is the number of connections of its client.
-    /// The wait also ends when the proxy shuts down.
+    /// Waits until a new connection may be served. `connections` is the number of connections that its client
+    /// has. The wait also ends when the proxy shuts down.
     pub(crate) async fn enter(&self, local: &Local, connections: usize) {
         let ledger = &local.proxy.ledger;
         if !ledger.is_over() {
@@ -57,8 +58,9 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Takes the place of a connection that has ended. If there is no such place, closes connections, whose
-    /// places can be taken at the next check.
+    /// Takes the place of a connection that has ended, and returns true. If there is no such place, closes
+    /// connections that are not needed, and returns false. The places of the closed connections can be taken
+    /// at the next check.
     fn takes_place(&self, local: &Local) -> bool {
         let free = self.free.get();
         if free <= 0 {
@@ -69,13 +71,13 @@ impl Entrance {
         true
     }
 
-    /// Called when a served connection has ended: a waiting connection may enter in its place.
+    /// Notes that a served connection has ended, so that a waiting connection may enter in its place.
     pub(crate) fn leave(&self) {
         self.add_places(1);
     }
 
-    /// Keeps the places of this number of connections empty. The connections are about to end, and their
-    /// memory is needed.
+    /// Notes that this number of connections is about to end to release memory. No waiting connections enter
+    /// in their place.
     pub(crate) fn withhold(&self, places: usize) {
         self.add_places(-isize::try_from(places).unwrap_or(isize::MAX));
     }
@@ -86,25 +88,26 @@ impl Entrance {
         }
     }
 
-    /// True if at least half of the connections that may wait are waiting. A new connection then ends with
-    /// its first answer, so that another connection can enter.
+    /// Returns true if the number of waiting connections is at least half of the largest permitted number. A
+    /// new connection is then closed after its first answer, so that a waiting connection can enter.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting.get();
         waiting > 0 && waiting >= most_waiting(local) / 2
     }
 
-    /// Number of connections that wait here.
+    /// Returns the number of connections that wait to be served.
     pub(crate) const fn waiting(&self) -> usize {
         self.waiting.get()
     }
 
-    /// Waits until one more connection may wait here. Cancel safe.
+    /// Waits until the number of waiting connections is below its limit. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
         if !local.proxy.ledger.is_over() {
             return;
         }
-        // Lets the connections that were accepted before this one count themselves first.
+        // The tasks of connections that were accepted earlier run first, and count their connections as
+        // waiting.
         tokio::task::yield_now().await;
         while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;

@@ -15,7 +15,7 @@ use crate::{Outcome, Recent};
 pub(crate) struct Finish {
     pub(crate) outcome: Outcome,
     pub(crate) reason: &'static str,
-    /// Status sent to the client; 0 if no status was sent.
+    /// Status sent to the client. 0 if no status was sent.
     pub(crate) status: u16,
     /// Body bytes sent.
     pub(crate) body: u64,
@@ -49,7 +49,7 @@ impl Default for Finish {
 }
 
 impl Finish {
-    /// Returns the result of a request that was answered with a page of Foxy; `sent` is the result of sending
+    /// Returns the result of a request that was answered with a page of Foxy. `sent` is the result of sending
     /// the page.
     pub(crate) fn refused(
         refusal: Refusal,

@@ -1,14 +1,15 @@
 //! The ledger of the memory that requests need: connections, buffers, queues in the kernel and fills. All
-//! workers share one ledger. Work is entered before it begins, so that the next piece of work sees the
-//! correct sum.
+//! workers share one ledger. The memory of a piece of work is entered before the work begins, so that the
+//! next piece of work sees the correct sum.
 //!
 //! There are two kinds of entries. `take` always succeeds. It is for small amounts that are bounded
 //! elsewhere. `reserve` and `grow` fail when the limit is reached. They are for work that may wait or be left
 //! out.
 //!
-//! Some entries are estimates, and some are rights that are not used yet: a slow download has a window that
-//! it never fills. `observe` corrects the sum by the memory that the process really uses. While the process
-//! uses little, nothing is closed or refused because of entries.
+//! Some entries are estimates. Other entries are for memory that is permitted but not used, such as the
+//! window of a slow download, which never becomes full. `observe` corrects the sum by the memory that the
+//! process really uses. While the process uses little memory, no connection is closed and no request is
+//! refused because of entries.
 
 mod place;
 
@@ -24,16 +25,16 @@ pub(crate) use place::{PLACE_MAX, Place};
 pub enum Use {
     /// Connections to clients and origins, and their tasks.
     Connections,
-    /// Read buffers of clients and of origins.
+    /// Read buffers of connections to clients and to origins.
     Buffers,
-    /// Send queues of clients that do not read, in the kernel.
+    /// Send queues of the kernel, with bytes that clients have not received yet.
     Queues,
     /// Fragments of stored large objects on their way to clients.
     Fragments,
     /// Bodies of running fills, and their windows.
     Fills,
-    /// Bodies and windows of fills that several requests share, entered here when other fills use all memory
-    /// of [`Fills`](Self::Fills).
+    /// Bodies and windows of fills that several requests share. They are entered here when other fills use
+    /// all memory of [`Fills`](Self::Fills).
     SharedFills,
 }
 
@@ -61,9 +62,9 @@ impl Use {
         }
     }
 
-    /// Returns an estimate of the bytes in the buffers of sockets, if `bytes` are entered for this use. A
-    /// place in a queue is entered with the limit of its socket. Half of the entry of a connection or a fill
-    /// counts as received and not read yet.
+    /// Returns an estimate of the bytes that the buffers of sockets contain, if `bytes` bytes are entered for
+    /// this use. An entry for a queue counts completely, because it is the limit of a socket's send buffer.
+    /// Half of an entry for connections or fills counts, as bytes that were received but not read yet.
     #[must_use]
     pub const fn in_sockets(self, bytes: usize) -> usize {
         match self {
@@ -74,14 +75,14 @@ impl Use {
     }
 }
 
-/// Bytes of one served connection in the share of a client. They include its buffers and a part of the
-/// fetches that it starts.
+/// Number of bytes by which one served connection counts against the share of its client. It includes the
+/// buffers of the connection and a part of the fetches that the connection starts.
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Smallest number of bytes that are released when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
 /// Smallest number of bytes that are released when a request without a read buffer ends.
 const ENDED_BYTES: usize = 4 << 10;
-/// Bytes of a connection that waits to be served: its socket, with a request in it.
+/// Number of bytes that a connection uses while it waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 4 << 10;
 /// Number of connections that may always wait for one worker.
 const WAITING_MIN: usize = 8;
@@ -95,28 +96,29 @@ const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
 /// is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
-/// ahead, and the limit of its answers does not rise while there is room, because many connections can open
-/// before the bodies of their answers arrive.
+/// ahead. The limit of its answers does not rise, even while there is much free memory. The reason is that
+/// many connections can open before the bodies of their answers arrive.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Number of bytes of connections and their buffers up to which connections enter without delay, even if
-/// these bytes are more than half of the ledger. The bound is at most three quarters of the ledger.
+/// Number of bytes that connections and their buffers may always use before new connections are delayed, even
+/// if this is more than half of the ledger. In a small ledger, three quarters of the ledger are the limit
+/// instead.
 const FEW_CONNECTIONS: usize = 10 << 20;
 /// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
 
-/// Clients with at most this number of connections, or with at most this part (one eighth) of a client's
-/// share, do not wait behind clients with more connections.
+/// Number of connections up to which a client does not wait behind clients with more connections. The limit
+/// is higher if one eighth ([`FEW_PART`]) of a client's share has room for more connections.
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
 /// The degree to which the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
-    /// Less than half.
+    /// Less than half of the ledger is used.
     Low,
-    /// At least half: buffers are small.
+    /// At least half of the ledger is used. Buffers are small.
     High,
-    /// At least seven eighths: connections that are not needed are closed.
+    /// At least seven eighths of the ledger are used. Connections that are not needed are closed.
     Spent,
 }
 
@@ -131,8 +133,8 @@ pub(crate) struct Ledger {
     /// True if the process used much less than its budget at the last observation.
     roomy: AtomicBool,
     max: AtomicUsize,
-    /// Limit of fills in bytes. The rest of the ledger is for connections: without connections no client gets
-    /// an answer.
+    /// Limit of fills in bytes. Fills cannot use the rest of the ledger, so that connections always find
+    /// memory.
     fills_max: AtomicUsize,
 }
 
@@ -165,9 +167,10 @@ impl Ledger {
         self.used[of as usize].load(Ordering::Relaxed)
     }
 
-    /// Corrects the sum: requests really use `bytes` now. If the entries are more than `bytes`, the entries
-    /// count. The correction is at most the limit, so that memory that is not released cannot block all work.
-    /// `roomy` is true if the whole process uses so little that work may enter until the next observation.
+    /// Corrects the sum of the entries. `bytes` is the number of bytes that requests really use now. If the
+    /// sum is larger than `bytes`, it is not changed. The correction is at most the limit of the ledger, so
+    /// that memory that is not released cannot block all work. `roomy` is true if the process uses so little
+    /// memory that work may begin until the next observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
@@ -207,9 +210,9 @@ impl Ledger {
         }
     }
 
-    /// Returns the largest number of unsent bytes that wait in the kernel for one client to read. Where
-    /// memory is short, this is also the limit of one write. A client that reads gets the same speed from
-    /// small queues, but they need more system calls.
+    /// Returns the largest number of unsent bytes that wait in the kernel for one client to read. When memory
+    /// is short, this is also the limit of one write. Small queues do not slow a client that reads, but they
+    /// need more system calls.
     pub(crate) fn send_bytes(&self) -> usize {
         let [least, most, high, spent] = SEND_BYTES;
         match self.pressure() {
@@ -219,7 +222,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the largest number of bytes that an origin may send ahead; `None` if the system may decide.
+    /// Returns the largest number of bytes that an origin may send before Foxy reads them. `None` means that
+    /// the system chooses the limit.
     pub(crate) fn receive_bytes(&self) -> Option<usize> {
         let [small, high, spent] = RECEIVE_BYTES;
         match self.pressure() {
@@ -234,12 +238,13 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers use more than half of the limit. If half of the limit is less
-    /// than [`FEW_CONNECTIONS`], they may use that number of bytes, but not more than three quarters of the
-    /// limit. New connections then enter slowly. Entries of queues and fills do not count: they have limits
-    /// of their own, and may be rights that are not used. The excess counts too. While there is much room,
-    /// the excess does not count, and connections and their buffers may use three quarters of the limit. They
-    /// may not use more even then, because thousands of connections can enter between two observations.
+    /// Returns true if connections and their buffers use so much memory that new connections must enter
+    /// slowly. Usually they may use half of the ledger, or [`FEW_CONNECTIONS`] if this is more, but never
+    /// more than three quarters of the ledger. The excess counts against this limit. Entries for queues,
+    /// fragments and fills do not count, because they have separate limits and may be for memory that is not
+    /// used. While the process uses little memory (`roomy`), the limit is three quarters of the ledger, and
+    /// the excess does not count. The limit is not higher even then, because thousands of connections can
+    /// enter between two observations.
     pub(crate) fn is_over(&self) -> bool {
         let most = self.max() / 4 * 3;
         match self.is_roomy() {
@@ -251,16 +256,17 @@ impl Ledger {
         }
     }
 
-    /// True if connections and their buffers use the whole limit. New work must then wait, and is refused
-    /// after that wait. This limit is up to twice the amount that delays new connections, so that a
-    /// well-behaved client is not refused as soon as other clients have filled their part. The excess does
-    /// not count: connections do not hold it, and it may not be released for a long time.
+    /// Returns true if connections and their buffers use the complete ledger. New work must then wait, and is
+    /// refused if no memory becomes free. New connections are delayed much earlier (see
+    /// [`is_over`](Self::is_over)), so that a well-behaved client is not refused because of the connections
+    /// of other clients. The excess does not count, because it is not memory of connections and may not be
+    /// released for a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
 
-    /// Returns the number of requests to end so that connections no longer use the whole limit; 0 if they do
-    /// not use all of it.
+    /// Returns the number of requests that must end so that connections no longer use the complete ledger.
+    /// Returns 0 if connections do not use all of it.
     pub(crate) fn overfull(&self) -> usize {
         match self.is_full() {
             true => (self.of_connections() - self.spent_from()).div_ceil(ENDED_BYTES),
@@ -272,10 +278,11 @@ impl Ledger {
         self.used(Use::Connections) + self.used(Use::Buffers)
     }
 
-    /// True if a client with these connections has no more than its share. At low pressure there is no limit
-    /// here. Otherwise a client may have a quarter of the ledger, so that other clients find room, and half
-    /// of the waiting places of all `workers`. A waiting connection has a socket and no buffers. A served
-    /// connection counts as four waiting connections.
+    /// Returns true if a client with these numbers of connections has no more than its share. At low
+    /// pressure, a share has no limit. Otherwise a share is a quarter of the ledger, and half of the
+    /// connections that may wait at all `workers` together. So memory is left for other clients. In a share,
+    /// a served connection counts as much as eight waiting connections, because a waiting connection has no
+    /// buffers.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;
@@ -285,8 +292,8 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Returns the largest number of connections with which a client does not wait behind clients with more
-    /// connections.
+    /// Returns the largest number of connections that a client may have without waiting behind clients with
+    /// more connections.
     pub(crate) fn few(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
@@ -294,13 +301,13 @@ impl Ledger {
         }
     }
 
-    /// Returns the bytes that one client may use where memory is short.
+    /// Returns the number of bytes that one client may use when memory is short.
     fn share(&self) -> usize {
         (self.max() / 4).max(CONNECTIONS_MIN * CONNECTION_BYTES)
     }
 
-    /// Returns the number of connections that may wait to be served by each of `workers`. It is never 0, even
-    /// with many workers: with 0, a worker would accept no connection.
+    /// Returns the number of connections that may wait to be served by each of `workers`. It is never 0,
+    /// because a worker with the limit 0 would accept no connection.
     pub(crate) fn waiting_max(&self, workers: usize) -> usize {
         (self.max() / 4 / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
@@ -362,12 +369,12 @@ impl Ledger {
         self.fills_max() / 4
     }
 
-    /// Returns the limit of queues and fragments together. It is three eighths of the ledger, or less where
-    /// connections, buffers and the excess need more than the rest. It is at least an eighth, because answers
-    /// must be sent. While there is much room, it is twice as high, except in a small ledger: there a crowd
-    /// would fill the free memory before the next observation. Queues and fragments each have at least a
-    /// quarter of this limit: an answer with a place in the queues may still wait for a fragment, and a limit
-    /// of 0 would accept everything.
+    /// Returns the limit of queues and fragments together. It is three eighths of the ledger. If connections,
+    /// buffers and the excess leave less memory than that, the limit is the memory that they leave. The limit
+    /// is at least one eighth, because answers must be sent. While the process uses little memory (`roomy`),
+    /// the limit is six eighths instead of three eighths. This does not apply to a small ledger, because a
+    /// crowd would fill its free memory before the next observation. Queues and fragments each have at least
+    /// a quarter of this limit, because an answer with a place in the queues may still wait for a fragment.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
@@ -378,8 +385,9 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Returns the limit of all entries together, for a reservation. Answers and fills have only their own
-    /// limits, because answers must be sent and objects must be stored, however full the ledger is.
+    /// Returns the limit of the sum of all entries, which applies to a reservation for the use `of`. Answers
+    /// and fills have only their own limits, because answers must be sent and objects must be stored, however
+    /// full the ledger is.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,

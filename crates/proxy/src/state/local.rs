@@ -70,7 +70,7 @@ pub(crate) struct Lasting {
     pub(crate) disk: DiskReader,
     pub(crate) fragments: Fragments,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
-    /// Client connections and fills of this worker.
+    /// Number of client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
     /// Number of connections that the worker has accepted so far.
     connections: Cell<u64>,
@@ -84,9 +84,9 @@ pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
-    /// True if the log wants records.
+    /// True if the log sink wants records.
     pub(crate) logs: bool,
-    /// True if the log wants details in its records.
+    /// True if the log sink wants `Details` in its records.
     pub(crate) details: bool,
     /// The roles for parts of mirrors.
     pub(crate) roles: Roles,
@@ -231,8 +231,9 @@ impl Local {
         self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
-    /// If connections use all memory, ends requests that wait until other clients read their answers. As many
-    /// requests are ended as are needed to free memory. Each worker ends its part of them.
+    /// If connections use all memory, ends requests that wait until other clients read their answers. All
+    /// workers together end as many requests as are needed to free memory, and each worker ends its part of
+    /// these requests.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {

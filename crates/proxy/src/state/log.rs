@@ -14,7 +14,8 @@ use crate::{Outcome, RequestId};
 pub struct LogRecord<'a> {
     /// The time when the answer was complete.
     pub at: WallTime,
-    /// Time from the parsed head to the last byte passed to the kernel.
+    /// Time from the end of parsing the request head until the last byte of the answer was passed to the
+    /// kernel.
     pub duration: Duration,
     /// The client.
     pub client: SocketAddr,
@@ -54,7 +55,7 @@ pub struct LogRecord<'a> {
     pub user: &'a str,
     /// Name of the access rule that decided, or empty.
     pub access_rule: &'a str,
-    /// Details that only some formats use; `None` unless the sink wants them.
+    /// Details that only some formats use. `None` if the sink does not want them.
     pub details: Option<Details<'a>>,
 }
 
@@ -63,8 +64,8 @@ pub struct LogRecord<'a> {
 pub struct Details<'a> {
     /// The id of the request.
     pub id: RequestId<'a>,
-    /// Time from the parsed head to the first byte passed to the kernel, interim answers included; `None` if
-    /// nothing was sent.
+    /// Time from the end of parsing the request head until the first byte was passed to the kernel. This may
+    /// be a byte of an interim answer. `None` if nothing was sent.
     pub first_byte: Option<Duration>,
     /// Remaining lifetime of the answer in seconds: below 0 if stale, `None` if it may not be stored.
     pub ttl: Option<i64>,
@@ -74,9 +75,9 @@ pub struct Details<'a> {
     pub traceparent: &'a [u8],
 }
 
-/// The receiver of log records. Each worker owns one sink. The sink must not block and should not allocate
-/// per record (it writes into a buffer that is passed on when it is full or when [`flush`](Self::flush) is
-/// called).
+/// The receiver of log records. Each worker owns one sink. The sink must not block, and should not allocate
+/// memory for each record. It writes into a buffer, and passes the buffer on when it is full or when
+/// [`flush`](Self::flush) is called.
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);

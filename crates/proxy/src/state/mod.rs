@@ -1,14 +1,14 @@
 //! Settings and state of the process and of its workers, and their counters.
 //!
-//! `config` has the settings. `shared` is the state that outlives a reload, `proxy` is the state that all
-//! workers share under one set of settings, `local` is the state of one worker. `ledger` accounts for the
+//! `config` has the settings. `shared` is the state that outlives a reload. `proxy` is the state that all
+//! workers share under one set of settings. `local` is the state of one worker. `ledger` accounts for the
 //! memory of requests. `entrance` keeps the connections that wait for memory. `turns` keeps the connections
 //! that wait because other clients have their turn. `outcome`, `counters`, `recent`, `finish` and `log`
 //! record results.
 //!
-//! This room (top-level module) may use `sites` and `access`. It also holds tables that belong to rooms which
-//! use this room (fills, pools, mirrors, disk reads), because these tables live as long as the worker or the
-//! process. This room makes no decisions with them.
+//! This room (top-level module) may use `sites` and `access`. It also holds tables of other rooms (fills,
+//! pools, mirrors, disk reads), because these tables exist as long as the worker or the process. The code of
+//! this room makes no decisions with these tables.
 
 pub(crate) mod config;
 pub(crate) mod counters;

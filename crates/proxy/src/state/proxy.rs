@@ -67,8 +67,9 @@ impl Proxy {
     /// servers stay the same.
     ///
     /// `alike` is true if the new settings decide about keys, sites, access and sharing as the old settings
-    /// do. Then running fetches are joined and stored as before. Otherwise requests of the new proxy do not
-    /// join running fetches, and the results of these fetches are not stored.
+    /// do. In this case, requests of the new proxy join running fetches, and the results of these fetches are
+    /// stored. Otherwise requests of the new proxy do not join running fetches, and the results are not
+    /// stored.
     #[must_use]
     pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
         self.shared.renew_limits(&config);
@@ -246,7 +247,7 @@ impl Proxy {
 
 /// Returns the name in the Via field: Foxy's name for people, and a part that no other instance has.
 fn instance(config: &Config, clock: &dyn Clock) -> String {
-    // Via wants a token (RFC 9110 section 7.6.3); the name may be any text.
+    // A name in Via must be a token (RFC 9110 section 7.6.3), but the configured name may be any text.
     let token = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' => c,
         _ => '-',

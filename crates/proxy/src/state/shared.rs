@@ -35,27 +35,28 @@ pub struct Shared {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) ledger: Arc<Ledger>,
-    /// The time when the memory in the ledger was last found used up, in nanoseconds; 0 if it never was.
+    /// The time in nanoseconds when the memory in the ledger was last found used up. 0 if it was never used
+    /// up.
     pub(crate) spent_at: AtomicU64,
     /// Number of connections of each client.
     pub(crate) places: Arc<Places>,
     /// Keys whose answers may be sent only to the request that fetched them. Requests for these keys do not
     /// wait for each other.
     pub(crate) unshared: Remembered,
-    /// Keys whose answers to a widened range could not be stored as parts of a sparse object. The ranges of
-    /// later requests for these keys are not widened.
+    /// Keys for which Foxy requested more than the client's range, and got an answer that could not be stored
+    /// as a part of a sparse object. Foxy requests only the client's range in later requests for these keys.
     pub(crate) undivided: Remembered,
     /// Limits of the fetches that wait for an answer of the same origin.
     pub(crate) origins: OriginLimit,
-    /// Destinations that could not be reached a moment ago.
+    /// Destinations that could not be reached recently.
     pub(crate) unreachable: Unreachable,
     /// Keys of large objects for which the origin sent unusable bytes when Foxy last fetched a missing part.
     pub(crate) broken: Remembered,
-    /// Compressed forms that are being made.
+    /// Compressed forms of stored answers that Foxy is making now.
     pub(crate) making: Making,
     /// Results of requests that needed more than a lookup.
     pub(crate) recent: RecentTable,
-    /// The variants that URLs have.
+    /// The known variants of answers, by primary key.
     pub(crate) variants: Variants,
     /// Digests of artefacts that documents of mirrors have named.
     pub(crate) expected: Expected,
@@ -70,13 +71,13 @@ pub struct Shared {
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store at the start of this process.
     pub(crate) purges_before: u64,
-    /// A cache in place of the store.
+    /// A cache that replaces the store, if [`set_stand_in`](crate::Proxy::set_stand_in) was called.
     #[cfg(feature = "stand-in")]
     pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     pub(crate) counters: Vec<Counters>,
     pub(crate) shutdown: watch::Sender<bool>,
-    /// The map of fetches under the present rules, and the maps of fetches under rules from before a reload
-    /// while these fetches run.
+    /// The map of the fetches that began under the present rules. After a reload, the maps of fetches that
+    /// began under earlier rules are also here, as long as these fetches run.
     fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
 }
 

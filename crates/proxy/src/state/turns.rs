@@ -55,10 +55,10 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Runs `work`, which belongs to one connection of `client`. It is polled only while the client has polls
-    /// left in the present turn. There is no limit for a single client, or if `client` is 0. Cancel safe if
-    /// `work` is cancel safe. The caller pins `work`, because a future that takes another future by value
-    /// needs memory for that future twice.
+    /// Runs `work`, which belongs to one connection of `client`. `work` is polled only while the client has
+    /// polls left in the present turn. If connections of only one client are active, or if `client` is 0,
+    /// there is no limit. Cancel safe if `work` is cancel safe. The caller pins `work`, because a future that
+    /// takes another future by value needs memory for that future twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut number = 0;
         poll_fn(|cx| {
@@ -71,7 +71,8 @@ impl Turns {
         .await
     }
 
-    /// True if the client has used its polls of this turn. Otherwise counts one more poll.
+    /// Returns true if the client has used all its polls of this turn. Otherwise counts one more poll and
+    /// returns false.
     #[inline]
     fn has_had_its_polls(&self, client: u64) -> bool {
         if client == 0 {
@@ -129,8 +130,8 @@ impl Turns {
 }
 
 impl Waiting {
-    /// Puts a connection at the end of the queue, unless it is already in the queue. `number` is its number
-    /// in the queue, from 1; 0 if it was never in the queue.
+    /// Puts a connection at the end of the queue, unless it is already in the queue. `number` is the number
+    /// that the queue gave to the connection, from 1. It is 0 if the connection was never in the queue.
     fn enter(&mut self, number: &mut u64, waker: &Waker) {
         if *number > self.left {
             return;

@@ -225,7 +225,7 @@ fn a_login_at_a_site_is_for_foxy_alone() {
     assert_eq!(origin.asked(), 1);
 }
 
-/// A token has its own limit, also if it is used as the password of its user.
+/// A token has its own limit, even if it is sent as the password of its user.
 #[test]
 fn tokens_of_one_user_are_limited_apart() {
     let origin = origin();

@@ -355,7 +355,8 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // This answer has all bytes except the last byte. It has a length; the next case has no length.
+            // This answer and the next answer have all bytes except the last byte. This answer has
+            // Content-Length, but the next answer does not have it.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());

@@ -148,7 +148,7 @@ fn interim_answers_are_no_sign_of_life() {
         ..Config::default()
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
-    // Each interim head arrives within the time limit, but the final head arrives after it.
+    // Each interim head arrives before the time limit has passed, but the final head arrives after that.
     let origin = Origin::start(|asked| {
         for _ in 0..30 {
             asked.raw("HTTP/1.1 102 Processing\r\n\r\n");

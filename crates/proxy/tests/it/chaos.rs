@@ -1,4 +1,5 @@
-//! Faults of every kind at once, drawn by a seed. There is no wrong byte, and no work is left at the end.
+//! Faults of every kind at once, drawn by a seed. No client gets a wrong byte, and no work is left at the
+//! end.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

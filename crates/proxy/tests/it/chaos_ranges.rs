@@ -23,7 +23,8 @@ fn bytes(film: u64, version: u64, from: u64, to: u64) -> Vec<u8> {
     (from..to).map(|at| byte(film, version, at)).collect()
 }
 
-/// The version of each film at the origin, and the number of answers that were checked.
+/// The objects of this test: the version that each film has at the origin, and the number of answers that
+/// were checked.
 #[derive(Default)]
 struct Films {
     now: [AtomicU64; FILMS as usize],

@@ -16,8 +16,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // The places in the send queues may use three eighths of this memory, which are 75 KiB. The smallest
-    // place has 64 KiB, so there is only one place.
+    // The places in the send queues may use less than three eighths of this memory, which is 75 KiB. A place
+    // usually has at least 128 KiB. So the first place uses all of this memory, and there is no second place.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -84,7 +84,7 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
     const SENT: usize = 64 << 10;
-    /// Number of bytes that the origin sends before the store has written them.
+    /// Largest number of bytes that the origin has sent and the store has not written yet.
     const AHEAD: u64 = 512 << 10;
     let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
     let mut config = Config::default();
@@ -98,8 +98,8 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=9999999\r\nETag: \"1\"\r\nContent-Length: {LARGE}\r\n\r\n"
         ));
         for (number, piece) in sent.chunks(SENT).enumerate() {
-            // If the machine delays the store's thread, the store gives up fragments, and they are requested
-            // again.
+            // If the store's thread is slow, the store gives up fragments, and Foxy requests them again. So
+            // the origin sends a piece only when the store keeps up.
             let keeps_up = || {
                 let stats = engine.stats();
                 let taken = stats.counts.fragments * u64::from(engine.fragment_bytes());
@@ -228,8 +228,9 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     assert!(reads() > before, "it comes from disk");
 }
 
-/// Fills have no memory, and the window of the first answer has moved on. The next answer is private. Two
-/// users wait for its head together, and each user gets a separate answer.
+/// The settings give fills no memory, so the first fetch has a small window. The two other users come after
+/// the beginning of the body has left this window, so they need another fetch. They wait for its head
+/// together. The head is private, and each of these users gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

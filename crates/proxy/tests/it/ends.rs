@@ -33,8 +33,8 @@ fn an_origin_that_closes_between_requests_is_asked_on_a_new_connection() {
     });
     let mut client = foxy.connect();
     for n in 1..=6 {
-        // A POST must not be sent twice. So it succeeds only if Foxy has noticed the close of the pooled
-        // connection before.
+        // A POST must not be sent twice. So it succeeds only if Foxy has already noticed that the origin has
+        // closed the pooled connection.
         if n % 2 == 0 {
             client.send(post(&origin, "/p", 3) + "abc");
         } else {

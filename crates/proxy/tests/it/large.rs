@@ -149,7 +149,7 @@ fn a_hole_that_the_origin_cannot_fill_is_noticed_before_anything_is_promised() {
     remove_fragment(&foxy, &origin, 2);
     assert!(is(&get(), 1));
     assert_eq!(origin.asked(), 2, "the hole alone");
-    // The stored object is fresh, but the origin has another version.
+    // The stored object is still fresh, but the origin now has another version.
     remove_fragment(&foxy, &origin, 2);
     version.store(2, Ordering::SeqCst);
     assert!(is(&get(), 2), "{}", get().head);

@@ -73,8 +73,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that names its own host by two names, as PyPI does. Its answers have no validator, as behind some
-/// gateways, and have fields that usually forbid storing.
+/// An index that names its own host by two names, as PyPI does. Its answers have no validator, like the
+/// answers of some gateways. They also have fields that usually forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();

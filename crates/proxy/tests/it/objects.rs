@@ -261,7 +261,7 @@ fn nobody_writes_without_a_login_and_nothing_else_is_taken() {
         assert_eq!(get(&foxy, path).0, 404, "{path}");
         assert_eq!(put(&foxy, path, MAIN, b"x"), 400, "{path}");
     }
-    // There is no other spelling for the name of an action's result.
+    // The name of an action's result has only one valid spelling.
     for path in [
         format!("/%61c/{sha}"),
         format!("/ac//{sha}"),

@@ -1,6 +1,7 @@
 //! Records of an older Foxy, from before the rules about cookies, guesses and variants became stricter. The
-//! tests show which records are served, and how the other records are replaced. The digests of the records
-//! are written byte by byte, as format version 1 defines them.
+//! tests show which records are served, and how the other records are replaced. The digest of a record
+//! contains the facts about caching that Foxy has derived from the answer. The tests write the digests byte
+//! by byte, as format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;

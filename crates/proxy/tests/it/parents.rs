@@ -36,7 +36,8 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     let gate = Gatekeeper::new(RuleSet::new(rules), jiff::tz::TimeZone::UTC);
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
-        // Two proxies that one process starts at the same moment would choose the same name for Via.
+        // Two proxies that one process starts at the same moment would choose the same name for Via. So the
+        // child gets a name here.
         headers: HeaderConfig {
             instance: "child".to_owned(),
             ..HeaderConfig::default()

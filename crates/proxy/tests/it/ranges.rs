@@ -130,8 +130,8 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     );
     check(&around, 0, first - 10, first + unit + 10);
     assert!(around.cache().contains("fwd=partial"), "{}", around.cache());
-    // The first request is for the end of the object. The second is for the complete object, so that
-    // afterwards no fragment is missing.
+    // The first request is for the end of the object. The second request is for the complete object. After
+    // it, no fragment is missing.
     check(&range(&foxy, &origin, "-5"), 0, LEN - 5, LEN);
     let whole = foxy.get(&origin, "/film");
     assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));

@@ -1,4 +1,5 @@
-//! Requests while the memory for requests is used up, and clients that have more connections than places.
+//! Requests while the memory for requests is used up, and clients that have more connections than Foxy
+//! permits.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -118,8 +119,8 @@ impl Held {
     }
 
     /// Opens connections until a connection has to wait. They are opened one after the other, so that each
-    /// connection that is served has the memory for its request. The clock does not advance, so no connection
-    /// is served because its time to wait is over.
+    /// connection that is served has the memory for its request. The clock does not advance. So no connection
+    /// is served because it has waited for the longest permitted time.
     fn fill(&mut self) {
         while {
             self.ask();
@@ -133,8 +134,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
-    // The number of connections does not exceed the share of one client. Otherwise some could be refused when
-    // their turn comes.
+    // The number of connections does not exceed the share of one client. If it did, Foxy could refuse some of
+    // these connections when they enter.
     (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
@@ -318,8 +319,8 @@ fn a_client_has_its_places_and_no_more() {
     assert_eq!(again.answer().status, 200);
 }
 
-/// No client has to be closed to make room: the clients that do not read give their places up after a part of
-/// their window.
+/// A client that does not read gets only a part of its window, and then has no place in the send queues any
+/// more. So Foxy need not close connections to make room.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

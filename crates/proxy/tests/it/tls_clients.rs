@@ -255,7 +255,7 @@ fn a_cut_answer_ends_without_announcement() {
         cut.is_err(),
         "an announced end would be a whole answer: {cut:?}"
     );
-    // A complete answer ends with an announced end.
+    // After a complete answer, Foxy announces the end of the data with `close_notify`.
     let mut stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
     write!(
         stream,

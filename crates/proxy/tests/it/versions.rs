@@ -38,7 +38,7 @@ fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
         true
     });
     let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
-    // A fresh object is stored, so that a reload is a separate request.
+    // A fresh object is stored first, so that Foxy sends a separate request to the origin for each reload.
     foxy.get(&origin, "/");
     std::thread::scope(|scope| {
         let slow =
@@ -156,7 +156,8 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
-/// Requests to an origin and the answers that it may send, by number.
+/// The steps of a test origin, by number of the request. `asked` is true when the request has arrived, and
+/// `may` is true when the origin may answer it.
 #[derive(Default)]
 struct Steps {
     asked: [AtomicBool; 3],

@@ -249,7 +249,8 @@ fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
     let answer = foxy.get_with(&origin, "/r", part);
     assert_eq!((answer.status, answer.whole), (206, true));
     assert_eq!(answer.text(), "234567");
-    // A rest whose Content-Range states a different total length does not belong to the same body.
+    // If the Content-Range of the rest states a different total length, the rest does not belong to the same
+    // body.
     let answer = foxy.get_with(&origin, "/other", part);
     assert_eq!((&*answer.text(), answer.whole), ("234", false));
 }

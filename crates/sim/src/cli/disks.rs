@@ -177,7 +177,7 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// Bytes to and from the device per operation, in units of 1,000 bytes.
+/// Bytes read from and written to the device per operation, in units of 1,000 bytes.
 fn device_kb_per_op(r: &RunResult) -> f64 {
     if r.ops_per_s > 0.0 {
         1e3 * r.mb_per_s * r.device_bytes_per_byte / r.ops_per_s

@@ -117,7 +117,7 @@ impl Form {
     }
 }
 
-/// A progress bar of this many steps; hidden if standard error is not a terminal.
+/// A progress bar of `steps` steps; hidden if standard error is not a terminal.
 fn bar(steps: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -102,7 +102,8 @@ impl Parameters {
     /// Returns every combination of the values. The layouts are the outermost loop.
     ///
     /// # Errors
-    /// A parameter of a combination makes no sense, or its drive is not known or too small.
+    /// A parameter of a combination makes no sense, or there is no drive of its name, or the drive is too
+    /// small.
     pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {

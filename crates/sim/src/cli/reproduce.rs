@@ -1,4 +1,4 @@
-//! The command `reproduce`.
+//! The command `reproduce`, which repeats the published experiments.
 
 use std::path::{Path, PathBuf};
 

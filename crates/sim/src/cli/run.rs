@@ -1,4 +1,4 @@
-//! The commands `run` and `sweep`.
+//! The commands `run` (one configuration) and `sweep` (every combination of several values).
 
 use std::path::PathBuf;
 

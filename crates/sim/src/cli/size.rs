@@ -1,4 +1,4 @@
-//! The command `size`.
+//! The command `size`, which predicts the hits of other cache sizes and policies from an access log.
 
 use std::path::{Path, PathBuf};
 

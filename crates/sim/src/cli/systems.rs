@@ -70,8 +70,7 @@ impl SystemParameters {
         !self.system.is_empty()
     }
 
-    /// Refuses `--device`, because the runs are runs of layouts, and layouts use a folder instead of a
-    /// device.
+    /// Refuses `--device` for runs of layouts: a layout uses the folder `--dir` instead of a device.
     ///
     /// # Errors
     /// `--device` was given.

@@ -1,4 +1,5 @@
-//! The names of the series. They are in one or more rows above the chart, so that they cover no data.
+//! The legend of a figure: the names of the series. They are in one or more rows above the chart, so that
+//! they cover no data.
 
 use plotters::{
     coord::Shift,

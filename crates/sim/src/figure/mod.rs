@@ -1,4 +1,5 @@
-//! Figures (lines over an axis, bars or maps), drawn in the same way as SVG and PNG.
+//! Figures: lines over an axis, bars or maps. Each figure is written as SVG and as PNG, and both look the
+//! same.
 //!
 //! The font is a built-in subset of Roboto (Apache-2.0), so that a figure looks the same on every machine. A
 //! figure is a plain value; [`Figure::save`] writes both files.

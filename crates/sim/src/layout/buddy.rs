@@ -73,7 +73,7 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// Returns the layout, which uses these calls for writes from now on.
+    /// Returns the layout, which uses the given calls for writes from now on.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

@@ -1,9 +1,9 @@
 //! LAZY-READS: reads wait for further reads, and all waiting reads are issued together, sorted by position.
 //!
 //! Rule (USITS'99 section 3): a URL-read is queued. When N reads are queued (N = 10), or when a timeout below
-//! a second has expired, all queued reads are issued, sorted by file position, so that n reads cost n + 1
-//! head movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged. If an object is deleted
-//! while its read still waits, that read is issued first (the papers do not specify this).
+//! a second has expired, all queued reads are issued, sorted by file position. So n reads cost n + 1 head
+//! movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged. If an object is deleted while
+//! its read still waits, that read is issued first (the papers do not specify this).
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl LazyReads {
         self.waiting.contains(&object)
     }
 
-    /// Takes all ranges, sorted by position.
+    /// Removes all waiting reads and returns their ranges, sorted by position.
     pub fn take(&mut self) -> Vec<(u64, u64)> {
         self.waiting.clear();
         self.queue.take(&mut self.batch);

@@ -1,5 +1,5 @@
-//! File-space systems: they place the objects of a disk cache, and are driven by URL-read, -write and
-//! -delete.
+//! File-space systems. A file-space system places the objects of a disk cache on a disk. Its operations are
+//! URL-read, URL-write and URL-delete.
 //!
 //! Each system is a small module whose first comment states the papers' rule. The systems with one file per
 //! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. The family of

@@ -75,8 +75,8 @@ impl LayoutSizes {
 }
 
 impl LayoutSpec {
-    /// The eight layouts of the published table, in its order, followed by the locality buffers
-    /// without lazy reads.
+    /// The eight layouts of the published table, in the order of the table. Before the last of them, one more
+    /// layout is inserted: locality buffers without lazy reads.
     pub const PUBLISHED: [Self; 9] = [
         Self::Simple,
         Self::Squid,

@@ -1,4 +1,4 @@
-//! Counts and contents of a layout.
+//! Counts of a layout's operations, and sizes of its contents.
 
 use serde::Serialize;
 

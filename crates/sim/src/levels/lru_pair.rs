@@ -2,7 +2,8 @@
 //!
 //! The replacement rule is the same as with two separate LRU caches. A test checks that both forms return
 //! equal results, request by request. An object in memory, on disk, or in both is one node with a link for
-//! each level. So a request needs one lookup, and the eviction of the tail of a list needs no lookup.
+//! each level. So a request needs only one lookup in the table, and the eviction of the tail of a list needs
+//! no lookup.
 
 use hashbrown::HashTable;
 

@@ -1,4 +1,4 @@
-//! One published figure beside the figure of this simulator.
+//! Claims. A claim compares a published figure with the figure of this simulator (our figure).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::report::{Align, Table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// A rule or arithmetic: the values must be equal.
+    /// The figure follows from a rule or from arithmetic, so the values must be equal.
     Exact,
     /// The generator or model was made to meet the figure, so that the figure proves nothing about the
     /// systems.
@@ -178,8 +178,9 @@ pub const BAND: f64 = 0.25;
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The claim is met. The values are equal, or within a tenth (calibration input), or within the band, or
-    /// our value is within the published range.
+    /// The claim is met: our value is in the published range, or near enough to that range or to the
+    /// published value. The permitted relative difference is 0 for [`Comparison::Exact`], a tenth for
+    /// [`Comparison::Input`], and [`BAND`] for the other comparisons.
     Met,
     /// The claim is missed.
     Off,

@@ -1,4 +1,4 @@
-//! The reproduction as a page of the documentation.
+//! Writes the results of a reproduction as a page of the documentation.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,5 @@
-//! The base of a layout: a modelled drive with a modelled file system or a raw partition, or real files.
+//! The backend below a layout: a modelled drive with a modelled file system or a raw partition, or real
+//! files.
 
 use std::{
     fmt,
@@ -134,7 +135,7 @@ impl Backend {
     /// Checks that a modelled drive has room for `bytes` bytes.
     ///
     /// # Errors
-    /// The drive is not known, or too small.
+    /// There is no drive of the configured name, or the drive is too small.
     pub fn check_room(&self, bytes: u64) -> Result<(), RunError> {
         if self.dir.is_some() {
             return Ok(());
@@ -154,7 +155,7 @@ impl Backend {
     /// Creates a file system on the drive.
     ///
     /// # Errors
-    /// The drive is not known.
+    /// There is no drive of the configured name.
     pub fn ufs(&self) -> Result<Ufs, RunError> {
         Ok(Ufs::new(self.drive()?, self.fs.config(self.page_cache)))
     }
@@ -162,16 +163,16 @@ impl Backend {
     /// Creates a partition of the whole drive.
     ///
     /// # Errors
-    /// The drive is not known.
+    /// There is no drive of the configured name.
     pub fn raw(&self) -> Result<Raw, RunError> {
         Ok(Raw::new(self.drive()?, Schedule::CLook))
     }
 
-    /// Creates an empty layout on the backend. `coming` are the operations that the layout will get, as far
-    /// as they are known.
+    /// Creates an empty layout on the backend. `coming` are the operations that the layout will get; empty if
+    /// they are not known beforehand.
     ///
     /// # Errors
-    /// The drive is not known, the space is too small, or the layout needs a file system.
+    /// There is no drive of the configured name, the space is too small, or the layout needs a file system.
     pub fn layout(
         &self,
         spec: LayoutSpec,
@@ -195,7 +196,7 @@ impl Backend {
     /// Measures the bytes per second of one long sequential write in pieces of 64 KiB.
     ///
     /// # Errors
-    /// The drive is not known.
+    /// There is no drive of the configured name.
     pub fn sequential(&self) -> Result<f64, RunError> {
         if let Some(dir) = &self.dir {
             FileArea::new(real(dir)?)

@@ -71,7 +71,7 @@ impl RunConfig {
         }
     }
 
-    /// Checks the parameters as far as possible before a run.
+    /// Finds mistakes in the parameters that can be found without a run.
     ///
     /// # Errors
     /// A sentence that names the parameter that makes no sense.
@@ -110,7 +110,8 @@ impl RunConfig {
         (self.levels.disk as f64 / self.utilisation) as u64 / 512 * 512
     }
 
-    /// Creates the layout. `coming` are the operations that it will get, as far as they are known.
+    /// Creates the layout. `coming` are the operations that it will get; empty if they are not known
+    /// beforehand.
     pub(crate) fn build(&self, coming: &[DiskOp]) -> Result<Box<dyn Layout>, RunError> {
         self.check()?;
         self.backend.layout(self.layout, self.sizes(), coming)

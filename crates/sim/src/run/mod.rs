@@ -40,7 +40,8 @@ pub(crate) const LOOK_EVERY: usize = 1 << 12;
 /// Runs one configuration.
 ///
 /// # Errors
-/// The workload cannot be read, the drive is not known, or the file system returns an error.
+/// The workload cannot be read, there is no drive of the configured name, or the file system returns an
+/// error.
 pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     if config.ops > 0 {
         return run_ops(config, &OpStream::make(config)?);

@@ -103,7 +103,8 @@ pub struct RunResult {
     pub free_largest: u64,
     /// Mean number of contiguous pieces per object at the end.
     pub pieces_per_object: f64,
-    /// Writes refused because there was no space, and objects dropped from full buffers.
+    /// Writes refused because there was no space, and objects dropped because there was no space when their
+    /// buffer was written.
     pub refused: u64,
     /// Reads and deletes of objects that had been refused or dropped.
     pub missing: u64,

@@ -199,8 +199,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the file to append lines. If the last line has no line end, because the process was killed, a line
-/// end is added first, so that the next line is not joined to the truncated line.
+/// Opens the file to append lines. If the process was killed earlier, the last line may have no line end.
+/// Then a line end is added first, so that the next line is not joined to the truncated line.
 fn append(path: &Path) -> Result<File, RunError> {
     let open = || {
         let mut file = OpenOptions::new()

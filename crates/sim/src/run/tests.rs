@@ -128,7 +128,8 @@ fn a_sweep_gives_what_single_runs_give_and_resumes() {
     };
     assert!(sweep(&configs, &options).unwrap() == alone);
     assert_eq!(seen.lock().unwrap().len(), 3);
-    // The file is cut in the middle of its last line: two runs are taken from the file, one run is repeated.
+    // The file is cut in the middle of its last line. So two runs are taken from the file, and the run of the
+    // last line is repeated.
     let text = std::fs::read_to_string(&resume).unwrap();
     std::fs::write(&resume, &text[..text.len() - 40]).unwrap();
     assert!(sweep(&configs, &options).unwrap() == alone);

@@ -9,8 +9,8 @@ use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
 /// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store; its
-/// results include the costs and gains of records, segments and reinsertion. The variants state which bytes
-/// the size of the cache limits.
+/// results include the costs and gains of records, segments and reinsertion. The comment at each variant
+/// states to which bytes the size of the cache refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Foxy. The size of the cache is the size of its store.

@@ -42,8 +42,8 @@ pub(super) fn curves(
 const GROUPS: usize = 8;
 /// Number of standard errors in each direction. Student's t for 95 % with seven degrees of freedom is 2.4.
 /// This factor is larger: sizes of objects have heavy tails, so that whole samples differ more than the
-/// groups of one sample do. With 3.0 the exact answer is within the bars for 90 to 98 % of 200 samples (a
-/// test checks this).
+/// groups of one sample do. With 3.0 the exact answer is within the error bounds for 90 to 98 % of 200
+/// samples (a test checks this).
 const REACH: f64 = 3.0;
 
 /// Sums over the requests that a miniature cache answered.

@@ -1,4 +1,4 @@
-//! Admission to the disk, as if the write budget were always spent.
+//! Admission rules for the disk (gates). They are applied as if the write budget were always spent.
 //!
 //! The rules are those of crate `policy`, with the memory that the production store gives them. In the store
 //! the rules decide only when the write budget is spent; here they always decide. So the result of a store

@@ -5,8 +5,8 @@
 //! below a threshold. A cache of S bytes is then imitated by a cache of S * R bytes, where R is the sampled
 //! share. The threshold falls while the log is read, so that the sample stays bounded. Results are exact for
 //! logs that fit into the sample completely. SHARDS' correction is applied. If the sample has fewer requests
-//! than the share R of all requests, requests for the most popular objects are missing, and the difference is
-//! added to the hits. If it has more requests, the difference is subtracted.
+//! than the share R of all requests, the sample lacks requests for the most popular objects. The difference
+//! is then added to the hits. If it has more requests, the difference is subtracted.
 
 mod advice;
 mod candidate;
@@ -101,9 +101,9 @@ pub struct Load {
 /// Result of the prediction.
 ///
 /// Uncertainty: the result is estimated from a sample of the objects. The bounds of each point are three
-/// standard errors of the sample below and above it. Foxy's bounds are wider. The lower bound also assumes
-/// that its disk cannot keep up, so that one in ten new objects is not stored, and that heads are twice as
-/// long as expected. The upper bound also assumes that heads are half as long as expected.
+/// standard errors of the sample below and above it. Foxy's bounds are wider. For the lower bound, one in ten
+/// new objects is not stored, as on a disk that cannot keep up, and heads are twice as long as expected. For
+/// the upper bound, heads are half as long as expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeReport {
     /// Requests that a cache may answer.
@@ -251,7 +251,7 @@ impl SizeReport {
     }
 }
 
-/// Powers of two from 1 MiB to the first one that is large enough for all objects.
+/// Powers of two from 1 MiB to the first power that is large enough for all objects.
 fn sizes_up_to(object_bytes: u64) -> Vec<u64> {
     let mut sizes = vec![1u64 << 20];
     while sizes

@@ -13,8 +13,8 @@ const UNIT: u64 = 16;
 const ENTRY: u64 = 24;
 /// Length of the longest piece of a large object.
 pub(super) const FRAGMENT: u64 = 250 << 10;
-/// Usable share of a segment. The ends of clusters leave the rest unused (measured with
-/// small segments: 0.03).
+/// Share of a segment that records can use. The rest (0.03, measured with small segments) is unused space at
+/// the ends of clusters.
 const ROOM: f64 = 0.97;
 /// Bytes of the buffers of a store's writer. A running engine takes these bytes from its memory, so they are
 /// subtracted from the memory tier.

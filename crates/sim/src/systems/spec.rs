@@ -161,7 +161,7 @@ impl SystemConfig {
         }
     }
 
-    /// Checks the parameters as far as possible before a run.
+    /// Finds mistakes in the parameters that can be found without a run.
     ///
     /// # Errors
     /// A sentence that names the parameter that makes no sense.

@@ -9,8 +9,8 @@ use crate::run::{Job, RunError};
 const KEEP: usize = 8_000_000;
 
 impl Job for SystemConfig {
-    /// The requests of the stream. A stream of more than `KEEP` requests is cut after `KEEP` + 1 requests;
-    /// then each run opens the stream itself.
+    /// The requests of the stream. If the stream has more than `KEEP` requests, this list contains only one
+    /// request more than `KEEP`, and each run opens the stream itself.
     type Input = Vec<Request>;
     type Output = SystemResult;
     const FIELD: &'static str = "system";

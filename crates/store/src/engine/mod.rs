@@ -13,7 +13,7 @@
 //! | [`Catalogue`] | removes the contents of keys, and the contents of a store that leaves |
 //! | [`Purges`] | purges of many objects, and soft purges |
 //! | [`Keys`] | the hash function for keys |
-//! | [`Reads`] | lookups, and the disk reads that they request; [`Neighbours`] makes some reads longer |
+//! | [`Reads`] | lookups and the disk reads that they request; [`Neighbours`] adds nearby records to reads |
 //! | [`Puts`] | stores whole objects and fragments; an admitter applies admission |
 //! | [`Mover`] | sends records to other stores for a drain |
 //!
@@ -57,8 +57,8 @@ impl Engine {
     /// called.
     #[must_use]
     pub fn new(mut config: EngineConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
-        // The memory budget limits the number of shards: if there are several shards, each of them gets
-        // at least 8 MiB, because a small shard has room for only a few large objects.
+        // The memory budget limits the number of shards. If there are several shards, each of them gets at
+        // least 8 MiB, because a small shard has room for only a few large objects.
         let roomy = (config.memory_bytes / (16 << 20)).max(1) as usize;
         config.shards = config
             .shards
@@ -110,7 +110,7 @@ impl Engine {
         &self.foundation.keys
     }
 
-    /// The length of the largest body that is stored whole, and of the payload of a fragment, in bytes.
+    /// The length in bytes of the payload of a fragment. A body of at most this length is stored whole.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
         self.foundation.puts.fragment_bytes()
@@ -166,7 +166,8 @@ impl Engine {
 
     /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head of
     /// the object is stored already. Storing continues even if the object is superseded before all bytes are
-    /// stored: readers that already have the head still read these bytes. Other readers do not find them.
+    /// stored: readers that already have the head still read these bytes. Readers that do not have this head
+    /// do not find these bytes.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.foundation.puts.put_fragments(head, start)
     }
@@ -179,9 +180,9 @@ impl Engine {
         self.ground().tables.is_known(hash)
     }
 
-    /// Returns whether `head` is probably still the version that its key holds. The check uses memory
-    /// only: if the object that the key holds is not in memory, the check only finds out whether the
-    /// index has an entry for the key.
+    /// Returns whether `head` is probably still the version that its key holds. The check uses memory only.
+    /// If the object that the key holds is not in memory, the result states whether the index has an entry
+    /// for the key.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         self.ground().tables.is_current_version(head)
@@ -261,8 +262,8 @@ impl Engine {
         )
     }
 
-    /// Begins a drain of the stores for which [`Fleet::drain_store`] was called. Returns `None` if there
-    /// is no such store, if any store is still being loaded, or if objects still wait to be written to a
+    /// Begins a drain of the stores for which [`Fleet::drain_store`] was called. Returns `None` in three
+    /// cases: there is no such store, a store is still being loaded, or objects still wait to be written to a
     /// store that should be drained.
     #[must_use]
     pub fn begin_drain(&self) -> Option<Drain> {

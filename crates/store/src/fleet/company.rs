@@ -3,12 +3,13 @@
 //! A store records on its disk the company in which it was open. The record has three parts: an *epoch*,
 //! which increases whenever a different set of stores is open together; the members; and the members at
 //! earlier epochs. Every store records a new company before anything is stored under it. If two stores
-//! record different companies, one store was missing in a run of the other store, and cannot know what
-//! was removed or replaced in that run:
+//! record different companies, one store was missing in a run of the other store, and cannot know what was
+//! removed or replaced in that run:
 //!
-//! | current epoch and members that one store records | the other store records them as past | the other store does not, but both record a common past epoch |
-//! |---|---|---|
-//! | result | the first store was away: it begins empty | each ran without the other: both begin empty |
+//! - If store A records the present company of store B as a past company, B was missing in a later run: B
+//!   begins empty.
+//! - If neither store records the present company of the other store as a past company, but both record the
+//!   same company at a past epoch, each store ran without the other: both begin empty.
 //!
 //! Two stores that share no past come from different machines. Then the company of the first listed store
 //! counts, and the stores that do not belong to it begin empty. If a start ends while the stores record
@@ -73,7 +74,7 @@ fn past(newer: &Company, older: &Company) -> Past {
     }
 }
 
-/// The stores of an engine, as they record it on their disks.
+/// The company of the stores of an engine, as the stores record it on their disks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circle {
     /// The company that the trusted stores record.
@@ -179,9 +180,9 @@ mod tests {
         }
     }
 
-    /// A start ended before the second of two stores had recorded the new company. If the next start has
-    /// one more disk, which contains no store, the next start does not count as a repetition of the first
-    /// start, and the second store is not trusted.
+    /// A start ended before the second of two stores had recorded the new company. If the next start has one
+    /// more disk, which contains no store, it does not count as a repetition of the first start. Then the
+    /// second store is not trusted.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Company {

@@ -132,7 +132,7 @@ impl Fleet {
         &self.trust
     }
 
-    /// Notes what the stores of a start record about each other.
+    /// Notes what the stores that are opened at a start record about each other.
     pub(crate) fn meet(&self, circle: Circle) {
         *self.circle.lock() = Some(circle);
     }

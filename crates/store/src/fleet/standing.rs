@@ -5,12 +5,12 @@
 //! that its contents do not count. Then it is removed from the list of open stores, and its entries are
 //! removed from the index.
 //!
-//! **Coming back.** If this engine took the store out without a failure, and no engine has opened the
-//! store since then, the store keeps its contents, except the records of keys that were removed meanwhile.
-//! Voids for these records are written to the store's log. Only when the voids are durable does the store
-//! record that its contents count. Any other store with contents begins empty if the engine has stored,
-//! replaced or removed anything before. A store that was missing in a run of the other stores also begins
-//! empty ([`super::company`]).
+//! **Coming back.** If this engine took the store out without a failure, and no engine has opened the store
+//! since then, the store keeps its contents. Only the records of keys that were removed meanwhile do not
+//! count any more. Voids for these records are written to the store's log. Only when the voids are durable
+//! does the store record that its contents count. Any other store with contents begins empty if the engine
+//! has stored, replaced or removed anything before. A store that was missing in a run of the other stores
+//! also begins empty ([`super::company`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};
@@ -20,10 +20,10 @@ use super::Fleet;
 /// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// All contents of its log count.
+    /// The whole log of the store counts.
     Known,
-    /// The records of its log from this floor on count, except the records of keys that were removed
-    /// while the store was away.
+    /// The records from this position of the log on count, except the records of keys that were removed while
+    /// the store was away.
     Back(LogPosition),
     /// The store grows: the engine itself knows which contents count.
     Grows,

@@ -36,8 +36,8 @@ impl Trust {
         self.unnoted.store(true, Ordering::Release);
     }
 
-    /// Notes that a store left although its own disk does not record that its contents do not count:
-    /// only the remaining stores can note what it misses.
+    /// Notes that a store left, although its own disk does not record that its contents are void. Only the
+    /// remaining stores can note that it misses removals.
     pub(crate) fn leave_unmarked(&self) {
         self.unmarked.store(true, Ordering::Release);
     }

@@ -87,14 +87,15 @@ impl EngineConfig {
     }
 }
 
-/// The least result of [`pending`], in bytes, unless half of the memory is less. With fewer bytes, the
-/// objects in locality buffers would leave no room to reinsert used records before their segment is
-/// reused, and the disk's hit ratio would fall.
+/// The least number of bytes that [`pending`] returns, unless half of the memory is less. With fewer pending
+/// bytes, the objects in locality buffers would leave no room to reinsert used records before their segment
+/// is reused, and the disk's hit ratio would fall.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
-/// Returns the number of bytes that may wait to be written if the engine has `memory` bytes: a quarter of
-/// the memory, but within bounds.
+/// Returns the number of bytes that may wait to be written if the engine has `memory` bytes. This is a
+/// quarter of the memory, but at most [`PENDING_MAX`]. It is at least [`PENDING_MIN`], or half of the memory
+/// if that is less.
 pub(crate) const fn pending(memory: u64) -> u64 {
     let least = if memory / 2 < PENDING_MIN {
         memory / 2

@@ -1,5 +1,5 @@
-//! The place where a record begins: the index keeps its sector, and the unit within the sector as a
-//! hint.
+//! The place where a record begins. The index keeps the sector (512 bytes) of this place and, as a hint, the
+//! unit (16 bytes) within the sector.
 
 use foxy_format::UNIT;
 use foxy_index::{Address, Entry, SizeClass, UNIT_BYTES};
@@ -7,7 +7,7 @@ use foxy_index::{Address, Entry, SizeClass, UNIT_BYTES};
 /// The number of units (16 bytes) in a sector (512 bytes). A record begins at any unit, but the index
 /// addresses sectors.
 const PER_SECTOR: u64 = UNIT_BYTES / UNIT;
-/// The bits of the index's hint that contain the unit.
+/// The bits of the index's hint that contain the number of the unit in its sector.
 const HINT_MASK: u16 = PER_SECTOR as u16 - 1;
 
 /// The place of a record in the engine's address space.

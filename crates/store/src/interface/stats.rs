@@ -193,7 +193,8 @@ counters! {
         sorted_batches,
         /// Reads in these sorted batches.
         sorted_reads,
-        /// Reads that were carried out as a part of a neighbour's read.
+        /// Reads that were carried out as a part of another read, because the places of both are close on the
+        /// disk.
         joined_reads,
         /// Reads for which the caller stopped waiting before the device had completed them.
         reads_given_up,
@@ -317,8 +318,8 @@ pub struct OneStoreStats {
     pub segment_bytes: u32,
     /// Bytes of the segments that are in use.
     pub used_bytes: u64,
-    /// Estimated time from the write of a record until its segment is reused, at the average rate of
-    /// writing since the engine's clock began; `None` before the first reuse.
+    /// Estimated time from the write of a record until its segment is reused; `None` before the first reuse.
+    /// The estimate uses the average rate of writing since the engine's clock began.
     pub residency: Option<Duration>,
     /// The counters of the store.
     pub counts: StoreCounts,
@@ -329,20 +330,21 @@ pub struct OneStoreStats {
 pub struct MemoryShares {
     /// The whole budget, as configured.
     pub budget: u64,
-    /// The limit for objects in the RAM tier, together with the overhead of their allocations, their
-    /// places in the tier's tables and the keys that the tier remembers.
+    /// The limit for the RAM tier. It includes the objects, the overhead of their allocations, their places
+    /// in the tier's tables, and the keys of evicted objects that the tier remembers.
     pub ram: u64,
     /// The limit for objects on their way to disk (most of them are in the RAM tier as well).
     pub pending: u64,
     /// The present size of the index.
     pub index: u64,
     /// The present memory of the writers (cluster buffers, tables of open and victim segments, queues,
-    /// recovery) and of the removals that are remembered for stores that are away.
+    /// recovery). It includes the removals that are remembered for stores that are away.
     pub writers: u64,
     /// The limit for the buffers of reads under way.
     pub reads: u64,
-    /// The limit for two kinds of memory: memory that the allocator holds beyond the allocated bytes (partly
-    /// filled pages of a size class, and freed memory), and the gate's list of used keys.
+    /// The limit for two kinds of memory. The first is memory that the allocator holds beyond the allocated
+    /// bytes: partly filled pages of a size class, and freed memory. The second is the gate's list of used
+    /// keys.
     pub slack: u64,
 }
 

@@ -54,8 +54,8 @@ enum Moved {
     NotYet,
 }
 
-/// Returns whether a record is worth moving: it has not expired, and either it was used since it was
-/// written (`uses` > 0) or the other store has unused segments (`free_room`).
+/// Returns whether a record is worth moving. It must not have expired. Besides, it must have been used since
+/// it was written (`uses` > 0), or the other store must have unused segments (`free_room`).
 fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
     expires >= now && (uses > 0 || free_room)
 }
@@ -150,8 +150,9 @@ impl Mover {
 }
 
 impl Drain {
-    /// Begins a drain of the stores with the duty [`Duty::Draining`]. Returns `None` if there is no such
-    /// store, if any store is still being loaded, or if objects still wait to be written to such a store.
+    /// Begins a drain of the stores with the duty [`Duty::Draining`]. Returns `None` in three cases: there is
+    /// no such store, a store is still being loaded, or objects still wait to be written to a store that
+    /// should be drained.
     pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
         let stores = fleet.stores();
         let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;

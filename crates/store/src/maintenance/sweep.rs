@@ -136,8 +136,8 @@ impl Purges {
 
     /// Ends a sweep that has reached the end of `way` and compared objects with the purges up to number
     /// `goal`. `all` states whether the sweep could compare everything and its removals are durable. Returns
-    /// false, and does not end the sweep, if a store was added since the sweep began or is perhaps being
-    /// added now: that store may have objects that the purges cover.
+    /// false, and does not end the sweep, if a store was added since the sweep began, or may be in the
+    /// process of being added. That store may have objects that the purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
         // While this lock is held, no store can be added: so no store is added between the next check and the
         // end of the sweep.

@@ -76,9 +76,9 @@ impl MemoryBudget {
         self.pending_max.store(pending(bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether a store has few enough pending bytes to leave room for the other stores: a store
-    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the write
-    /// speeds, in bytes per second, of all stores that share the room; 0 if the sum is not known.
+    /// Returns whether a store has few enough pending bytes to leave room for the other stores. A store that
+    /// is too slow must not prevent the other stores from storing. `all` is the sum of the write speeds, in
+    /// bytes per second, of all stores that share the room; 0 if the sum is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.load.pending_bytes();
         let speed = store.load.write_speed();

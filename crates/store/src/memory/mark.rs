@@ -25,7 +25,8 @@ impl PurgeMark {
         Self(AtomicU64::new(sequence & !STALE))
     }
 
-    /// The highest purge number up to which it is known that no purge removes the object.
+    /// The number of the newest purge with which the object was compared. No purge up to this number removes
+    /// the object.
     pub(crate) fn checked(&self) -> u64 {
         self.0.load(Ordering::Acquire) & !STALE
     }

@@ -12,13 +12,13 @@ use super::hold::Hold;
 use super::mark::PurgeMark;
 
 /// The bytes that the engine needs per object in addition to its contents. They consist of the struct with
-/// its counters, the object's slot in the RAM tier and in the hash table of that tier (both grow by
-/// doubling), and a slot in the tier's list of evicted keys. This list has about as many keys as the tier has
-/// objects.
+/// its counters, the object's slot in the RAM tier, its slot in the hash table of that tier, and a slot in
+/// the tier's list of evicted keys. This list has about as many keys as the tier has objects. The RAM tier
+/// and its hash table grow by doubling.
 const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
 const TIER_SLOT: usize = 112;
 const GHOST_SLOT: usize = 96;
-/// The size of a counter that `Bytes` allocates for a part when the part is first shared.
+/// The size of the counter that `Bytes` allocates for a part of an object when the part is first shared.
 const SHARE: usize = 32;
 
 /// Facts about a stored response. The caller passes them when it stores the response, and gets them back

@@ -55,9 +55,9 @@ impl Tables {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Returns whether an object is probably of the version that its key holds. The check uses memory
-    /// only: if no object of the key is in memory, the result states whether the index has an entry for
-    /// the key, whatever the version.
+    /// Returns whether an object is probably of the version that its key holds. The check uses memory only.
+    /// If no object of the key is in memory, the result states whether the index has an entry for the key,
+    /// whatever the version.
     pub(crate) fn is_current_version(&self, object: &Object) -> bool {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {

@@ -1,5 +1,5 @@
-//! The purge journal of one store. The store's writer writes it: notes that arrive together share a
-//! write, and each note is durable before its ticket ends.
+//! The purge journal of one store: notes of purges, which the store's writer writes. Notes that arrive
+//! together share a write, and each note is durable before its ticket ends.
 
 use std::mem;
 
@@ -178,7 +178,7 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // `state` holds the lock of the purges. Meanwhile, a purge is either both published and in the inbox,
+        // While `state` holds the lock of the purges, each purge is either both published and in the inbox,
         // or neither.
         let state = purges.read();
         let work = store.journal.lock().take();

@@ -1,5 +1,5 @@
-//! Limits for active purges. If there is no free place, a new purge is refused. An active purge is never made
-//! broader to save places, and an acknowledged purge is never dropped.
+//! Limits for active purges: a new purge that would exceed a limit is refused. An active purge is never made
+//! broader to save room, and an acknowledged purge is never dropped.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::set::State;
 use super::{Places, PurgeError};
 use crate::shared::StoreShared;
 
-/// Maximum number of active expressions: each is matched against every object that is compared.
+/// Maximum number of active expressions. When an object is compared with the purges, each expression is
+/// matched against it.
 const EXPRESSIONS_MAX: usize = 64;
 /// Number of expressions that are reserved for operators.
 const EXPRESSIONS_RESERVED: usize = 16;
@@ -83,10 +84,10 @@ impl State {
         Ok(())
     }
 
-    /// Soft purges stay until all objects that were stored before them are overwritten, so after a while
-    /// they would fill all places. When they take more than half of the places, the oldest swept soft purges
-    /// become hard: the objects that they cover are removed and no longer kept as stale. Other objects
-    /// are not affected. The next sweep ends these purges.
+    /// Soft purges stay until all objects that were stored before them are overwritten, so after a while they
+    /// would fill all places. When they take more than half of the places, the oldest swept soft purges
+    /// become hard. The objects that these purges cover are then removed and no longer kept as stale. Other
+    /// objects are not affected. The next sweep ends these purges.
     pub(super) fn harden(&mut self, room: usize) {
         let soft = self.active.values().filter(|active| active.note.soft);
         let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();

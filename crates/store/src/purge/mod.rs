@@ -53,7 +53,7 @@ pub enum PurgeError {
     /// The text is longer than this number of bytes.
     #[error("is too long: at most {0} bytes are allowed")]
     TooLong(usize),
-    /// There is no text where a text is required, or a text where none is allowed.
+    /// The kind of the purge needs a text and there is none, or the kind takes no text and there is one.
     #[error("says nothing")]
     Empty,
     /// The expression does not compile within the bounds.

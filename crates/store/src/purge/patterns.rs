@@ -1,5 +1,6 @@
-//! Active purges, arranged so that an object can be compared with all of them. Texts are found by their hash
-//! where possible. For every kind of purge, the work per object is bounded.
+//! Active purges, arranged so that an object can be compared with all of them. The texts of purges are found
+//! by their hash, except expressions, which are matched one by one. For every kind of purge, the work per
+//! object is bounded.
 
 use foxy_format::{PurgeKind, PurgeNote};
 use hashbrown::HashMap;

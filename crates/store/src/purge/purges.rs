@@ -38,9 +38,9 @@ impl Purges {
         }
     }
 
-    /// Carries out `purge`. When this returns, no lookup returns a covered object any more (or lookups
-    /// return it as stale), and no covered object whose fetch began before the purge will be stored.
-    /// Once the ticket has ended, the purge survives a power cut. This method never blocks on a disk.
+    /// Carries out `purge`. When this returns, no lookup returns a covered object any more (after a soft
+    /// purge, lookups return it as stale). No covered object whose fetch began before the purge will be
+    /// stored. Once the ticket has ended, the purge survives a power cut. This method never blocks on a disk.
     /// Returns the purge's number and the ticket.
     ///
     /// # Errors

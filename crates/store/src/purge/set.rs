@@ -1,8 +1,8 @@
 //! The active purges: they are published, compared with objects, and retired here.
 //!
-//! An object contains the number of the newest purge at the time when its request was sent to the
-//! origin; only purges with greater numbers concern it. The order of locks is: this set first, then a
-//! store's journal.
+//! An object contains the number of the newest purge at the time when its request was sent to the origin.
+//! Only purges with greater numbers concern the object. The order of locks is: this set first, then a store's
+//! journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,8 +168,8 @@ impl PurgeSet {
     }
 
     /// Takes a new purge number when a store stops recording removals. The journals of the other stores
-    /// record this number. If the journal of a store lacks this number, the store has missed removals
-    /// or purges: at the next start, none of its contents from before this number count.
+    /// record this number. If the journal of a store lacks this number, the store has missed removals or
+    /// purges. Then, at the next start, none of its contents from before this number count.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;

@@ -53,9 +53,9 @@ impl NewLarge {
     }
 }
 
-/// A large object that is being received, in bounded memory: this value holds the fragment that is
-/// being filled, and the other fragments are on their way to disk. When disks are too slow, the object
-/// is dropped; the sender is never slowed down. Dropping this value aborts the storing.
+/// A large object that is being received, in bounded memory. This value holds the fragment that is being
+/// filled. The other fragments are on their way to disk. When disks are too slow, the object is dropped; the
+/// sender is never slowed down. Dropping this value aborts the storing.
 #[derive(Debug)]
 pub struct LargePut {
     puts: Arc<Puts>,

@@ -74,7 +74,7 @@ impl Puts {
         }
     }
 
-    /// The length of the largest body that is stored whole, and of the payload of a fragment, in bytes.
+    /// The length in bytes of the payload of a fragment. A body of at most this length is stored whole.
     pub(crate) fn fragment_bytes(&self) -> u32 {
         self.fleet.fragment_bytes().unwrap_or(self.fragment_bytes)
     }

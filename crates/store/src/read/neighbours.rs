@@ -1,9 +1,9 @@
-//! Reads the neighbours of an object together with the object, where that saves reads:
+//! Reads an object together with the records beside it on the disk (its neighbours), where that saves reads.
 //! [`foxy_policy::ReadAround`] decides where.
 //!
 //! A neighbour that was read with the object goes into the RAM tier under the same conditions as a requested
-//! object: its record is valid and not purged, it is at its expected place in the present life of the
-//! segment, and the index still leads there.
+//! object. Its record must be valid and not purged, and at its expected place in the present life of the
+//! segment. The index must still lead to that place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,10 +3,10 @@
 //!
 //! Every cluster has a number in the store. It also contains a mark: the number of the cluster up to which
 //! the log was durable when this cluster was written. If the number of a missing cluster is not above the
-//! highest such mark, the cluster was durable once: it is damaged, and the removals in it are not known.
+//! highest such mark, the cluster was durable once. So it is damaged, and the removals in it are not known.
 //! Therefore nothing before the next valid cluster counts. If the number of the missing cluster is above that
-//! mark, the cluster was being written: it is torn, and its removals are in the removal log. The code is pure
-//! and performs no I/O.
+//! mark, the cluster was being written. So it is torn, and its removals are in the removal log. The code is
+//! pure and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -225,8 +225,8 @@ impl Judge<'_> {
         self.judged.torn.extend(torn);
     }
 
-    /// Sets the link of the next cluster. Numbers are never used twice. If the highest known number is
-    /// not that of the newest cluster, the chain begins anew.
+    /// Sets the link of the next cluster. Numbers are never used twice. If the newest cluster does not have
+    /// the highest known number, a new chain begins above that number.
     fn end(mut self, lives: &[Life<'_>], before: &Before) -> Judged {
         let seen = lives.iter().flat_map(|life| life.clusters());
         let seen = seen.map(|(_, seen)| seen.link.number).max().unwrap_or(0);

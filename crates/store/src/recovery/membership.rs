@@ -59,9 +59,9 @@ pub(super) fn believe(
 }
 
 impl Engine {
-    /// Compares all stores of a start before the first of them is opened: a store that was missing in a
-    /// run of the other stores begins empty. Without this call every store is trusted. This method
-    /// changes nothing on disk.
+    /// Compares all stores of a start before the first of them is opened. A store that was missing in a run
+    /// of the other stores then begins empty. Without this call every store is trusted. This method changes
+    /// nothing on disk.
     ///
     /// # Errors
     /// The same errors as [`Engine::open_store`] for any of the stores: a store that cannot be read may

@@ -102,9 +102,9 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
     })
 }
 
-/// Brings the journal of a store up to date after the store was added to the list of open stores. The
-/// journal gets the purges that were made since it was last written: while no store was open, or between
-/// the reading of the journal and now.
+/// Brings the journal of a store up to date after the store was added to the list of open stores. The journal
+/// gets the purges that were made since it was last written. These are purges made while no store was open,
+/// or between the reading of the journal and now.
 pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
     let set = foundation.purges.set();
     set.adopt(Vec::new(), 0, std::slice::from_ref(store));
@@ -128,9 +128,9 @@ impl Recalled {
         }
     }
 
-    /// Returns a purge number as the floor of the store: a record does not count if the newest purge
-    /// had a smaller number when the record was fetched. Purges after this opening of the store get
-    /// numbers above `base`.
+    /// Returns a purge number as the floor of the store. A record does not count if the newest purge had a
+    /// smaller number when the record was fetched. Purges after this opening of the store get numbers above
+    /// `base`.
     fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {
         let JournalBlock { seen, floor, .. } = self.half.newest;
         let mut floor = floor;

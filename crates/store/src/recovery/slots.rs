@@ -1,9 +1,9 @@
 //! Reads the headers of all slots, with many reads at once. A store has hundreds of slots or more, and
 //! if a device gets one read at a time, most of the time is spent waiting.
 //!
-//! Short slots are so close together that one long read covers the headers of many slots. If a long
-//! read fails, its slots are read one by one, so that a bad block costs only the slot that contains it:
-//! the result does not depend on how the slots were read.
+//! Short slots are so close together that one long read covers the headers of many slots. If a long read
+//! fails, its slots are read one by one. So a bad block costs only the slot that contains it, and the result
+//! does not depend on how the slots were read.
 //!
 //! A slot that looks unused or damaged is read twice, because a device that returns the bytes of
 //! another place could hide a life of the segment. A valid slot of this store names its segment, so it

@@ -23,8 +23,8 @@ use crate::purge::Journal;
 use crate::shared::{OpenSegment, StoreShared, summary, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// If the summary of a segment was written, writing continues in the segment only if at least this part
-/// of it (1/n) is free.
+/// Writing continues in a segment whose summary was already written only if at least this part (1/n) of the
+/// segment is free.
 const WORTH_GOING_ON: u32 = 8;
 
 /// A store as it was found when it was opened.
@@ -281,8 +281,8 @@ fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     judge(&lives, floor, &given_up)
 }
 
-/// Declares everything that was written before `floor` void (0: there is no floor), in memory and in
-/// both superblocks: see [`super::stock`] and [`super::chain`].
+/// Declares everything that was written before `floor` void, in memory and in both superblocks. Does nothing
+/// if `floor` is 0. See [`super::stock`] and [`super::chain`].
 fn forget(
     superblock: &mut Superblock,
     loader: &mut Loader,

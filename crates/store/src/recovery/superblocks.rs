@@ -1,4 +1,4 @@
-//! The superblocks of a store: finding, judging and writing them; and the formatting of a disk.
+//! The superblocks of a store: this file finds, checks and writes them, and formats disks.
 
 use std::io;
 
@@ -15,8 +15,8 @@ use crate::memory::Ground;
 use crate::shared::{read_agreed, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// Number of bytes at the beginning and the end of a disk that must be zero for the disk to count as
-/// empty: file systems, volume managers and partition tables leave their marks there.
+/// Number of bytes at the beginning and the end of a disk that must be zero for the disk to count as empty.
+/// File systems, volume managers and partition tables leave their marks there.
 const LOOK_BYTES: u64 = 1 << 20;
 
 pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> OpenError {

@@ -1,8 +1,9 @@
-//! Enters the entries of segments into the index: each key only if it is absent and was not removed.
+//! Enters the records of segments into the index. A record is entered only if the index does not have its key
+//! yet, and the record was not removed.
 //!
-//! Two *lanes* share the work, each with its own shards of the index: entries of one key, and of keys
-//! that the index cannot distinguish, are in the same lane and keep their order. The result does not
-//! depend on whether the lanes run at the same time.
+//! Two *lanes* share the work, each with its own shards of the index. All entries of one key are in the same
+//! lane and keep their order. So are all entries of keys that the index cannot distinguish. The result does
+//! not depend on whether the lanes run at the same time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,15 +16,16 @@ use super::part::Part;
 use crate::interface::add;
 use crate::shared::{Gone, Removal, StoreShared};
 
-/// The number of entries by which index places are prefetched ahead. It is more than a core can have
-/// under way (10 to 24 cache lines, two for each entry), and small enough to stay in the core's
-/// first-level cache.
+/// The number of entries whose index places are prefetched ahead. Each entry needs two cache lines, and a
+/// core can fetch only 10 to 24 cache lines at once, so this number keeps the core busy. The prefetched lines
+/// still fit into the core's first-level cache.
 const LOAD_AHEAD: usize = 32;
 
-/// The index counts as full once more than this part (1/n) of its entries found no room in it.
+/// The index counts as full if the number of records that found no room is above this part (1/n) of the
+/// number of its entries. See also [`UNPLACED_LEAST`].
 const UNPLACED_PART: u64 = 64;
-/// The index does not count as full while this many entries or fewer found no room: one of its shards may be
-/// full before the other shards.
+/// The index does not count as full if at most this many records found no room, because one of its shards may
+/// be full before the other shards.
 const UNPLACED_LEAST: u64 = 4096;
 
 /// The entry whose turn is next, and its segment.

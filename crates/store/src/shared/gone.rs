@@ -29,8 +29,8 @@ impl Gone {
         }
     }
 
-    /// The maximum number of keys if the engine has `memory` bytes: they take a quarter of the memory,
-    /// which the RAM tier does not need before objects are loaded.
+    /// The maximum number of keys if the engine has `memory` bytes. The keys may take a quarter of the
+    /// memory, because the RAM tier does not need it before objects are loaded.
     pub(crate) fn most(memory: u64) -> usize {
         usize::try_from(memory / 4 / KEY_BYTES).unwrap_or(usize::MAX)
     }

@@ -107,8 +107,8 @@ impl Bell {
         }
     }
 
-    /// Announces work that has to be done soon. It wakes an idle thread, but not a thread that pauses
-    /// between two turns: waking it for every single item would cost more than the work for the item.
+    /// Announces work that has to be done soon. It wakes an idle thread, but not a thread that pauses between
+    /// two turns. Waking it for every single item would cost more than the work for the item.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
         if !state.nudged {

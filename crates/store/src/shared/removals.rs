@@ -1,6 +1,6 @@
-//! Removals on their way to the log. They are written to the removal log before they become visible, so
-//! that the death of the process undoes none of them; then they are passed to the writer, which puts
-//! them into a cluster.
+//! Removals on their way to the log. They are written to the removal log before they become visible, so that
+//! the death of the process undoes none of them. Then they are passed to the writer, which puts them into a
+//! cluster.
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{
@@ -56,7 +56,7 @@ pub(crate) struct RemovalLog {
     told: u64,
     places: u64,
     /// The number of the oldest entry of an earlier run that counts. Entries from this number on count until
-    /// the removed records have durable tombstones: the removals may be old, and a power cut must not undo
+    /// the removed records have durable tombstones. The removals may be old, and a power cut must not undo
     /// them any more.
     hold: Option<u64>,
     /// Set once recovery has loaded everything: all removals by recovery have numbers below this
@@ -288,8 +288,8 @@ impl StoreShared {
         Ok(())
     }
 
-    /// Returns whether a record can be at this place: its life must be a present one, and the place must
-    /// be before the end of the log.
+    /// Returns whether a record can be at this place. The life of the place must be the present life of a
+    /// segment, and the place must be before the end of the log.
     fn is_present(&self, place: LogPosition) -> bool {
         let life = self
             .space

@@ -23,13 +23,13 @@ pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
     whole * part
 }
 
-/// Returns the number of bytes that may wait for one of several stores before new objects go to the
-/// other stores; `pending` is the number of bytes that may wait for all stores.
+/// Returns the number of bytes that may wait for one of several stores before new objects go to the other
+/// stores. `pending` is the number of bytes that may wait for all stores.
 ///
-/// While more bytes arrive than the stores can write, about half of `pending` waits. Each store gets
-/// the part `speed` / `all` of that half, so that each store always has something to write; `all` is
-/// the sum of the speeds of the stores. If `all` is 0 because the speed of a store is not known, a
-/// store leaves a quarter of `pending` to the others.
+/// While more bytes arrive than the stores can write, about half of `pending` waits. Each store gets the part
+/// `speed` / `all` of that half, so that each store always has something to write. `all` is the sum of the
+/// speeds of the stores. If `all` is 0 because the speed of a store is not known, a store leaves a quarter of
+/// `pending` to the other stores.
 pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
     if all == 0 {
         return pending / 4 * 3;
@@ -124,8 +124,8 @@ mod tests {
         assert_eq!(room(u64::MAX, u64::MAX, 1), u64::MAX, "no sum, no panic");
     }
 
-    /// Two stores have the same capacity, and one store is too slow for its half of the arriving bytes:
-    /// the queue of the slow store stays bounded, and the fast store takes the rest.
+    /// Two stores have the same capacity, and one store is too slow for its half of the arriving bytes. The
+    /// queue of the slow store stays bounded, and the fast store takes the rest.
     #[test]
     fn the_queue_of_a_slow_store_settles() {
         let (speeds, mut waits) = ([1_000_000_u64, 50_000_000], [0_u64, 0]);

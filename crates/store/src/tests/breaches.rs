@@ -1,5 +1,5 @@
-//! Tests of further rules. `cargo xtask mutants` showed for each of these rules that no other test fails when
-//! the rule is broken.
+//! Tests of rules that the other test files do not cover. `cargo xtask mutants` showed for each of these
+//! rules that no other test fails when the rule is broken.
 
 use std::time::Duration;
 

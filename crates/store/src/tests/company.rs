@@ -1,5 +1,5 @@
-//! Tests of stores that are opened together. After any history, only stores that may be trusted are trusted.
-//! Some starts fail or are interrupted.
+//! Tests of stores that are opened together. A store that missed removals must never be trusted, whatever
+//! happened in earlier runs. Some starts fail or are interrupted.
 
 use std::collections::BTreeSet;
 

@@ -178,7 +178,7 @@ fn a_store_of_version_1_gives_what_is_in_it() {
     assert!(pieces.collect::<Vec<_>>().concat() == large());
     assert_eq!(rig.engine.stats().stores[0].quarantined, 1);
     // The store also continues to work: an object that is stored now is found after a restart, beside
-    // the others.
+    // the older objects.
     rig.put("new", b"version 1");
     rig.settle();
     let again = rig.kill();

@@ -1,9 +1,9 @@
 //! Every order of a few steps: operations of a user, turns of the writer, and completions of the device.
 //!
 //! All changes of a key happen under the lock of its shard, so that an operation is one step for all other
-//! threads; the only events between steps are writes, flushes and reads under way. A disk that holds these
-//! operations makes each order a separate run. After each run the key is looked up. It is looked up again
-//! after a kill at that moment, and when both stores have come to rest.
+//! threads. The only events between steps are writes, flushes and reads under way. A disk that holds these
+//! operations makes each order a separate run. After each run the key is looked up four times: at once, after
+//! a kill at that moment, when the writer has come to rest, and after a kill in this state.
 
 use std::time::Duration;
 

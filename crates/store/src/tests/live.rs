@@ -79,8 +79,8 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         assert!(live.remove(1));
         let left = live.on_disk();
         assert!(left.len() > 5 && left.len() < KEYS as usize - 5);
-        // Of the keys on the store that is away, some are purged, some are stored again, and the others
-        // stay.
+        // Of the keys on the store that is away, some are purged, some are stored again, and the
+        // remaining keys stay.
         let away: Vec<_> = all().difference(&left).copied().collect();
         let (gone, newer) = (&away[..3], &away[3..5]);
         gone.iter().for_each(|key| live.supersede(*key));
@@ -157,7 +157,7 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
-    // Another engine opens both disks. It changed objects on one disk before the other disk was added.
+    // Another engine opens one disk and removes all objects. Then it opens the other disk.
     let mut other = live.crash(None);
     other.remove(1);
     let slots = std::mem::take(&mut other.slots);
@@ -404,7 +404,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
             grown.unwrap();
         });
         live.settle();
-        // It may be that the engine does not know any more that these records are on the disk.
+        // The engine may have forgotten that these records are on the disk.
         (0..KEYS).for_each(|key| live.supersede(key));
         live.settle();
         let too_much = live.health(0).counts.load_given_up > 0;

@@ -1,4 +1,4 @@
-//! Loading in two lanes at once, with many entries in a step.
+//! Loading with two workers (lanes) at the same time, and with many entries in a step.
 
 use std::collections::BTreeSet;
 

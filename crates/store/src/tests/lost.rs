@@ -25,8 +25,8 @@ fn latest(key: u64) -> Option<String> {
     }
 }
 
-/// Writes first versions, other objects, replacements, other objects, removals and other objects, each
-/// over several segments.
+/// Writes first versions, replacements and removals, with other objects after each of them. Each of these
+/// parts goes over several segments.
 fn written() -> Rig {
     let mut rig = Rig::new(SEGMENTS, MEMORY, 3);
     let others = |rig: &mut Rig, label: &str| rig.fill(label, 96);
@@ -202,8 +202,8 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment is marked for its next life, and the segment after it is lost: objects that are stored
-/// from then on are written after a segment whose contents are unknown.
+/// A segment is marked for its next life, and the segment after it is lost. Objects that are stored from then
+/// on are written after a segment whose contents are unknown.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);

@@ -113,8 +113,8 @@ fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
     assert!(acknowledged > 300, "{acknowledged}");
 }
 
-/// The device reports that it wrote the block, but did not write it: the ticket of this purge must not
-/// end as durable, and later purges are durable.
+/// The device reports that it wrote the block, but did not write it. The ticket of this purge must not end as
+/// durable. Later purges are durable.
 #[test]
 fn a_journal_write_that_was_lost_is_not_acknowledged() {
     for fault in [Fault::Lost, Fault::Misdirected(8192), Fault::BitRot(3)] {
@@ -142,7 +142,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
     }
 }
 
-/// If the disk does not complete a journal write, a ticket for everything does not end.
+/// If the disk does not complete a journal write, the ticket of `Engine::sync` does not end.
 #[test]
 fn a_ticket_for_everything_waits_for_the_purges_of_many() {
     let mut rig = Rig::new(16, 1 << 20, 41);

@@ -1,5 +1,5 @@
-//! Purged and void objects, and the places where they could still be found: around a read, in
-//! explanations, by a late 304, and after the end of the purge.
+//! Purged and void objects, and the places where they could still be found: among the neighbours of an object
+//! that is read, in explanations, by a late 304, and after the end of the purge.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ fn publish(rig: &Rig, tag: &str) {
         .unwrap();
 }
 
-/// Makes two neighbours on disk, and a read of the first that includes the second.
+/// Makes a store with two objects side by side on its disk, and a read of the first object that includes the
+/// second.
 fn neighbours() -> (Rig, ReadPlan) {
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.settle();

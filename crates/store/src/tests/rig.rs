@@ -166,7 +166,7 @@ impl Rig {
         }
     }
 
-    /// Returns the plan extended by all neighbours, whatever the rule has seen so far.
+    /// Makes the `ReadAround` rule allow longer reads, and returns the longer read for `plan`.
     pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let store = self.engine.fleet().store(plan.store).unwrap();
         while !store.around.rule().is_on() {

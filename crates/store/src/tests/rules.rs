@@ -386,8 +386,8 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }
 
-/// A device lost all writes to a segment for a whole round, including its mark: the contents that it
-/// still has are out of date, and the segments with their removals may have been reused.
+/// A device lost all writes to a segment for a whole round, including its mark. The contents that it still
+/// has are out of date, and the segments with their removals may have been reused.
 #[test]
 fn a_segment_a_whole_round_behind_does_not_count() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 35);
@@ -422,7 +422,7 @@ fn a_version_whose_removal_was_lost_stays_dead_when_its_successor_is_removed() {
     let removal = rig.segments_at() + 4096;
     rig.put("k", b"two");
     sync(&mut rig);
-    // A power cut keeps the successor's cluster, but not the earlier cluster with the removal.
+    // A power cut keeps the cluster with `two`, but not the earlier cluster with the removal of `one`.
     let disk = rig.disk.kill();
     disk.corrupt(removal, 4096, |b| b.fill(0));
     let mut again = Rig::open(disk, SMALL_MEMORY, 24, options());

@@ -239,8 +239,9 @@ fn stores_that_are_formatted_together_have_one_seed_and_so_has_a_later_one() {
     fleet.again(88).check_all();
 }
 
-/// Both stores have contents; the store that is named first keeps its contents. The other store takes
-/// its seed, in both superblocks: its former seed must not count again if one superblock is damaged.
+/// Both stores have contents; the store that is named first keeps its contents. The other store takes over
+/// the seed of the first store, in both superblocks. Otherwise its own former seed could count again if one
+/// superblock is damaged.
 #[test]
 fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
     for seeds in [[77, 88], [0, 88], [77, 0]] {
@@ -276,7 +277,7 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
         fleets[0].put("first", "1");
         fleets[0].settle();
         fleets[1].fill();
-        // The store belongs to no company: it is trusted, except for its seed.
+        // `Engine::meet` is not called, so only the other seed makes the contents of the store void.
         let alone = fleets[1].disks[0].kill();
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {

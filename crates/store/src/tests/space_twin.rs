@@ -1,8 +1,8 @@
-//! The rule by which a store uses its space, written a second time from the documents alone (the disk format,
-//! decision 0031): a log of segments that are reused in sequence, and a budget for writing used records
-//! again. The store must have the same hits as the twin, request by request.
+//! The rule by which a store uses its space, written a second time from the documents alone (the disk format
+//! and decision 0031). This twin has a log of segments that are reused in sequence, and a budget for writing
+//! used records again. The store must have the same hits as the twin, request by request.
 //!
-//! The twin leaves some parts of a store out, so the test keeps these parts constant: there is one locality
+//! The twin leaves some parts of a store out, so the test keeps these parts constant. There is one locality
 //! buffer, the RAM tier is empty, and the writer comes to rest after every cluster.
 
 use std::collections::HashMap;

@@ -168,8 +168,8 @@ fn a_purged_version_is_not_put_any_further() {
     assert_eq!(put.readable(), None);
 }
 
-/// Read buffers have size classes. A fragment of the present size fits into a buffer with little waste, so
-/// it stays where it was read; a copy would cost more than the read.
+/// Read buffers have size classes. A fragment of the present size fits into a buffer with little waste, so it
+/// stays where it was read. A copy would cost more than the read.
 #[test]
 fn a_fragment_stays_in_the_buffer_it_was_read_into() {
     let options = StoreOptions {

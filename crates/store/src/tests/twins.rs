@@ -48,8 +48,8 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.disk.kill()
 }
 
-/// A record finds its place in the index taken while it is loaded. The index does not know the record from
-/// then on, so the record is void, and older records of its key count as removed.
+/// While a record is loaded, a twin already has its place in the index. The index does not know the record
+/// from then on, so the record is void, and older records of its key count as removed.
 #[test]
 fn a_record_without_a_place_in_the_index_is_void() {
     let flip = twin_flip();
@@ -114,7 +114,7 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
         ..options()
     };
     let mut found = false;
-    // The twin is removed after every possible number of turns.
+    // In each round the twin is removed after another number of turns of the writer.
     for turns in 0..40 {
         let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
         rig.turns(turns);

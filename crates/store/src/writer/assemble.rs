@@ -8,8 +8,8 @@ use super::records::Chosen;
 use crate::shared::{Numbered, WaitsFor};
 
 impl Writer {
-    /// Writes clusters as long as there is a reason to write a cluster, fewer clusters than the maximum
-    /// are under way, and the segment and the write budget have room.
+    /// Writes clusters while all of this is true: there is a reason to write a cluster, fewer clusters than
+    /// the maximum are under way, and the segment and the write budget have room.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
             let full = self.gather.ready_bytes() >= self.flight.full_bytes();
@@ -100,8 +100,8 @@ impl Writer {
         self.flight.begin(cluster);
     }
 
-    /// Covers removals by an empty cluster if no other cluster will cover them soon: once the log is at
-    /// rest, or when more than half of the removal log is in use.
+    /// Writes an empty cluster that covers removals in two cases: the log is at rest, so no other cluster
+    /// will cover them soon, or more than half of the removal log is in use.
     pub(super) fn cover_step(&mut self) {
         if !self.log.chain().is_open() || !self.trouble.may_write(self.now) {
             return;

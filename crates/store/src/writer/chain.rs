@@ -1,9 +1,9 @@
 //! The state of the log: the links of its clusters, the cluster up to which it is durable, and the
 //! removals that a durable cluster covers.
 //!
-//! A removal stays in the removal log until its tombstone is *covered*: a later cluster, itself
-//! durable, states that the log was durable up to the tombstone's cluster. From then on a start detects
-//! damage of the tombstone's cluster, so no removal is undone unnoticed.
+//! A removal stays in the removal log until its tombstone is *covered*. It is covered once a later, durable
+//! cluster states that the log was durable up to the tombstone's cluster. From then on a start detects damage
+//! of the tombstone's cluster, so no removal is undone unnoticed.
 
 use std::collections::VecDeque;
 
@@ -27,8 +27,8 @@ pub(super) struct Chain {
     /// The flush that begins next, and the flush before it. Each has its number, and the number of the
     /// last cluster that it makes durable.
     flushes: [(u64, u64); 2],
-    /// Clusters with removals that are not covered. Each element has the number of the cluster, and the
-    /// lowest number that a removal in it or in a later cluster has in the removal log.
+    /// Clusters with removals that are not covered. Each element has two numbers: the number of the cluster,
+    /// and the lowest number in the removal log of all removals in this cluster and later clusters.
     removals: VecDeque<(u64, u64)>,
     /// Clusters whose mark (the number of the cluster up to which the log was durable) is higher than the
     /// marks of all earlier clusters. Each element has the number of the cluster, and the mark.
@@ -172,9 +172,9 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would cover removals that the marks of the clusters so far do not
-    /// cover. With `some`, it is enough if that cluster would cover the oldest of these removals. Otherwise
-    /// it must cover all of them.
+    /// Returns whether one more cluster would cover removals that no mark of the clusters so far covers. If
+    /// `some` is true, it is enough that the cluster would cover the oldest of these removals. Otherwise it
+    /// must cover all of them.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),

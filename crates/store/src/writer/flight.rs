@@ -18,9 +18,8 @@ const IN_FLIGHT: usize = 2;
 /// two clusters were written at once, a device would have one cluster or none to work on whenever this thread
 /// is late with the next cluster. The thread is often late on a machine with few processors.
 const IN_FLIGHT_MAX: usize = 4;
-/// Time that buffers beyond [`IN_FLIGHT`] are kept after their last use. A new buffer is a huge page
-/// that the system clears first; clearing it after each lull would cost a busy writer a tenth of its
-/// time.
+/// Time that buffers beyond [`IN_FLIGHT`] are kept after their last use. A new buffer is a huge page that the
+/// system clears first. Clearing it after each lull would cost a busy writer a tenth of its time.
 const KEPT_WIDE: Duration = Duration::from_secs(1);
 /// Maximum time for the write of a cluster; after it the store counts as slow.
 const STALLED: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The writer's operations on its disk: the purpose of each completion, and numbered flushes.
+//! The writer's operations on its disk. Each operation has a purpose, and each flush has a number.
 
 use std::collections::HashMap;
 use std::io;
@@ -111,7 +111,7 @@ impl Io {
             .submit(Op::read(token, at, len, AlignedBuf::new(len)));
     }
 
-    /// Requests a flush of everything that has completed so far. Returns the number to wait for.
+    /// Requests a flush of all operations that have completed so far. Returns the number of this flush.
     pub(crate) fn want_flush(&mut self) -> u64 {
         self.flush_wanted = true;
         self.flush_started

@@ -34,12 +34,12 @@ impl Engine {
     }
 
     /// Adds the stores of these writers, which are open, to the company, if [`Engine::meet`] was called. At a
-    /// start, call it for all stores together: after all of them are open, and before any request is served
-    /// or a writer takes a turn. A store that is added later joins alone: it does nothing until a turn of its
-    /// writer finds that the other stores have recorded the new company as well.
+    /// start, call it once for all stores together. Call it after all of them are open, and before any
+    /// request is served or a writer takes a turn. A store that is added later joins alone. It does nothing
+    /// until a turn of its writer finds that the other stores have recorded the new company as well.
     ///
     /// # Errors
-    /// The device failed. The contents of the stores count as before.
+    /// The device failed. The call did not change which contents of the stores count.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
         self.fleet().renew();
         for writer in writers {

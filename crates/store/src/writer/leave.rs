@@ -59,9 +59,9 @@ pub struct Grown {
 }
 
 impl Writer {
-    /// Takes the store out of the engine and ends the writer. Objects that wait are written first, for
-    /// at most about `at_most`. When this returns, no entry or list leads to the store any more. Its
-    /// disk is closed as soon as the last reader releases it ([`crate::Fleet::departure`]). Returns
+    /// Takes the store out of the engine and ends the writer. Objects that wait are written first, for at
+    /// most about `at_most`. When this returns, no entry or list leads to the store any more. The disk of the
+    /// store is closed as soon as the last reader releases the disk ([`crate::Fleet::departure`]). Returns
     /// true if everything was written: then the store still has its contents when it comes back to this
     /// engine.
     pub fn close(mut self, at_most: Duration) -> bool {
@@ -139,7 +139,7 @@ impl Writer {
         let drained = self.drain(at_most);
         seat.note_removals();
         // The store is drained once more. Records that were removed after the first drain, but before
-        // `note_removals` was called, must be void in the log: loading knows these removals only from the
+        // `note_removals` was called, must be void in the log. Loading knows these removals only from the
         // log.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),

@@ -1,10 +1,10 @@
 //! The segments that are being prepared for their next life, in sequence, and their number.
 //!
 //! One segment is enough as long as its preparation ends before the open segment is full. If writing had to
-//! wait, more segments are prepared at a time: their marks share flushes, and a ready segment takes the
-//! clusters that arrive while the next segments are read, marked and flushed. But the old contents of these
-//! segments are forgotten earlier. So the number of prepared segments falls again after a while in which
-//! fewer segments would have sufficed.
+//! wait, more segments are prepared at a time. Then one flush makes the marks of several segments durable. A
+//! ready segment takes the clusters that arrive while the next segments are read, marked and flushed. But the
+//! old contents of these segments are forgotten earlier. So the number of prepared segments falls again after
+//! a while in which fewer segments would have sufficed.
 
 use std::collections::VecDeque;
 

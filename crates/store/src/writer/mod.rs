@@ -127,8 +127,8 @@ pub struct Writer {
 }
 
 impl Drop for Writer {
-    /// A bug in the thread must be noticed: a store without its thread would look healthy and store
-    /// nothing.
+    /// If a bug ends the thread, the store becomes offline. Otherwise a store without its thread would look
+    /// healthy and store nothing.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let disk = self.store.disk.describe();
@@ -407,8 +407,8 @@ impl Writer {
             self.trouble.next_due(self.now),
         ];
         let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));
-        // Due work that had to wait (for room in flight, a segment, the budget) is tried again as soon as
-        // an operation completes, and after one millisecond even if none does.
+        // Due work may have to wait for the end of another cluster, for a segment or for the budget. It is
+        // tried again when an operation completes, or after one millisecond.
         let wait = wait.map(|w| w.max(Duration::from_millis(1)));
         Turn {
             wait,

@@ -21,10 +21,10 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
-/// If the index is full, one of this many new records replaces the entry of another record. If every new
-/// record replaced an entry, each object that is requested once would displace an object that is requested
-/// again. If no new record replaced an entry, no new object would be found until older records are
-/// overwritten.
+/// While the index is full, this part (1/n) of the new records replaces entries of other records. The
+/// remaining new records get no entry and become void. If every new record replaced an entry, each object
+/// that is requested only once would displace an object that is requested often. If no new record replaced an
+/// entry, no new object would be found until older records are overwritten.
 const DISPLACING: u64 = 16;
 
 /// Number of records whose index entries are prefetched together.
@@ -113,8 +113,8 @@ impl Objects {
         let Some(pending) = pending else {
             return false;
         };
-        // Objects that a soft or hard purge covers are not written after that purge, so that the purge
-        // can retire by age.
+        // An object that a soft or hard purge covers is not written after that purge. So the purge can retire
+        // once all records from before it are overwritten.
         if rule!(
             "write: what a purge covers is not written behind it",
             self.purges.verdict(&pending.object) == Verdict::Clean,
@@ -134,8 +134,8 @@ impl Objects {
         false
     }
 
-    /// Commits the records of a cluster, which are on the disk. `replaces` returns, by ticket, the
-    /// entry that a reinserted record replaces.
+    /// Commits the records of a cluster, which are on the disk. For the ticket of a reinserted record,
+    /// `replaces` returns the entry that this record replaces.
     pub(super) fn commit_all(
         &self,
         records: &[Written],
@@ -202,8 +202,8 @@ impl Objects {
         }
     }
 
-    /// Removes an entry from the full index at a place where `hash` could be: the least used entry, or
-    /// the oldest of several that are equally used. Returns false if there is none.
+    /// Removes one entry from the full index, at a place where `hash` could be stored. It chooses the least
+    /// used entry there, and of equally used entries the oldest. Returns false if there is no entry.
     fn make_room(&self, hash: KeyHash) -> bool {
         let index = self.tables.index();
         let stores = self.fleet.stores();
@@ -249,8 +249,8 @@ impl Objects {
     /// Returns the number of uses of a record since it was written, if the index still leads to it.
     pub(super) fn uses(&self, spot: Spot, hash: KeyHash) -> Option<u8> {
         let found = self.tables.entry_at(hash, spot)?;
-        // An object that is in RAM this long after it was written is in use, though it was not read
-        // from disk.
+        // An object that is still in RAM when its segment is about to be reused is in use, though it was not
+        // read from disk.
         let in_ram = self.tables.shard(hash).read().ram.peek(&hash).is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }

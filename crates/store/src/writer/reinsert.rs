@@ -1,5 +1,5 @@
-//! Reinsertion: records of the victim that were used since they were written are written again, within
-//! a budget. The most used records come first, and among these the smallest.
+//! Reinsertion: records of the victim that were used since they were written are written again, within a
+//! budget. The most used records come first. Of equally used records, the shortest come first.
 
 use std::collections::HashMap;
 use std::sync::Arc;

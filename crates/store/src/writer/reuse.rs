@@ -38,7 +38,7 @@ pub(super) struct Found {
     pub(super) tables_damaged: bool,
 }
 
-/// The parts of a step that are allowed now.
+/// The parts of a step that the writer permits now: see [`Reuse::step`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct May {
     /// True if the step may begin with another segment.
@@ -111,11 +111,11 @@ impl Reuse {
         &mut self.reinserter
     }
 
-    /// Passes the records that are to be written again to the gatherer.
+    /// Passes to the gatherer the records that are to be written again.
     pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
         for item in self.reinserter.take_items() {
             // The locality buffers would group the record again. When writing had to wait for a segment not
-            // long ago, the record bypasses the buffers and stays beside the neighbours with which it was
+            // long ago, the record bypasses the buffers. So it stays beside the neighbours with which it was
             // first written.
             if self.line.is_pressed() {
                 gather.item_in_line(item, now);
@@ -199,7 +199,8 @@ impl Reuse {
         if self.line.len() >= self.line.wanted(log.is_half_full()) {
             return None;
         }
-        // The budget for reinsertion is distributed in sequence.
+        // Segments take from the budget for reinsertion in their sequence, so the segment before must have
+        // chosen its records.
         if !self.line.newest().is_none_or(Preparing::has_chosen) {
             return None;
         }
@@ -214,10 +215,9 @@ impl Reuse {
         Some(next)
     }
 
-    /// Returns the segment whose turn it is; segments in quarantine are skipped. The contents of a
-    /// skipped segment stay in the index until the mark of the segment after it is durable: until then
-    /// a start would load the skipped segment, so a supersession of its records still needs a removal
-    /// in the log.
+    /// Returns the segment whose turn it is. Segments in quarantine are skipped. Until the mark of the
+    /// segment after a skipped segment is durable, a start would load the skipped segment. Until then the
+    /// index keeps the entries of the skipped segment, so that a supersession of its records logs a removal.
     fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
@@ -374,7 +374,7 @@ impl Reuse {
         }
     }
 
-    /// Drops some of the victim's index entries. At the end of the entries, the segment is ready.
+    /// Drops some of the victim's index entries. When all entries are dropped, the segment is ready.
     fn drop_entries(&mut self, next: &mut Preparing, old: u64, objects: &Objects) {
         let rest = next.victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;

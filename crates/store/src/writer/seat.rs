@@ -66,8 +66,8 @@ impl Seat {
     }
 }
 
-/// Methods for leaving. Stores are added and taken out one at a time, so the lock is held from the
-/// beginning to the end.
+/// Methods for leaving. Only one store at a time is added or taken out, so callers of these methods hold the
+/// lock that `lock_membership` returns.
 impl Seat {
     pub(super) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.foundation.ground.fleet.lock_membership()

@@ -129,8 +129,8 @@ impl Superblocks {
         .then_some(epoch);
     }
 
-    /// Records in both superblocks that the store's contents do not count, and which stores are open
-    /// now: the store belongs to them, but all its contents are void.
+    /// Records in both superblocks that all present contents of the store are void. If the store has joined
+    /// the stores of its engine, also records `company`, because the store still belongs to this company.
     fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
         let end = self.store.marks.log_end();
         if let Some(company) = company.filter(|_| self.store.role.has_joined()) {

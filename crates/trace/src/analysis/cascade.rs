@@ -28,7 +28,7 @@ pub struct CascadeReport {
 }
 
 impl Cascade {
-    /// Creates empty levels of this many bytes.
+    /// Creates empty levels of `memory` and `disk` bytes.
     #[must_use]
     pub fn new(memory: u64, disk: u64) -> Self {
         Self {
@@ -76,8 +76,9 @@ mod tests {
         for (object, size) in [(1, 10), (1, 10), (2, 10), (1, 10), (3, 10), (2, 10), (3, 9)] {
             cascade.add(object, size);
         }
-        // Results in order: object 1 misses, then hits in memory; 2 misses; 1 hits on disk; 3 misses and
-        // deletes 2; 2 misses and deletes 1; 3 with a different size misses, and its old version is deleted.
+        // Results in the order of the requests: object 1 misses. Object 1 hits in memory. Object 2 misses.
+        // Object 1 hits on disk. Object 3 misses, and object 2 is deleted. Object 2 misses, and object 1 is
+        // deleted. Object 3 has a different size, so it misses, and its old version is deleted.
         let r = cascade.report();
         assert_eq!(
             (r.requests, r.memory_hits, r.disk_hits, r.misses, r.deletes),

@@ -6,7 +6,8 @@ use crate::Request;
 
 /// Bytes of an operation.
 const BLOCK: u64 = 64 << 10;
-/// Maximum length of a log in seconds: a year. One wrong date must not use all memory.
+/// Maximum length of a log in seconds: a year. Without this limit, one wrong date in a log could use all
+/// memory.
 const SECONDS_MAX: usize = 366 * 86_400;
 
 /// Number of operations in each second.
@@ -14,7 +15,7 @@ const SECONDS_MAX: usize = 366 * 86_400;
 pub struct IdleTime {
     ops: Vec<u64>,
     first_ms: Option<i64>,
-    /// Requests more than a year after the first request; they are left out.
+    /// Number of requests more than a year after the first request. They are left out.
     late: u64,
 }
 

@@ -31,7 +31,7 @@ pub struct InfiniteReport {
     pub distinct_bytes: u64,
     /// Requests for an object that was requested before.
     pub hits: u64,
-    /// Hits with the same size as before, or without a size (304).
+    /// Hits with the same size as the object's previous request, or without a size (304).
     pub same_size: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,

@@ -1,4 +1,4 @@
-//! Zipf exponents by least squares of log(frequency) on log(rank).
+//! Fits Zipf exponents to the popularity of objects, by least squares of log(frequency) on log(rank).
 
 /// The Zipf exponent (the slope as a positive number), fitted over three choices of ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Locality sets as the author of UCFS defines them: a page and the objects that the same user requests from
-//! the same site within a few minutes after the page. The set of a page is fixed at its first visit by any
-//! user. The share of the set that later visitors request shows the gain of grouping by such sets. The
+//! the same site in the minutes after the page (the window). The set of a page is fixed at its first visit by
+//! any user. The share of the set that later visitors request shows the gain of grouping by such sets. The
 //! published length of the window is lost, so any length may be given.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -44,7 +44,7 @@ pub struct SiteSetsReport {
 }
 
 impl SiteSets {
-    /// Creates an analysis with a window of this many minutes.
+    /// Creates an analysis with a window of `minutes` minutes.
     #[must_use]
     pub fn new(minutes: f64) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! LRU stack distances. The distance of a request is the number of different objects requested since the last
-//! request for the same object. One Fenwick tree over times is compacted when it is full, so memory is
-//! proportional to the number of objects.
+//! request for the same object. A Fenwick tree contains the times of the last requests. It is compacted when
+//! it is full, so its memory is proportional to the number of objects.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! All analyses for `trace info`: one pass, one table.
+//! Runs all analyses of `trace info` in one pass, with one table as the result.
 
 use std::fmt;
 

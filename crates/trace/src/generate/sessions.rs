@@ -36,7 +36,7 @@ pub struct SessionConfig {
     pub again: f64,
     /// Probability that a client draws one of the `recent` lately visited pages.
     pub recency: f64,
-    /// Number of lately visited pages that are remembered.
+    /// Number of lately visited pages from which clients draw.
     pub recent: usize,
     /// Probability that a request repeats an embedded object of the same visit.
     pub quick: f64,

@@ -1,7 +1,10 @@
 //! Netscape-Extended2, the log of Netscape Enterprise Proxy (Hummingbird's ISP trace). A line begins with the
-//! common format. Then come the status and content length sent to the client (s1 c1), those received from the
-//! server (s2 c2), the lengths of bodies and heads of request and response (b1 b2 h1 h2 h3 h4), the time
-//! (xt), the route, the ends of the client and server connections (pfs ss) and the cache's result (crc).
+//! common format. These words follow:
+//!
+//! - status and content length sent to the client (s1 c1), and received from the server (s2 c2);
+//! - lengths of bodies and heads of request and response (b1 b2 h1 h2 h3 h4);
+//! - the time (xt), the route, and the ends of the client and server connections (pfs ss);
+//! - the cache's result (crc).
 
 use super::words::{need, number_or_dash, status, words};
 use super::{Bad, apache, url};

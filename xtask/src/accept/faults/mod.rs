@@ -1,5 +1,5 @@
-//! Disks that are full, slow, failing or pulled out while a load runs. Clients may only see slower answers,
-//! and the operator must see the trouble.
+//! Disks that are full, slow, failing or pulled out while a load runs. Clients may see slower answers, but no
+//! other effect. The operator must see the trouble.
 
 mod device;
 

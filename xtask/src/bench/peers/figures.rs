@@ -1,4 +1,5 @@
-//! Figures drawn from the rows: CPU time per request, and the paper's three curves over offered load.
+//! Figures drawn from the rows of `bench peers`: CPU time per request, and the paper's three curves over
+//! offered load.
 
 use std::path::Path;
 

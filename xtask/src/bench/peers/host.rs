@@ -39,7 +39,7 @@ ulimit -n 65536 2>/dev/null
 exec taskset -c "$core" "$@"
 "#;
 
-/// Core of a process. Proxies have one core for themselves, all other processes share the other core.
+/// Core of a process. A proxy has one core for itself. All other processes share the other core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Core {
     /// Core of the proxy.

@@ -1,4 +1,4 @@
-//! Duration of each measurement.
+//! Duration of each measurement of `bench peers`.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ impl Origin {
         Self::start_at(free_port()?, host, lab, &[])
     }
 
-    /// Starts the origin on a known port, with additional options.
+    /// Starts the origin on the port `port`, with additional options.
     pub(super) fn start_at(
         port: u16,
         host: &Host,

@@ -1,4 +1,4 @@
-//! Figures by scenario and proxy. They are saved in a file after each row.
+//! Figures of `bench peers` by scenario and proxy. They are saved in a file after each row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,8 @@ pub(super) struct Cell {
     pub(super) problems: Vec<String>,
 }
 
-/// If the core of the load is busier than this, the load limits the result, and not the proxy.
+/// Greatest permitted busy fraction of the core of the load. If the core is busier, the load limits the
+/// result, and not the proxy.
 const BUSY: f64 = 0.9;
 
 impl Cell {

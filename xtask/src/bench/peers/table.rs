@@ -1,4 +1,4 @@
-//! The rows as Markdown, and the part of docs/performance.md that is generated from them.
+//! The rows of `bench peers` as Markdown, and the part of docs/performance.md that is generated from them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -18,7 +18,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings for the arguments.
+    /// Returns the settings of the client and the mirror that the arguments name.
     ///
     /// # Errors
     /// A sentence about the wrong argument.

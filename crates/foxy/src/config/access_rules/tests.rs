@@ -1,4 +1,4 @@
-//! Rules in the file, and their decisions.
+//! Tests of access rules in a configuration file, and of their decisions.
 
 use super::super::tests::build;
 

@@ -1,4 +1,5 @@
-//! Every setting can be given by a variable. Mistakes are reported as for a file.
+//! Tests that every setting can be given by an environment variable, and that mistakes are reported as for a
+//! file.
 
 use std::ffi::OsString;
 

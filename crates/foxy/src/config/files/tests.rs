@@ -1,4 +1,4 @@
-//! Included files, and values from the environment and from files.
+//! Tests of included files, and of values that come from environment variables and from other files.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Kinds accept valid texts and refuse all other texts.
+//! Tests that each kind of value accepts valid texts and refuses other texts.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! The caching rules that apply to a request, by forward proxy, site and rule.
+//! Tests of the caching rules that apply to a request, depending on the forward proxy or site and on the
+//! rule.
 
 use foxy_proxy::rules::{Config as Caching, RuleSet};
 

@@ -1,4 +1,4 @@
-//! Rules in the form that users write, and the messages about their mistakes.
+//! Tests of rules in the form that users write, and of the messages about mistakes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Opens the stores of a start. Foxy runs without stores whose disks fail.
+//! Opens the stores when Foxy starts. Stores whose disks fail are left out, and Foxy runs without them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Absent {
 type Looked = (Arc<dyn Disk>, Option<[u8; 16]>);
 
 impl StoreKeeper {
-    /// Opens the stores of a start, on the given disks or as configured.
+    /// Opens the stores when Foxy starts, on the given disks or as configured.
     pub(in crate::run) fn open_all(
         &self,
         given: Option<Vec<Arc<dyn Disk>>>,
@@ -37,9 +37,10 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens the stores of a start on these disks. Disks without a setting have default settings. All stores
-    /// are opened first. Only then does each store note on its disk which stores are open together. If the
-    /// start failed after such a note, a store that was not noted would lose its contents at the next start.
+    /// Opens the stores on these disks when Foxy starts. Disks without a setting have default settings. All
+    /// stores are opened first. Only then does each store note on its disk which stores are open together. If
+    /// the start failed after such a note, a store that was not noted would lose its contents at the next
+    /// start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,

@@ -1,4 +1,4 @@
-//! Findings on a machine that does not meet the needs of a configuration.
+//! Tests of the findings on a machine that does not meet the needs of a configuration.
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! skopeo, podman and containerd pull an image through a mirror. The registry is a fake that behaves like a
-//! real registry: a separate service gives tokens, layers are behind signed URLs of a storage, answers have
-//! no validators, and there are rate limits.
+//! real registry. A separate service issues tokens, and layers are behind signed URLs of a separate storage
+//! server. Answers have no validators, and there are rate limits.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -121,7 +121,7 @@ impl Foxy {
         panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
-    /// True if the admin address answers. Only an answer shows that the ports are Foxy's own, because another
+    /// True if the admin address answers. An open port alone would not show that Foxy has the port: another
     /// test that looks for a free port listens for a moment on each port that it finds.
     fn is_healthy(&self) -> bool {
         let ask = || -> std::io::Result<String> {

@@ -1,5 +1,5 @@
-//! The table of changes: the configuration before, the configuration after, and the answer that a later
-//! request may get.
+//! The table of changes for the races. Each entry has the configuration before, the configuration after, and
+//! the answer that a later request may get.
 
 use super::super::scene::door;
 use crate::kit::Door;
@@ -32,8 +32,8 @@ pub(super) struct Race {
     pub(super) before: fn(&Places) -> String,
     pub(super) after: fn(&Places) -> String,
     pub(super) late: Late,
-    /// True if the change also applies to stored answers. Changes of a site's origin, and of the request
-    /// that the origin gets, do not apply to stored answers (docs/operating.md, "Reload").
+    /// True if the change also applies to stored answers. Two kinds of changes do not: changes of a site's
+    /// origin, and changes of the request that the origin gets (docs/operating.md, "Reload").
     pub(super) stored: bool,
     /// True if the request goes through the forward proxy.
     forward: bool,

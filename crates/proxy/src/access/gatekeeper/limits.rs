@@ -17,10 +17,10 @@ use super::Gatekeeper;
 use crate::access::places;
 
 const SHARDS: usize = 64;
-/// Largest number of buckets of a shard.
+/// Number of buckets at which a shard is full. A shard is a part of the table of buckets, with its own lock.
 const BUCKETS: usize = 1024;
-/// Part of a key. Subjects that get no bucket of their own, because their shard is full, share the bucket
-/// with this key.
+/// Second part of the key of a shared bucket. Subjects that get no bucket of their own, because their shard
+/// is full, share this bucket.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.

@@ -1,4 +1,4 @@
-//! The gatekeeper judges requests by rules: by client, destination and time.
+//! The gatekeeper judges requests by rules about the client, the destination and the time.
 //!
 //! A request is judged before the lookup in the cache, so that a denied request gets no hit. If a rule
 //! depends on the destination's address, the name is resolved first. Each address is judged again right

@@ -137,9 +137,9 @@ impl Reach {
     }
 }
 
-/// The addresses that a request may reach. All values of this type compare equal, so destinations that differ
-/// only in this value are equal. Requests therefore share connections. Before a request uses a connection
-/// that another request opened, the address of the connection is checked by [`has`](Self::has).
+/// The addresses that a request may reach. All values of this type compare equal. So requests to the same
+/// destination share connections even if they may reach different addresses. Before a request uses a
+/// connection that another request opened, [`has`](Self::has) checks the address of the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 

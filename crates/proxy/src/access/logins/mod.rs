@@ -100,7 +100,7 @@ impl fmt::Debug for LoginsConfig {
     }
 }
 
-/// The users of one generation of settings.
+/// The users that the settings of one start or reload contain.
 #[derive(Debug)]
 pub struct Logins {
     config: Arc<LoginsConfig>,
@@ -112,7 +112,7 @@ pub struct Logins {
 
 type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
 
-/// The result of looking at the credentials of a request.
+/// The result of checking the credentials of a request without a password check.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// The login is right, and belongs to this user.

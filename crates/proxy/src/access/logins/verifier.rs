@@ -1,10 +1,10 @@
 //! Threads that check passwords, and the queues of waiting checks.
 //!
 //! There are two queues: one for names that have a password, and one for names that no user has. The threads
-//! take from both queues in turn, so a flood of invented names does not keep users out. The number of checks
-//! that wait for one name is small, for each client and for all clients together. So a flood of checks for
-//! one name does not keep users with other names out. Requests with the same user and password share one
-//! check.
+//! take from both queues in turn, so a flood of invented names does not keep users out. Only a few checks of
+//! one name may wait: there is a limit for each client, and a limit for all clients together. So a flood of
+//! checks of one name does not keep users with other names out. Requests with the same user and password
+//! share one check.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

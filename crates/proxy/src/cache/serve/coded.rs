@@ -83,7 +83,7 @@ impl Drop for Place {
     }
 }
 
-/// Returns the coding of a stored answer for this request. `None` means the plain body.
+/// Returns the coding in which a stored answer is sent for this request. `None` means the plain body.
 pub(crate) fn choose(
     compress: &Compress,
     head: &RequestHead<'_>,

@@ -45,8 +45,8 @@ pub(crate) struct Found {
 }
 
 /// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, `key` is
-/// changed to the key of the variant, which is looked up as well. A rule may require key parts. An object
-/// that was stored without these `parts` counts as missing.
+/// changed to the key of the variant, which is looked up as well. A rule of the operator may require that the
+/// Vary list contains certain `parts`. An object whose list lacks one of these parts counts as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,

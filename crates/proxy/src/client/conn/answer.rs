@@ -77,8 +77,8 @@ pub(super) enum Long {
     Fill(Want),
 }
 
-/// Estimated bytes of the future of an answer that `Conn::long` makes. Fetches and send queues have memory
-/// entries of their own.
+/// Estimated size in bytes of the future in which `Conn::long` makes an answer. The memory of fetches and
+/// send queues is counted separately.
 const LONG_BYTES: usize = 4 << 10;
 
 /// Largest number of comparisons of stored artefacts for one request. A further comparison is needed only if

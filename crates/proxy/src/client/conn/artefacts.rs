@@ -1,5 +1,5 @@
-//! Two cases of mirrors: stored artefacts whose digest was named after they were stored, and stored documents
-//! whose digests are no longer known.
+//! Two cases of mirrors: artefacts that were stored before a document named their digest, and stored
+//! documents that must be read again because Foxy no longer knows the digests in them.
 
 use std::sync::Arc;
 
@@ -41,8 +41,9 @@ impl Local {
     }
 
     /// Returns the result of comparing a stored object with the digests that documents name for this request.
-    /// Returns `None` if the object must not be used. A part whose bytes were never compared with a digest
-    /// must not be used either: if the bytes are wrong, every completion of the part would be wrong too.
+    /// Returns `None` if the object must not be used. A stored part of an object must not be used either if
+    /// its bytes were never compared with a digest: if they are wrong, every object completed from them is
+    /// wrong.
     #[inline]
     fn standing(
         &self,
@@ -87,8 +88,8 @@ impl Local {
         }
     }
 
-    /// True if a stored object is a document whose digests are not known. After a start of Foxy no digests
-    /// are known.
+    /// True if a stored object is a document, and Foxy does not know the digests in it. After a start, Foxy
+    /// knows no digests.
     #[inline]
     fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())

@@ -40,7 +40,8 @@ impl Hot<'_> {
     /// conditions. In a build cache, the next step may also be a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
-        // This is false for most requests: they want a complete object that is not stored in fragments.
+        // For most requests this condition is false: they want a complete object that is not stored in
+        // fragments.
         match self.is_conditional_or_partial()
             || self.object.is_large()
             || self.to.role.objects().is_some()

@@ -35,7 +35,7 @@ pub(crate) struct Listening {
     checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
 }
 
-/// Certificates of a listener, and true if trusted proxies name the client of a connection.
+/// Certificates of a listener. The flag is true if trusted proxies name the client of a connection.
 type Way = (Option<ListenerTls>, bool);
 
 struct Open {

@@ -21,7 +21,8 @@ pub(crate) const HEADER_MAX: usize = 4096;
 pub(crate) struct ProxyHeader {
     /// The length of the header in bytes.
     pub(crate) length: usize,
-    /// The client; `None` if the proxy speaks for itself (a check), or does not know the client.
+    /// The client. `None` if the proxy made the connection for itself (for example a health check), or does
+    /// not know the client.
     pub(crate) source: Option<SocketAddr>,
 }
 
@@ -119,7 +120,7 @@ fn binary(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
         _ if local => None,
         0x11 => Some(v4(rest).ok_or("bad-proxy-header")?),
         0x21 => Some(v6(rest).ok_or("bad-proxy-header")?),
-        // Unspecified, datagrams, and Unix sockets: no client is named.
+        // An unspecified family, datagrams and Unix sockets are valid, but name no client.
         0x00 | 0x12 | 0x22 | 0x31 | 0x32 => None,
         _ => return Err("bad-proxy-header"),
     };

@@ -23,7 +23,7 @@ use crate::state::local::Local;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: WallTime,
-    /// The number of the newest purge before that time.
+    /// The number of the newest purge that began before the time `at`.
     pub(super) purge: u64,
 }
 

@@ -8,8 +8,8 @@ use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
 /// Guard of an unsafe request in progress. When dropped, it invalidates the stored answers of the request's
-/// URL (RFC 9111 section 4.4), unless an answer has come or the request certainly has not reached the origin.
-/// This also applies if the request ended because the client left.
+/// URL (RFC 9111 section 4.4). It invalidates nothing if an answer has arrived, or if the request certainly
+/// has not reached the origin. If the request ends because the client left, the guard is dropped too.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
     ask: &'a Ask,

@@ -3,7 +3,7 @@
 //!
 //! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
 //! as long as requests make progress. If two fetches of gaps of one object fail in a row because of the
-//! origin's answers, the object is removed, so that the next request fetches the complete object.
+//! origin's answers, the object is removed. The next request then fetches the complete object.
 
 use std::rc::Rc;
 use std::sync::Arc;

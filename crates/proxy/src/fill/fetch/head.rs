@@ -34,8 +34,8 @@ pub(crate) struct FillHead {
     pub(crate) validated: Option<Arc<Self>>,
     /// The stored form from which the body can be read back while it arrives.
     pub(crate) running: Arc<OnceLock<Running>>,
-    /// If the answer to a range request is stored as a sparse object: this object. Requests are answered from
-    /// it.
+    /// The sparse object in which the answer to a range request is stored; `None` for all other answers.
+    /// Requests are answered from this object.
     pub(crate) sparse: Option<Arc<Object>>,
     /// The part of the representation that the body of a 206 contains.
     pub(crate) part: Option<ContentRange>,

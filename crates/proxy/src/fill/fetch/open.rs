@@ -1,5 +1,5 @@
-//! The steps when the head of a fetch arrives. The answer takes its place in the order of versions,
-//! supersedes older answers, and shows whether later requests may share it.
+//! Handles an answer when its head arrives. The answer takes its place in the order of versions and
+//! supersedes older answers. Foxy also notes whether later requests for the key may share one answer.
 
 use bytes::Bytes;
 use foxy_base::{KeyHash, rule};
@@ -127,9 +127,9 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Requests do not wait together for a key in `unshared`. A server error is not noted there, because it
-    // tells nothing about the next answer. Nothing is noted either if a complete object was stored: perhaps
-    // the new answer is not shared only because it must not replace that object.
+    // Requests do not wait together for a key in `unshared`. After a server error, the key is not added,
+    // because the error tells nothing about the next answer. The key is not added either if a complete object
+    // is stored: perhaps the new answer is not shared only because it must not replace that object.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }

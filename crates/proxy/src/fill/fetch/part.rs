@@ -1,5 +1,5 @@
-//! Parts of representations. A 206 becomes a stored part or extends a stored part. A stored beginning is
-//! completed by requesting only the rest.
+//! Stored parts of representations. A 206 becomes a stored part or extends a stored part. If the beginning of
+//! a representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that ends the life of a complete object also
 //! ends the life of a part. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it
@@ -73,8 +73,8 @@ pub(super) fn place_part(
     Ok(place)
 }
 
-/// Returns the place of a stored part that a 206 extends, with updated fields (RFC 9111 section 3.4); `None`
-/// if the part and the 206 must not be combined, or the result must not be stored.
+/// Returns the place of a stored part that a 206 extends, with updated fields (RFC 9111 section 3.4). Returns
+/// `None` if the part and the 206 must not be combined, or if the result must not be stored.
 fn merge(
     local: &Local,
     asked: &Asked<'_>,

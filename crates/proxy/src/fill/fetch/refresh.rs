@@ -136,8 +136,8 @@ pub(super) fn running(
 }
 
 /// Returns the updated head of a stored object, after a 304 or after an answer to HEAD that agrees with the
-/// object. Returns `None` if the object may not be kept with the new fields. If the reason does not concern
-/// only this request, the object is removed.
+/// object. Returns `None` if the object may not be kept with the new fields. If the reason concerns
+/// other requests too, the object is removed.
 pub(crate) fn updated<F: Fields>(
     local: &Local,
     asked: &Asked<'_>,

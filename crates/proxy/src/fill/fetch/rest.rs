@@ -1,5 +1,5 @@
-//! Continues a broken body by a range request, once for all followers, if a strong validator proves that the
-//! rest belongs to the same representation (RFC 9110 section 15.3.7).
+//! Continues a broken body by a range request. One such request fetches the rest for all followers. A strong
+//! validator must prove that the rest belongs to the same representation (RFC 9110 section 15.3.7).
 
 use std::pin::pin;
 

@@ -1,4 +1,4 @@
-//! The order of versions: late, overlapping and outdated answers under one key.
+//! Tests of the order of versions: late, overlapping and outdated answers under one key.
 
 use bytes::Bytes;
 use foxy_base::key_hash;

@@ -25,7 +25,7 @@ pub(crate) struct Link<T> {
     pub(super) scratch: Scratch,
     /// Ledger entry of the connection, without its read buffer.
     pub(super) memory: Entry,
-    /// Numbers of received and sent bytes that are counted already.
+    /// Numbers of received and sent bytes that were already added to the counters.
     counted: (u64, u64),
     /// True if the last answer was cut. The connection then ends with a reset.
     aborted: Cell<bool>,

@@ -18,10 +18,11 @@ use crate::state::local::Local;
 
 /// Longest body, in bytes, that is sent without a place.
 const SHORT: u64 = 64 << 10;
-/// Bytes and time after which an answer may give its place to another answer. One of the two conditions is
-/// enough.
+/// Number of bytes that an answer has sent, and time for which it has had its place. When one of these limits
+/// is reached, the answer may give its place to another answer.
 const TURN: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Longest wait of an answer for a place before other answers give up their places.
+/// Time that an answer must have waited for a place before the answers of clients that read give up their
+/// places.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// Memory in the send queues of the kernel for one answer. It is freed on drop.
@@ -58,8 +59,8 @@ impl<T: Transport> Link<T> {
     /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
     /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
     /// clients have read their answers. Clients that have not read for a long time are disconnected. Returns
-    /// `None` if no place becomes free within the time limit for progress, if this connection is closed to make
-    /// room for other connections, or if the client leaves.
+    /// `None` if no place becomes free within the time limit for progress, or if the client leaves. Also
+    /// returns `None` if this connection is closed to make room for other connections.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
@@ -96,12 +97,13 @@ impl<T: Transport> Link<T> {
 impl Queued {
     /// Returns true if another answer waits, and this answer has used its place for long enough.
     ///
-    /// A client that is not known to read gets only a part of its window in a turn. The kernel of such a client
-    /// takes these bytes even if its program never reads them, so the place is free again after a round trip.
+    /// Until Foxy knows that a client reads, the client gets only a part of its window in a turn. The
+    /// client's kernel takes these bytes even if the program never reads them. So the place is free again
+    /// after a round trip.
     ///
     /// The turn of a client that reads ends only if another answer has waited for a long time. So each client
-    /// of a crowd receives a part of its answer in time. If no wait is long, an answer keeps its place until it
-    /// is complete, because its connection and memory then become free earlier.
+    /// of a crowd receives a part of its answer in time. If no wait is long, an answer keeps its place until
+    /// it is complete, because its connection and memory then become free earlier.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;
@@ -123,9 +125,9 @@ impl Queued {
 
     /// Gives the place to another answer, and waits for the next turn. Before that, the client must have
     /// acknowledged all bytes that were sent, because a waiting answer must have no bytes in the kernel. A
-    /// client that does not read these bytes does not wait in the line. The wait for the next turn may be twice
-    /// as long as the wait for a first turn. So if there is too little room, answers that have not begun are
-    /// refused first.
+    /// client that does not read these bytes does not wait in the line. The wait for the next turn may be
+    /// twice as long as the wait for a first turn. So if there is too little room, answers that have not
+    /// begun are refused first.
     ///
     /// # Errors
     /// The answer cannot continue.
@@ -146,8 +148,8 @@ impl Queued {
         Ok(())
     }
 
-    /// Waits until the client has read most of the bytes that it was sent. Such a client gets no place before,
-    /// even if there is room, because its bytes would stay in the kernel.
+    /// Waits until the client has read most of the bytes that it was sent. Until then the client gets no
+    /// place, even if there is room, because the bytes of its next turn would stay in the kernel.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,
@@ -215,7 +217,8 @@ async fn wait_for_place<T: Transport>(
             biased;
             place = poll_fn(|cx| waiting.poll_place(cx)) => break Some(place),
             () = &mut gone => break None,
-            // Memory of other uses is freed without a notification.
+            // No event reports that memory of other uses has been freed, so the memory is checked at
+            // intervals.
             () = tokio::time::sleep(ROOM_PAUSE) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {

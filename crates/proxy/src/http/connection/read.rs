@@ -115,8 +115,8 @@ impl<T: Transport> Link<T> {
             self.scratch = Scratch::default();
             self.memory.set(IDLE_BYTES);
             let deadline = self.io.deadline(late);
-            // The read below is tried even after the deadline, because the request may have arrived at the
-            // same time.
+            // The read below is tried even if the deadline has passed, because the request may have arrived
+            // at the moment of the deadline.
             let _ = self.io.readable(deadline).await;
             read = self.buf.fill(&self.io, max, deadline).await;
         }

@@ -5,8 +5,9 @@
 
 use crate::http::net::{Io, Transport};
 
-/// Part of a client's window that is sent in one turn while it is not known that the client reads: five
-/// eighths. If the client reads none of these bytes, less than half of its window is left.
+/// Part of a client's window that is sent in one turn, until Foxy knows that the client reads. The part is
+/// five eighths, as numerator and denominator. If the client reads none of these bytes, less than half of its
+/// window is left.
 const TRIAL: (u64, u64) = (5, 8);
 /// Smallest number of bytes of such a turn, so that each turn makes progress.
 const TRIAL_MIN: u64 = 4 << 10;
@@ -30,15 +31,15 @@ impl Reader {
     }
 
     /// Returns true if the client announces at least half of its largest window, or if the system does not
-    /// report the window. After a smaller window, a client that reads must announce a larger window as soon as
-    /// half of its buffer is free (RFC 9293 section 3.8.6.2.2).
+    /// report the window. After a smaller window, a client that reads must announce a larger window as soon
+    /// as half of its buffer is free (RFC 9293 section 3.8.6.2.2).
     pub(super) fn has_read<T: Transport>(&mut self, io: &Io<T>) -> bool {
         self.look(io).is_none_or(|window| window >= self.window / 2)
     }
 
-    /// Returns the number of bytes of the next turn, or `None` if it is known that the client reads: it has
-    /// received at least twice its largest window, so it has read at least half of these bytes. All bytes that
-    /// were sent must be acknowledged.
+    /// Returns the number of bytes of the next turn. Returns `None` if the client has received at least twice
+    /// its largest window. At least half of these bytes have then left its receive buffer, so the client
+    /// reads. Before the call, the client must have acknowledged all bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
         let reads = io.sent() - self.from >= 2 * self.window;

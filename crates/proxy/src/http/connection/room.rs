@@ -44,7 +44,7 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// Enters the memory for the future of an answer into the ledger.
+    /// Enters into the ledger the memory of the Rust future that sends an answer.
     pub(crate) fn take(&self, bytes: usize) -> Entry {
         self.io.ledger().take(Use::Connections, bytes)
     }

@@ -76,7 +76,8 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
-        // When the waiting connection is closed, its memory is enough for the other connection.
+        // When Foxy closes the waiting connection, the memory that becomes free is enough for the other
+        // connection.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
         assert!(!waits.await.unwrap(), "the one that waits gets no place");
@@ -135,7 +136,7 @@ fn an_answer_that_is_not_taken_keeps_a_place_for_the_bytes_in_the_kernel() {
         let place = used();
         let io = link.io();
         let patience = Ticks::of(Duration::from_secs(1));
-        // As for a client's connection where memory is short.
+        // Foxy also sets this option on the connections of clients when memory is short.
         let unsent = SockRef::from(io.transport()).set_tcp_notsent_lowat(16 << 10);
         unsent.unwrap();
         let piece = vec![7; 16 << 10];
@@ -182,8 +183,8 @@ fn a_client_that_leaves_gives_its_place_back() {
     });
 }
 
-/// Sends turns to a client while another answer waits, until the client is known to read or not to read. The
-/// client gets five eighths of its window in each turn. Returns whether it reads.
+/// Sends an answer to a client in turns while another answer waits. The client gets five eighths of its
+/// window in each turn. Stops when Foxy knows whether the client reads, and returns true if the client reads.
 async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();

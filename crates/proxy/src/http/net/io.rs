@@ -187,13 +187,13 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits until the peer reads.
+    /// Waits until bytes can be written to the peer.
     pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
         self.writable_or_silent(deadline, || {}).await
     }
 
-    /// As [`writable`](Self::writable). If the peer is silent meanwhile, the place is reduced to the memory of
-    /// the bytes that the kernel keeps for the peer, and `silent` is called once.
+    /// As [`writable`](Self::writable). If the peer becomes silent during the wait, the place is reduced to
+    /// the memory that the kernel needs for unacknowledged bytes. `silent` is then called once.
     pub(crate) async fn writable_or_silent(
         &self,
         deadline: Ticks,

@@ -1,4 +1,4 @@
-//! Deadlines that need no timer each. A worker checks all its waits a few times per second.
+//! Deadlines of waits. They need no timers, because a worker checks all its waits a few times per second.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use crate::state::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Longest wait of a request for a place in the queues of the kernel while connections have all memory. It is
+/// Longest wait of a request for a place in the queues of the kernel while connections use all memory. It is
 /// longer than the usual wait for a turn.
 const QUEUED: Duration = Duration::from_secs(4);
 
-/// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between two
-/// ticks.
+/// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between
+/// two ticks.
 const SILENT: Ticks = Ticks(2);
 
 /// A number of sweeps.
@@ -77,8 +77,9 @@ pub(crate) enum Doing {
 
 impl Doing {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
-    /// room. `None` means that it is not closed. `waiting` is the number of connections that wait for each
-    /// connection with this activity. For [`Unread`](Self::Unread) it is the number of all connections that wait.
+    /// room. `None` means that it is not closed. `waiting` is the number of waiting connections, divided by
+    /// the number of connections with this activity. For [`Unread`](Self::Unread) it is the number of all
+    /// waiting connections.
     fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
@@ -281,10 +282,11 @@ impl Sweep {
         self.draining.set(true);
     }
 
-    /// Closes at most `most` connections to make room, the least needed connections first. The order is: idle
-    /// connections, slow heads, slow handshakes, clients that do not read, requests that wait for such
-    /// clients. Within each of these kinds, the oldest connections are closed first. `outside` is the number
-    /// of connections that still wait to be served. Returns the number of closed connections.
+    /// Closes at most `most` connections to make room, the least needed connections first. Idle connections
+    /// are closed first. Connections with slow heads, slow handshakes and clients that do not read follow in
+    /// this order. Requests that wait for such clients come last. Within each of these kinds, the oldest
+    /// connections are closed first. `outside` is the number of connections that still wait to be served.
+    /// Returns the number of closed connections.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
@@ -308,7 +310,7 @@ impl Sweep {
     }
 
     /// Ends the wait of at most `most` requests that wait until other clients read, the oldest first. These
-    /// requests have all memory, and no other request gets an answer until some of them end. They get a 503
+    /// requests use all memory, so no other request gets an answer until some of them end. They get a 503
     /// answer, like a request that finds no memory. Returns the number of these requests.
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();

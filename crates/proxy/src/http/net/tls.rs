@@ -174,7 +174,7 @@ impl<S: Transport> Transport for TlsStream<S> {
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
-    /// The end of the session is not announced either, because some clients ignore a reset after such a
+    /// The reset comes without a `close_notify` message, because some clients ignore a reset after such a
     /// message.
     fn reset_on_close(&self) {
         self.session.cut();

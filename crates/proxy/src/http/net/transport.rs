@@ -1,5 +1,5 @@
-//! The methods of a socket that a connection needs. Another implementation (a ring, TLS) replaces only this
-//! trait.
+//! The methods of a socket that a connection needs. An implementation for another kind of connection (TLS,
+//! for example) needs only this trait.
 
 use std::io::{self, IoSlice, Read as _};
 use std::net::SocketAddr;
@@ -26,9 +26,9 @@ pub(crate) trait Transport: 'static {
     /// Returns the number of bytes (at most one) that a read would return, and leaves them in the stream.
     /// Errors are as for `try_read`.
     fn try_peek(&self) -> io::Result<usize>;
-    /// Writes as many bytes as fit. Returns `WouldBlock` if none fit. After that, the next call must begin
-    /// with the same bytes, or the connection must be closed, because some of these bytes may be encrypted
-    /// already.
+    /// Writes as many bytes as fit. Returns `WouldBlock` if none fit. Some of the bytes may be encrypted
+    /// already when a call returns `WouldBlock`. So the next call must begin with the same bytes, or the
+    /// connection must be closed.
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Waits until a call of `try_read` is useful. Only one task may wait at a time.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -36,7 +36,8 @@ pub(crate) trait Transport: 'static {
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Tells the peer that no more bytes will be written.
     fn shutdown_write(&self);
-    /// Lets the kernel receive more bytes ahead than for a head.
+    /// Lets the kernel receive more bytes before Foxy reads them, because the peer sends a long body. The
+    /// usual limit is for heads.
     fn widen_receive(&self);
     /// Lets the kernel keep at most this number of bytes that the peer has not acknowledged.
     fn limit_send(&self, bytes: usize);
@@ -95,7 +96,7 @@ impl Transport for TcpStream {
         let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
     }
     fn limit_send(&self, bytes: usize) {
-        // The kernel doubles the number. If this fails, more memory is used, and this memory is observed.
+        // The kernel doubles the number. If this call fails, the kernel uses more memory for the connection.
         let _ = SockRef::from(self).set_send_buffer_size(bytes / 2);
     }
     fn unacknowledged(&self) -> usize {

@@ -11,7 +11,7 @@ pub enum Balance {
     LeastOutstanding,
     /// Requests go to each origin in turn, by weight.
     RoundRobin,
-    /// The same key goes to the same origin (weighted rendezvous hashing).
+    /// Requests with the same key go to the same origin (weighted rendezvous hashing).
     Hash,
 }
 

@@ -368,7 +368,7 @@ mod tests {
             assert_eq!(group.choose(now, tried, draw(&mut rng)), Ok(1));
             group.end(1);
         }
-        // If all other origins fail, one of them is asked nevertheless.
+        // If the last answers of all untried origins were errors, one of these origins is asked nevertheless.
         let tried = Tried::default().with(0).with(1);
         assert!(group.choose(now, tried, draw(&mut rng)).is_ok());
     }

@@ -7,7 +7,7 @@ use foxy_base::MonoTime;
 
 /// Longest time between two errors of a series.
 const SERIES: Duration = Duration::from_secs(10);
-/// Longest time for which an origin is left out, unless the configured first time is longer.
+/// Longest time for which an origin is left out, unless the configured time ([`HealthRules::out`]) is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
 /// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Without this time,
 /// an origin that fails fast would have the fewest requests under way and get most requests.
@@ -23,8 +23,8 @@ pub struct HealthRules {
     /// Errors in a row after which the origin is left out. With 0, failed requests never cause an origin to
     /// be left out.
     pub errors: u32,
-    /// Time for which the origin is left out the first time. After each further ejection in a row, the time
-    /// is twice as long as before.
+    /// Time for which the origin is left out the first time. If the origin fails again soon after its return,
+    /// it is left out for twice as long as the last time.
     pub out: Duration,
     /// Time from the return of the origin until it has its full share of requests.
     pub slow_start: Duration,

@@ -333,7 +333,7 @@ impl Turn {
         }
     }
 
-    /// Ends the wait of the request without a result for the origin.
+    /// Notes that the request no longer waits for an answer. This does not count as a result of the origin.
     fn end_wait(&self, now: MonoTime) {
         if self.asked.take().is_some()
             && let Some(record) = self.origins.0.group.lock().record(self.at)

@@ -1,4 +1,4 @@
-//! `CONNECT` to a parent. After that, the connection leads to the destination.
+//! Sends `CONNECT` to a parent. If the parent accepts it, the connection leads to the destination.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};

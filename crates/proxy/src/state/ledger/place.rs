@@ -1,5 +1,5 @@
 //! Places in the send queues of the kernel. An answer with a place may leave bytes in the kernel until its
-//! client has received them: bytes that were not sent, and bytes that the client has not acknowledged.
+//! client has acknowledged them. Some of these bytes are not sent yet.
 //!
 //! All places have the same share of the limit for queues, and their sockets are limited to this share. A
 //! client that is far away needs many bytes in flight to be fast, and a small memory has room for few such
@@ -70,8 +70,8 @@ impl Places {
 }
 
 impl Ledger {
-    /// Enters a place of the smallest size. Returns `None` if there is no room, or if other answers wait
-    /// already.
+    /// Makes a place of the smallest size, and enters its bytes in the ledger. Returns `None` if there is too
+    /// little memory, or if other answers wait already.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Rc<Place>> {
         let line = self.places.line.lock();
         line.waiting.is_empty().then(|| self.enter_place())?
@@ -82,7 +82,7 @@ impl Ledger {
         !self.places.line.lock().waiting.is_empty()
     }
 
-    /// Returns the time that the first answer in the line has waited; zero if the line is empty.
+    /// Returns the time that the first answer in the line has waited. Returns zero if the line is empty.
     pub(crate) fn longest_wait(&self, now: MonoTime) -> Duration {
         let line = self.places.line.lock();
         let first = line.waiting.first_key_value();
@@ -142,8 +142,8 @@ impl Place {
         bytes.bytes()
     }
 
-    /// Returns what exceeds the memory that a queue of `kept` bytes needs. [`fit`](Self::fit) takes it again.
-    /// So clients that do not read do not keep the room of clients that read.
+    /// Reduces the place to the memory that a queue of `kept` bytes needs. [`fit`](Self::fit) makes the place
+    /// larger again. So clients that do not read leave memory for clients that read.
     pub(crate) fn keep(&self, kept: usize) {
         let needed = kept + kept / 4 + PACKET_BYTES;
         self.bytes.borrow_mut().shrink_to(needed);
@@ -168,9 +168,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Returns a place when all answers that waited longer have a place and there is room. The caller must
-    /// call this again when memory of other uses may have been released: only a released place wakes the
-    /// task.
+    /// Returns a place when all answers that have waited longer have a place, and memory for one more place
+    /// is free. Only the release of a place wakes the task. So the caller must call this function again when
+    /// memory of other uses may have been released.
     pub(crate) fn poll_place(&self, cx: &Context<'_>) -> Poll<Rc<Place>> {
         let mut line = self.ledger.places.line.lock();
         let first = line.waiting.first_key_value();
@@ -190,7 +190,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.ledger.places.line.lock().waiting.remove(&self.number);
-        // There may be room for the next answer too.
+        // There may be memory for a place of the next answer in the line too.
         self.ledger.places.wake_first();
     }
 }

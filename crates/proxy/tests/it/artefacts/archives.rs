@@ -164,7 +164,8 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // A process that has not read a release file since its start does not use a list of the wrong set either.
+    // A new process has not read a release file since its start. It does not use a list that belongs to
+    // another release file either.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

@@ -16,8 +16,8 @@ fn release(version: usize, n: usize) -> Vec<u8> {
     file((version * 100 + n) as u8, 900 + n * 700)
 }
 
-/// A registry with many files. One answer in four has a fault. `counts` has the number of answers with files,
-/// and the number of answers with wrong bytes.
+/// A registry with many files. One answer in four has a fault. `counts` has two numbers: the answers with
+/// files, and the answers among these that have wrong bytes.
 fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin {
     let (now, counts) = (Arc::clone(version), Arc::clone(counts));
     Origin::start(move |asked| {

@@ -44,7 +44,8 @@ fn a_wrong_beginning_is_not_completed_again_and_again() {
         true
     });
     let foxy = start("pypi", &origin);
-    // No index was fetched yet, so the beginning of the file was kept.
+    // No index was fetched yet, so Foxy did not know the digest of the file and kept the beginning of the
+    // file.
     fails(&foxy, "it breaks off");
     assert_eq!(get(&foxy, INDEX, "").status, 200);
     let part = get(&foxy, FILE, "Range: bytes=90-110\r\n");

@@ -35,8 +35,8 @@ mod origin;
 pub use client::{Answer, Client};
 pub use origin::{Asked, Origin};
 
-/// Returns an address that refuses connections as long as the socket exists. Without the socket, another test
-/// could get the port in the meantime.
+/// Returns a socket, and an address that refuses connections as long as this socket exists. Without the
+/// socket, another test could get the port in the meantime.
 pub fn refusing() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket

@@ -2,8 +2,8 @@
 //!
 //! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
 //! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
-//! anywhere else leave holes. If the drive is full and its spare share is `s`, the drive then writes `(1 + s)
-//! / 2s` flash bytes for each of these bytes, as with a greedy cleaner (the usual bound for uniform writes).
+//! anywhere else leave holes. On a full drive with the spare share `s`, each of these bytes costs `(1 + s) /
+//! 2s` flash bytes. This is the value of a greedy cleaner (the usual bound for uniform writes).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;

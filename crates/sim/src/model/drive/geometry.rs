@@ -138,7 +138,7 @@ impl Geometry {
         }
     }
 
-    /// The track after this track; the same track at the end of the drive.
+    /// The track after `track`; at the end of the drive, `track` itself.
     pub(super) fn next(&self, track: &Track) -> Track {
         self.track(track.first + track.sectors)
     }

@@ -1,13 +1,16 @@
 //! Modelled drives. The cost of a request depends on the position of the head and the contents of the buffer.
 //!
-//! A disk has zones, a seek curve through the three figures of its data sheet, a platter whose angle depends
-//! on the time, skewed tracks, a segmented buffer with read-ahead, and a write cache if the original disk
-//! used one. A flash drive has latency, parallel requests, one shared path, and copying before erasing.
-//! [`Queue`] is the driver's elevator before a drive of either kind.
+//! A disk has zones, skewed tracks, and a platter whose angle depends on the time. Its seek curve goes
+//! through the three figures of its data sheet. It has a segmented buffer with read-ahead, and a write cache
+//! if the original disk used a write cache. A flash drive has latency, parallel requests, one shared path,
+//! and copying before erasing. [`Queue`] is the driver's elevator before a drive of either kind.
 //!
-//! Not modelled: spare sectors and errors; tracks that alternate direction; reads of a track that begin with
-//! the sector under the head instead of the first requested sector; reordering by the drive itself, except
-//! for cached writes.
+//! The model leaves out the following behaviour of real drives:
+//!
+//! - spare sectors and errors;
+//! - tracks that alternate direction;
+//! - reads of a track that begin with the sector under the head instead of the first requested sector;
+//! - reordering by the drive itself, except for cached writes.
 
 mod buffer;
 mod disk;

@@ -341,9 +341,9 @@ fn same_requests_same_times_and_the_end_of_the_drive_is_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
 
-    /// No request is served before its arrival or faster than its bytes take. No request takes 75 ms or more.
-    /// If the drive has a write cache, the limit is 3 s, because the drive may first have to write the full
-    /// cache to the platter.
+    /// No request ends before its arrival, or in less time than the transfer of its bytes takes. No request
+    /// takes 75 ms or more. If the drive has a write cache, the limit is 3 s instead of 75 ms, because the
+    /// drive may first have to write the full cache to the platter.
     #[test]
     fn times_stay_within_what_the_mechanism_allows(seed in any::<u64>(), which in 0..Drive::NAMES.len()) {
         let name = Drive::NAMES[which];

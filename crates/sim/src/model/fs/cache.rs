@@ -246,7 +246,7 @@ impl Cache {
         dirty.map(|s| s.key).collect()
     }
 
-    /// Blocks that have been dirty since `since` or longer.
+    /// Dirty blocks that became dirty at `since` or earlier.
     pub(super) fn dirty_since(&self, since: SimTime) -> Vec<u64> {
         if self.dirty == 0 {
             return Vec::new();

@@ -80,8 +80,8 @@ pub struct FsConfig {
     pub log_record: u64,
     /// Log bytes that are collected in memory before they are written.
     pub log_buffer: u64,
-    /// Time that a synchronous metadata write takes in addition to the time of the modelled drive: driver,
-    /// interrupts, process switches, bus phases (calibrated, decision 0010).
+    /// Time that a synchronous metadata write takes in addition to the time of the modelled drive. It stands
+    /// for driver, interrupts, process switches and bus phases (calibrated, decision 0010).
     pub sync_cpu: SimTime,
     /// Processor time of one system call.
     pub call_cpu: SimTime,

@@ -1,4 +1,4 @@
-//! The update daemon, and the calls that wait for the drive.
+//! The update daemon, which writes old dirty data, and the calls that write data and wait for the drive.
 
 use super::{FsError, Ufs};
 use crate::model::SimTime;

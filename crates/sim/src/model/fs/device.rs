@@ -4,7 +4,8 @@
 use super::{FsError, IoKind, Metadata, Ufs};
 use crate::model::{Op, Request, SimTime};
 
-/// Owner of log writes in the queue. No inode slot has such a large number.
+/// Owner of log writes in the queue. Owners of file writes are numbers of inode slots, and no slot has such a
+/// large number.
 const LOG_OWNER: u64 = u64::MAX;
 /// Owner of background metadata writes.
 pub(super) const METADATA_OWNER: u64 = u64::MAX - 1;

@@ -10,9 +10,14 @@
 //!   not in memory, the page is read first. A writer waits if too much of its file is queued;
 //! - *passing time*: a daemon writes old dirty data, and an access makes the inode dirty.
 //!
-//! Not modelled: several processes at once; links and renames; the loss of an inode's pages when the inode
-//! leaves memory; the freeing of pages behind a sequential reader; the limit on the dependencies of soft
-//! updates; the writes of old metadata that free space in a full log.
+//! The model leaves out the following:
+//!
+//! - several processes at once;
+//! - links and renames;
+//! - the loss of an inode's pages when the inode leaves memory;
+//! - the freeing of pages behind a sequential reader;
+//! - the limit on the dependencies of soft updates;
+//! - the writes of old metadata that free space in a full log.
 
 mod cache;
 mod config;

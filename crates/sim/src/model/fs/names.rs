@@ -200,7 +200,7 @@ impl Ufs {
         self.core.remove(u64::from(slot));
     }
 
-    /// Creates the root directory, which exists from the start, at no cost.
+    /// Creates the root directory. This takes no simulated time, because the root exists from the start.
     pub(super) fn make_root(&mut self) {
         let group = self.groups.group_for_directory();
         if self.new_inode(group, true).is_ok() {
@@ -223,7 +223,8 @@ impl Ufs {
             self.scan(dir, places, 1);
             return Err(FsError::Exists);
         }
-        // Two scans: the lookup that finds nothing, and the search for a free place.
+        // The directory is scanned twice: by the lookup, which finds nothing, and by the search for a free
+        // place.
         self.scan(dir, places, 2);
         let home = self.groups.of_inode(self.inodes[dir as usize].number);
         let group = if directory {

@@ -48,8 +48,8 @@ impl Ufs {
         to < from + 2 && self.counters.page_misses == misses
     }
 
-    /// Records a read at `page`. Returns how many blocks this read may include, which depends on the run of
-    /// reads before it.
+    /// Records a read at `page`. Returns the number of blocks that this read may include. The number rises
+    /// with the length of the sequential run of reads before it.
     fn note_read(&mut self, slot: u32, page: u64) -> u64 {
         let most = self.config.max_contig;
         let inode = &mut self.inodes[slot as usize];
@@ -125,7 +125,8 @@ impl Ufs {
         self.pages.insert_new(Self::page_key(slot, page)).1
     }
 
-    /// Starts the write of a dirty page together with its dirty neighbours on disk.
+    /// Starts the write of a dirty page, together with the dirty pages that are adjacent in the file and on
+    /// disk.
     pub(super) fn push_page(&mut self, slot: u32, page: u64) {
         let per_block = self.groups.per_block();
         let (mut from, mut count) = (page, 1);

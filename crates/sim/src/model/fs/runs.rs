@@ -1,6 +1,6 @@
-//! Pages of directories, which are touched in long runs that begin with the first page. A run is one entry,
-//! so that the cost of a scan does not depend on the length of the directory. The time of a page's last touch
-//! is computed when it is needed.
+//! Pages of directories. They are touched in long runs that begin with the first page of a directory. The
+//! pages of a directory are kept as one entry (`Run`), so that the cost of a scan does not depend on the
+//! length of the directory. The time of a page's last touch is computed when it is needed.
 
 use std::{
     cmp::Reverse,

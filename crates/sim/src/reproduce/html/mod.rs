@@ -1,4 +1,4 @@
-//! The reproduction as a single HTML page that contains its style, fonts and figures.
+//! Writes the results of a reproduction as a single HTML page that contains its style, fonts and figures.
 
 use std::{fmt::Write as _, path::Path};
 

@@ -1,11 +1,11 @@
-//! Contents of caches after a crash: UCFS that saved its tables and UCFS that did not, Hummingbird with and
-//! without its logs.
+//! Contents of caches after a crash. The caches are UCFS with saved tables, UCFS without saved tables, and
+//! Hummingbird with and without its logs.
 //!
 //! Each system is killed at random points of the ISP stream, and then it starts again. There are four
-//! results. The first is the share of the previously known objects that the system still answers. The second
-//! is the number of seconds until the system serves requests, and until it knows all its objects. The third
-//! is the number of bytes written to survive a crash. The fourth is the number of answers with a replaced
-//! version.
+//! results. Of the objects that the system knew before the crash, the first result is the share that it still
+//! answers. The second is the number of seconds until the system serves requests, and until it knows all its
+//! objects. The third is the number of bytes written to survive a crash. The fourth is the number of answers
+//! with a replaced version.
 
 mod layouts;
 

@@ -1,8 +1,8 @@
 //! Repeats Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the figures of 2001
 //! that compare Hummingbird with FFS.
 //!
-//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of
-//! memory, requests back to back. The stream differs from the published one, so hit rates and times are
+//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of memory,
+//! requests back to back. The generated stream differs from the published log, so hit rates and times are
 //! compared within bands.
 
 mod notes;

@@ -1,5 +1,5 @@
-//! Hummingbird's figure 1 (the share of a locality set that is fetched again, by the size of the set) and
-//! table 1 (idle time per minute), computed from the stream itself.
+//! Computes Hummingbird's figure 1 and table 1 from the generated stream. Figure 1 shows the share of a
+//! locality set that is fetched again, by the size of the set. Table 1 shows the idle time per minute.
 //!
 //! Rules: a locality set consists of a page and the objects that the same client requests until its
 //! next page. The first set of a page is fixed, and later sets are compared with it. [`IdleTime`]

@@ -304,7 +304,8 @@ fn factors(results: &[SystemResult], out: &mut Section) {
     );
 }
 
-/// Adds factors, hit rates and prefetching with the stream of the NLANR proxies.
+/// Adds claims for the runs with the stream of the NLANR proxies: factors of disk latency, hit rates and
+/// prefetching.
 fn root_proxies(results: &[SystemResult], out: &mut Section) {
     let ucfs = &results[0];
     for (n, (other, range, middle, (least, most))) in RANGES.into_iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Table 2 for both write calls, with shared files that exist beforehand and with shared files that grow.
+//! Repeats table 2 with each of the two write calls, and with shared files that exist beforehand or that
+//! grow.
 
 use super::{BUDDY, MILLION, runs};
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
     run::{RunConfig, RunError, RunResult},
 };
 
-/// The part on all four combinations.
+/// The part on all four combinations of write call and state of the shared files.
 pub(in crate::reproduce) const CALLS: Part = Part {
     id: "calls",
     title: "Table 2 by the calls that write",

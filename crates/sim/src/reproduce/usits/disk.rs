@@ -1,8 +1,9 @@
-//! Additions of the journal version: activity inside the drive and the file.
+//! Repeats the figures that only the journal version contains. They show activity inside the drive and the
+//! file.
 //!
-//! In the journal, figures 8 and 9 show positions of the head over time, figure 13 fragmentation maps, figure
-//! 14 free pieces over time, and figure 15 distances of consecutive reads. This part also shows the share of
-//! the drive's bandwidth that a run uses.
+//! In the journal, figures 8 and 9 show positions of the head over time. Figure 13 shows fragmentation maps.
+//! Figure 14 shows free pieces over time. Figure 15 shows distances of consecutive reads. This part also
+//! shows the share of the drive's bandwidth that a run uses.
 
 use super::{BUDDY, MILLION, figure};
 use crate::{
@@ -24,7 +25,7 @@ pub(in crate::reproduce) const DISK: Part = Part {
     run: all,
 };
 
-/// Number of operations before the measurement, as published for the free pieces.
+/// Number of operations before the measurement, as in the published measurement of the free pieces.
 const WARM: u64 = 300_000;
 
 fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunError> {

@@ -1,5 +1,5 @@
-//! USITS'99, "Secondary storage management for web proxies": figures 2 to 8, tables 1 and 2, and the
-//! additions of the journal version (WebCoSM, Transactions on Networking 2002).
+//! Repeats figures 2 to 8 and tables 1 and 2 of USITS'99 ("Secondary storage management for web proxies"),
+//! and the additions of the journal version (WebCoSM, Transactions on Networking 2002).
 //!
 //! Conditions (sections 3.2 to 3.6): figures 4 and 5 use a 1 GB disk with 300,000 and 400,000 operations; the
 //! other figures and tables use 2 GB with a million operations. Figures 6 to 8 use one operation stream, and

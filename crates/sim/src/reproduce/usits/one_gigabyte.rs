@@ -1,4 +1,4 @@
-//! Figures 3 to 5 on 1 GB: the cost of files, layouts with one file for each object, and BUDDY.
+//! Repeats figures 3 to 5 on 1 GB: the cost of files, layouts with one file for each object, and BUDDY.
 
 use super::{BUDDY, figure, runs, short};
 use crate::{
@@ -22,7 +22,7 @@ pub(in crate::reproduce) const FILES: Part = Part {
     run: all,
 };
 
-/// Published values of table 2 for these layouts.
+/// Published operations per second of SIMPLE, SQUID, MULTIPLE-DIRS and BUDDY (table 2).
 pub(super) const TABLE_2: [f64; 4] = [14.0, 20.0, 23.0, 133.0];
 
 fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunError> {

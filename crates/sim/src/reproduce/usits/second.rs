@@ -1,4 +1,4 @@
-//! Table 2 with the second interpretation of the object sizes: 10.5 KB on average.
+//! Repeats table 2 with the second interpretation of the object sizes: 10.5 KB on average.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{
@@ -20,8 +20,8 @@ pub(in crate::reproduce) const SECOND: Part = Part {
     run: second_stream,
 };
 
-/// Repeats table 2 with objects whose size follows from the bytes moved: 7.6 GB in 720,125 reads and writes
-/// are 10.5 KB per object, twice the size that the number of live objects implies.
+/// Repeats table 2 with larger objects. Their size follows from the bytes moved: 7.6 GB in 720,125 reads and
+/// writes are 10.5 KB per object. This is twice the size that the number of live objects implies.
 pub(super) fn second_stream(
     conditions: &Conditions,
     progress: Progress<'_>,
@@ -115,9 +115,9 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
 /// time, and the rest is divided by the number of reads. Deletes are left out because larger objects fill the
 /// same disk sooner. Then more of the operations are deletes, which cost these layouts almost nothing.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
-    // Numbers of reads and of writes in the published run of a million operations, which come from 1,058,206
-    // gets. BUDDY and the layouts with one file for each object were published for 300,000 operations from
-    // 398,034 gets. `GETS` converts the numbers for these layouts.
+    // `READS` and `WRITES` are the numbers of reads and writes in the published run of a million operations.
+    // That run had 1,058,206 gets. For BUDDY and the layouts with one file for each object, a run of 300,000
+    // operations and 398,034 gets was published. `GETS` converts the numbers for these layouts.
     const READS: f64 = 42_085.0;
     const WRITES: f64 = 678_040.0;
     const GETS: f64 = 398_034.0 / 1_058_206.0;

@@ -1,4 +1,4 @@
-//! Tables 1 and 2 and figures 6 to 8: the STREAM family on 2 GB, as a function of utilisation.
+//! Repeats tables 1 and 2 and figures 6 to 8: the STREAM family on 2 GB, as a function of utilisation.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{

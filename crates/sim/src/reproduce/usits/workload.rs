@@ -1,4 +1,5 @@
-//! The stream of operations that the cascade makes from the requests, and figure 2.
+//! Makes disk operations from the requests by a cascade of cache levels, and compares their numbers with the
+//! published numbers. Repeats figure 2 too.
 
 use super::{MILLION, figure};
 use crate::{

@@ -21,7 +21,7 @@ pub(super) struct Cluster {
     pub(super) sequence: u64,
     /// Number of readers of the cluster's files.
     pub(super) pins: u32,
-    /// Number of further clusters that continue the file that begins here.
+    /// Number of clusters after this cluster that continue its file.
     pub(super) span: u32,
 }
 

@@ -82,8 +82,9 @@ impl FileTable {
         self.live
     }
 
-    /// Bytes that the published structures would take: 36 bytes for each file (hash, number, state, count,
-    /// time, list links, one cluster), 4 bytes for each replica, and 16 bytes for each name not yet packed.
+    /// Bytes that the published structures would take. A file takes 36 bytes (hash, number, state, count,
+    /// time, list links, one cluster). A replica takes 4 bytes. The name of a file that is not packed takes
+    /// 16 bytes.
     pub(super) fn metadata_bytes(&self) -> u64 {
         36 * self.live as u64 + 24 * self.loose_count as u64
     }

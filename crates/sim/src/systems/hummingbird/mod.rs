@@ -10,9 +10,12 @@
 //! leave by being packed. Daemons pack, free memory and free disk space (by lifetimes). The package has no
 //! protection and one client, which calls it directly.
 //!
-//! Interpretations where the sources are silent: a packed cluster is as old as its most recently used file;
-//! among several replicas, a replica in memory is used, otherwise the newest replica; a file that was packed
-//! accepts no more hints (its list no longer exists).
+//! Interpretations where the sources are silent:
+//!
+//! - A packed cluster is as old as its most recently used file.
+//! - Of several replicas of a file, a replica in memory is used. If no replica is in memory, the newest
+//!   replica is used.
+//! - A file that was packed accepts no more hints (its list of hints no longer exists).
 
 mod calls;
 mod clusters;
@@ -91,7 +94,7 @@ impl Hummingbird {
         self.config.cluster_life = life;
     }
 
-    /// Number of known files.
+    /// Number of files that the library knows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.files.len()

@@ -20,8 +20,8 @@ struct Parcel {
 }
 
 impl Hummingbird {
-    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave until there is enough
-    /// room.
+    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave memory until there is
+    /// enough room.
     ///
     /// # Errors
     /// [`HummingbirdError::NoCluster`] if only files are left and no file can be packed.
@@ -87,7 +87,8 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Collects files for a cluster: the oldest file with its hints, then the next oldest files.
+    /// Collects files for a cluster, beginning with the least recently used file. After each collected file,
+    /// the files that its hints name are added.
     fn parcel(&self) -> Parcel {
         let mut parcel = Parcel::default();
         let enough = (self.config.cluster as f64 * self.config.fill) as u64;
@@ -102,8 +103,7 @@ impl Hummingbird {
                 refused += 1;
             } else if let Some(loose) = &self.files.get(file).loose {
                 let hints = loose.hints.iter().filter(|h| **h != NONE);
-                // If the files that the hints name do not all fit into the cluster, the rest of them is left
-                // out.
+                // A file that a hint names is left out if it does not fit into the cluster.
                 for hint in hints {
                     self.add(&mut parcel, *hint);
                 }

@@ -119,8 +119,8 @@ impl Hummingbird {
         Ok(count)
     }
 
-    /// Adds the files of the mappings. Skips a mapping if its cluster was already read and had been written
-    /// again since.
+    /// Adds the files of the mappings. Skips a mapping if its cluster was already read, and the read showed
+    /// that the cluster was written again after the mapping.
     fn load_mappings(&mut self, regions: &LogRegions) -> Result<(), HummingbirdError> {
         let bytes = regions.mappings.len() as u64 * MAPPING_BYTES;
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
@@ -138,7 +138,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Adds a file at a place of a cluster; only its hash is known.
+    /// Adds a file at place `place` of a cluster. Only the hash of the file's name is known.
     fn attach(&mut self, hash: u32, cluster: u32, sequence: u64, place: usize) {
         let entry = self.clusters.get(cluster);
         if entry.files.get(place).is_some_and(|f| *f != NONE) {

@@ -251,7 +251,8 @@ fn clusters_live_as_long_as_their_files_are_used() {
 
 #[test]
 fn one_daemon_runs_in_a_second_that_has_idle_time() {
-    // Of all logs, only the hot-cluster log grows in this test. It is written when the fourth daemon runs.
+    // Of all logs, only the hot-cluster log grows in this test. This log is written when the fourth daemon
+    // runs.
     let mut library = library(64, config());
     for name in 0..40 {
         library.write_file(name, 8_000, 0).unwrap();

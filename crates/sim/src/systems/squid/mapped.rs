@@ -113,7 +113,8 @@ impl Mapped {
         self.used
     }
 
-    /// Counts a use of an object, in memory or in these files.
+    /// Counts a use of an object of these files. The request may have been answered from memory or from the
+    /// files.
     pub fn touch(&mut self, place: Place) {
         let segment = &mut self.classes[usize::from(place.class)].segments[place.segment as usize];
         segment.uses = (segment.uses + 1).min(USES);

@@ -2,7 +2,7 @@
 //!
 //! Rule: a new file gets the first free number after the last assigned number. File n is in second-level
 //! directory (n / 256) mod 256 of the top-level directory (n / 256 / 256) mod (number of top-level
-//! directories), so that 256 files with adjacent numbers share a directory.
+//! directories). So 256 files with adjacent numbers share a directory.
 
 use std::collections::BTreeSet;
 

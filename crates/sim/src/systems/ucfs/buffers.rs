@@ -1,9 +1,9 @@
-//! The memory cache: an LRU order that is divided into hot, medium and cold.
+//! The memory cache of UCFS: an LRU order that is divided into three parts, named hot, medium and cold.
 //!
 //! Rules: hot contains the files that clients requested. When hot exceeds its share, its oldest file moves to
-//! medium. Medium contains prefetched and new files. A hit moves a file to hot. When medium is full, its most
-//! recent file moves up to hot and its oldest file moves down to cold. Cold contains files that were not
-//! requested lately; files leave memory for the disk from cold.
+//! medium. Medium contains prefetched and new files. A hit moves a file from any part to hot. When medium is
+//! full, its most recent file moves up to hot and its oldest file moves down to cold. Cold contains files
+//! that were not requested lately; files leave memory for the disk from cold.
 
 use std::collections::{BTreeMap, BTreeSet};
 

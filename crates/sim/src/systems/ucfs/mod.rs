@@ -10,10 +10,13 @@
 //! one-timers are voided first, then the least used clusters. After a crash everything is lost; a clean
 //! shutdown saves tables and memory (`superblock`).
 //!
-//! Interpretations where the paper is silent: a hit in cold moves to hot like any hit; after a disk hit the
-//! requested file goes to hot, and the other files go to medium; if some files of a virtual cluster are hot
-//! or medium when another of its files has to leave, the cluster is broken up (the older rule); files with a
-//! valid copy on disk are not put into new clusters.
+//! Interpretations where the paper is silent:
+//!
+//! - A hit in cold moves the file to hot, like any hit.
+//! - After a disk hit the requested file goes to hot, and the other files of its cluster go to medium.
+//! - A file of a virtual cluster may have to leave memory while other files of the cluster are hot or medium.
+//!   Then the cluster is broken up (the older rule).
+//! - Files with a valid copy on disk are not put into new clusters.
 
 mod buffers;
 mod config;
@@ -115,13 +118,13 @@ impl Ucfs {
         &self.counts
     }
 
-    /// Number of known files.
+    /// Number of files in the file table.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tables.files.len()
     }
 
-    /// True if no file is known.
+    /// True if the file table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

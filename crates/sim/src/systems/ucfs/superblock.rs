@@ -1,4 +1,4 @@
-//! Clean shutdown and restart.
+//! Clean shutdown and restart of UCFS.
 //!
 //! Rule: a shutdown (or the signal of a battery) writes the file table, the cluster table and the files in
 //! memory into the superblock area. A start reads them back. After a crash everything is lost; according to

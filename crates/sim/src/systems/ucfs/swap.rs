@@ -1,10 +1,13 @@
-//! Removal of files from memory: two-level grouping by URL, and multi-cluster writes.
+//! Removal of files from memory. Files that leave memory are grouped into clusters on two levels (by site,
+//! then by count), and several clusters are written with one request.
 //!
-//! Rules: the file that leaves is the first page in the older half of cold, otherwise the oldest file. First
-//! level: files of the same site from the older half of cold join this file while they fit into its cluster;
-//! files of the same path come first. Second level: while the free bytes of the cluster exceed a threshold,
-//! small files with the same or about the same count are added. Before a write, a row of free clusters is
-//! searched near the head. All groups that fit into this row are written with one request.
+//! Rules: the file that leaves memory first is the oldest page (HTML file) in the older half of the cold
+//! buffer. If there is no page in this half, it is the oldest cold file. First level: files of the same site
+//! from the older half of the cold buffer join the leaving file, as far as they fit into its cluster. Files
+//! with the same path join before the other files of the site. Second level: small files join whose number of
+//! requests is equal to that of the leaving file, or differs by one. This level ends when the free bytes of
+//! the cluster fall to a threshold. Before a write, a row of free clusters is searched near the head of the
+//! drive. All groups that fit into this row are written with one request.
 
 use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;
@@ -20,7 +23,8 @@ struct Group {
 }
 
 impl Ucfs {
-    /// Reduces the buffers to their shares. The excess of cold leaves memory.
+    /// Reduces the three buffers to their shares. Files that exceed the share of the cold buffer leave
+    /// memory.
     pub(super) fn settle(&mut self) -> Result<(), FsError> {
         self.memory.settle();
         while self.memory.over() {
@@ -29,8 +33,8 @@ impl Ucfs {
         Ok(())
     }
 
-    /// Lets files leave until there are enough clusters for one large write, or until clean clusters have
-    /// made enough room.
+    /// Removes files from memory until their groups fill `write_clusters` clusters, and writes these
+    /// clusters. If files with valid copies on disk make enough room first, nothing is written.
     fn swap_out(&mut self) -> Result<(), FsError> {
         let mut pool: Vec<Vec<Record>> = Vec::new();
         let mut clusters = 0;
@@ -51,8 +55,9 @@ impl Ucfs {
         self.write(pool)
     }
 
-    /// Lets a file with a valid copy on disk leave without a write, together with the other files of its
-    /// cluster if they are cold too. Returns false if there is no such copy, or if the copy had to be voided.
+    /// Removes a file from memory without a write, if the file has a valid copy on disk. If the other files
+    /// of its cluster are cold too, they also leave memory. Returns false if there is no valid copy, or if
+    /// the copy had to be voided.
     fn leave_clean(&mut self, slot: u32) -> bool {
         let name = self.memory.get(slot).name;
         let Some(row) = self.row(name).filter(|row| row.cluster != NONE) else {

@@ -1,4 +1,4 @@
-//! The two tables: the file table by name, and the cluster table by number.
+//! The two tables of UCFS: the file table by name, and the cluster table by number.
 //!
 //! Rule: for each file, the file table contains the MD5 of its URL (16 bytes), its cluster (4), its
 //! modification time (4) and one bit, "in memory". This is 24 bytes and one bit. The cluster table contains
@@ -68,8 +68,8 @@ impl Tables {
         &self.clusters[cluster as usize]
     }
 
-    /// Bytes that both tables take in their published form. The assumption is 16 bytes for a cluster (the
-    /// published digits are lost).
+    /// Bytes that both tables take in their published form. A row of the cluster table is assumed to have 16
+    /// bytes, because the published digits are lost.
     pub(super) fn bytes(&self) -> u64 {
         (self.files.len() as u64 * 193).div_ceil(8) + 16 * self.clusters.len() as u64
     }

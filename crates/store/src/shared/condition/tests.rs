@@ -89,7 +89,7 @@ fn a_store_that_cannot_be_written_nor_read_where_it_holds_something_is_offline()
         (0..SEGMENT_ERRORS_MAX).for_each(|_| read());
         condition.read_well();
     };
-    // Four segments of 64 are in use. The order of failing writes and failing reads does not matter.
+    // Four of the 64 segments are in use. The order of failing writes and failing reads does not matter.
     let condition = Condition::new(64);
     condition.fail_write(4, "flush", &eio);
     in_quarantine(&condition, 0);

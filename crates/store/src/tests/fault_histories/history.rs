@@ -12,7 +12,7 @@ use super::LIMIT;
 use super::bench::{Bench, Plans, plan};
 use crate::*;
 
-/// Number of starts of a history.
+/// Number of lives in a history. A life lasts from a start to the next kill or power cut.
 pub(super) const LIVES: usize = 3;
 const KEYS: u64 = 20;
 const TAGS: u64 = 5;

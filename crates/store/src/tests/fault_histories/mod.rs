@@ -1,7 +1,7 @@
 //! Faults inside random histories, for every fault that the [`Disk`](foxy_disk::Disk) trait defines.
 //!
-//! - One test puts one fault into a history, at every operation in turn: no removal is undone that was
-//!   acknowledged or is older than [`LIMIT`].
+//! - One test puts one fault into a history, at every operation in turn. It checks that no removal is undone
+//!   that was acknowledged or is older than [`LIMIT`].
 //! - The other test puts many faults into a history. For every removed version that returns, it finds
 //!   the smallest set of faults that causes it, by leaving out one fault after the other. A single
 //!   fault must not be enough.
@@ -20,8 +20,8 @@ use foxy_disk::Fault;
 
 use self::history::{History, Hit, LIVES, Seen};
 
-/// One fault must not undo a removal that is older than this: the sync interval, and the time of the
-/// flushes that cover the removal.
+/// One fault must not undo a removal that is older than this limit. The limit is the sync interval plus the
+/// time of the flushes that cover the removal.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// Faults that the disk does not report. After one of these, a power cut would count as a second fault.
@@ -94,7 +94,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
     assert!(given > runs * 25, "{given} of {runs}");
 }
 
-/// Two of a hundred operations fail. Each version that returns needs at least two faults.
+/// Two of a hundred operations fail. If a removed version returns, at least two faults must have caused this.
 #[test]
 fn what_many_faults_bring_back_needs_two_of_them() {
     let seeds = if super::is_long() { 10_000 } else { 250 };

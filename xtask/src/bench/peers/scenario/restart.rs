@@ -1,5 +1,5 @@
-//! S5: stop and start, kill and start. The figures show how soon there are hits, and how many objects are
-//! kept.
+//! S5: a server is stopped and started, and is killed and started. The figures show how soon there are hits,
+//! and how many objects are kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::store::Filled;
 
 /// Time from the beginning of the check to the start of the server. The check waits for the server.
 const AHEAD: Duration = Duration::from_millis(100);
-/// Number of the first of the objects that are stored right before the kill.
+/// Number of the first object among those that are stored right before the kill.
 const LAST: &str = "100000000";
 
 pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {

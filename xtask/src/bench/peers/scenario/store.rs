@@ -136,7 +136,7 @@ fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
         text(run.lengths.open),
         text(run.lengths.warm_up),
     );
-    // The number of reads is that of the device, the number of bytes is that of the proxy's processes.
+    // Reads are counted for the whole device. Bytes are counted only for the proxy's processes.
     let before = (run.host.device().reads, server.group.bytes_read());
     let args = [
         "--workload",

@@ -76,9 +76,9 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
     }
     drop(origin);
     let _slow = Origin::start_at(port, &run.host, &run.programs.lab, &SLOW_DELAY)?;
-    // The page cache is kept, as in a proxy that has run for a while. Otherwise the tables of the file system
-    // would have to be read first, and the measured rate of the layout with one file per object would vary
-    // between 0 and 300/s.
+    // The page cache is kept, as in a proxy that has run for a while. Otherwise the proxy would first have to
+    // read the tables of the file system. The measured rate of the layout with one file per object would then
+    // vary between 0 and 300 answers per second.
     sync();
     drive.slow_down()?;
     let climb = Climb {
@@ -151,8 +151,8 @@ impl Climb<'_> {
         at: u64,
         skip: u64,
     ) -> Result<Value, String> {
-        // This number of connections is enough for all requests that wait for the origin and for a queue of
-        // the same length. A proxy that needs more is saturated already.
+        // There are enough connections for all requests that wait for the origin, and for the same number of
+        // requests in a queue of the proxy. A proxy that needs more connections is saturated already.
         let connections = 100 + offered / 4 + 2 * self.wait * offered;
         let seed = self.goes_on_from.map_or(100 + at, |_| SLOW_SEED);
         let numbers = [

@@ -101,7 +101,8 @@ fn yarn_1() {
     let install = |foxy: &Foxy, folder: &Path| {
         std::fs::write(folder.join("package.json"), PROJECT).unwrap();
         let path = path(&yarn).into();
-        // With this variable, yarn 1 keeps its settings in the home folder also for root.
+        // With the variable `FAKEROOTKEY`, yarn 1 keeps its settings in the home folder even if it runs as
+        // root.
         let yes = PathBuf::from("yes");
         let env = [("PATH", &path), ("FAKEROOTKEY", &yes)];
         set_up(foxy, "yarn", folder, &env);

@@ -132,7 +132,8 @@ fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
     };
     let heads = [0, 1, 2, 9].map(|outside| longest(Doing::Head, outside));
     assert_eq!(heads, [5, 5, 2, 2].map(Some));
-    // A handshake keeps its time, because a client far away needs a round trip for it.
+    // The time limit of a handshake is the same while connections wait, because a client that is far away
+    // needs a round trip for the handshake.
     assert_eq!(longest(Doing::Handshake, 9), Some(5));
 }
 

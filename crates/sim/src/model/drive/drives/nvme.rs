@@ -6,7 +6,7 @@ use super::super::FlashParams;
 pub(super) fn params() -> FlashParams {
     FlashParams {
         name: "nvme",
-        bytes: 3_840_755_982_336, // 3.84 TB in the usual sector count
+        bytes: 3_840_755_982_336, // the usual capacity of drives sold as 3.84 TB
         read_us: 80,              // memory: 4 KiB random read at depth 1
         write_us: 15,             // memory: into the power-safe buffer
         parallel: 64,             // derived: 800 k reads/s x 80 us
@@ -14,6 +14,6 @@ pub(super) fn params() -> FlashParams {
         write_mb: 3_500,
         page: 4_096,
         erase_block: 16 << 20, // derived: one block on each of the dies that a stripe uses
-        spare: 0.07,           // 7 %: 4,096 GiB of flash minus a reserve, for 3,840 GB
+        spare: 0.07,           // 7 %: a drive of 3,840 GB has 4,096 GiB of flash, minus a reserve
     }
 }

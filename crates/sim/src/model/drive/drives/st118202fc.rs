@@ -28,6 +28,6 @@ pub(super) fn params() -> DiskParams {
         segments: 4, // memory: 1 MB
         segment_bytes: 256 << 10,
         read_ahead: 256 << 10,
-        write_cache: 512 << 10, // papers: the cache was on in the measurements; half of the buffer
+        write_cache: 512 << 10, // papers: the cache was on in the measurements; assumed: half the buffer
     }
 }
