@@ -204,8 +204,7 @@ counters! {
         scrub_errors,
         /// Entries that the scrub dropped.
         scrub_dropped,
-        /// Number of times that the scrub went on from this store to another store, or ended with this
-        /// store. With one store, this is the number of complete passes.
+        /// Number of passes of the scrub that have read all segments of the store.
         scrub_passes,
         /// Damaged records, slots and tables that were found.
         damaged,

@@ -87,7 +87,8 @@ impl Scrub {
         if whole {
             store.condition.read_well();
         }
-        if self.walk.store().is_none_or(|next| next.id != store.id) {
+        // The segments of all stores are walked in one order.
+        if self.walk.segments_left_of(store.id) == 0 {
             add(&store.counters.scrub_passes, 1);
         }
         let planned = self.reads.planned();

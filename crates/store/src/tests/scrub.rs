@@ -4,6 +4,7 @@ use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_index::Entry;
 
+use super::live_rig::{KEYS, Live};
 use super::rig::{Rig, SEGMENT, hash};
 use crate::interface::Spot;
 use crate::*;
@@ -72,6 +73,25 @@ fn bad_records_are_dropped_and_nothing_else() {
         for n in 0..OBJECTS {
             assert_eq!(again.get(&key(n)).is_none(), bad.contains(&n));
         }
+    }
+}
+
+#[test]
+fn a_pass_counts_once_for_each_of_several_stores() {
+    let mut live = Live::new(&[16, 16], 3);
+    // Each store needs several segments.
+    for _ in 0..20 {
+        (0..KEYS).for_each(|key| live.put(key));
+        live.settle();
+    }
+    let mut scrub = live.engine.scrub().unwrap();
+    while scrub.step() != ScrubStep::Done {}
+    for store in live.engine.stats().stores {
+        let counts = store.counts;
+        assert!(
+            counts.scrubbed_bytes > 0 && counts.scrub_passes == 1,
+            "{counts:?}"
+        );
     }
 }
 
