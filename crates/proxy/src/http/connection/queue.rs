@@ -139,8 +139,10 @@ impl Queued {
         let patience = local.patience.progress;
         let drained = io.drained(patience).await;
         drained.map_err(|_| TurnLost::Client)?;
-        self.turn = None;
-        self.until_read(local, io).await?;
+        let turn = self.turn.take();
+        if turn.is_some_and(|turn| turn.trial.is_some()) {
+            self.until_read(local, io).await?;
+        }
         // An answer that has begun is not ended to make room for other answers.
         let patience = (patience.twice(), Doing::Work);
         let turn = begin_turn(local, io, patience, &mut self.reader).await;
