@@ -22,9 +22,9 @@ foxy_base::settings! {
         /// `heuristic_percent`, this lifetime applies to requests with cookies as well. Set it only if such
         /// answers are the same for all users.
         "default_ttl" default_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Lifetime of answers 404, 405, 410, 414 and 501 that state no lifetime.
+        /// Lifetime of answers with status 404, 405, 410, 414 or 501 that state no lifetime.
         "negative_ttl" negative_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Lifetime of answers 500, 502, 503 and 504 that state no lifetime.
+        /// Lifetime of answers with status 500, 502, 503 or 504 that state no lifetime.
         "server_error_ttl" server_error_ttl_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
         /// Shorter lifetimes are raised to this value. Lifetimes of answers with `no-store` or `private`,
         /// and of errors (4xx and 5xx), are never raised.

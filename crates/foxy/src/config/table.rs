@@ -112,7 +112,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
         "Addresses where this reverse proxy listens for clients that speak TLS. A request gets 421 if the certificate of its connection does not contain the requested host."),
     fixed("site", "proxy_protocol", Flag, "false", PROXY_PROTOCOL),
     free("site", "hosts", SiteHosts, "every host; required where sites share an address",
-        "Hosts of the site, without port. `*.` at the front stands for one label; `*` alone stands for every host that no other site has. Several sites may share an address if each of them has `hosts`. A request for a host that none of these sites has gets 421 over TLS, else 404."),
+        "Hosts of the site, without port. `*.` at the front stands for one label; `*` alone stands for every host that no other site has. Several sites may share an address if each of them has `hosts`. If none of these sites has the requested host, the request gets 421 over TLS, and 404 otherwise."),
     free("site", "paths", UrlPaths, "all paths",
         "Beginnings of the paths of the site. They match whole segments: `/api` matches `/api/x`, but not `/apis`. Among the sites of one host the longest beginning decides. If sites of one host differ by path, paths with a segment `.` or `..` get 400. This setting chooses an origin. It does not protect an origin that reads paths in another way."),
     free("site", "certificate", Path, "those of `[tls]`", CERTIFICATE),
@@ -128,19 +128,19 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("site", "balance", Word(&["least_outstanding", "round_robin", "hash"]), "least_outstanding",
         "Choice among several origins. `least_outstanding`: two origins are drawn by weight, and the origin with fewer requests under way is asked. `round_robin`: the origins are asked in turn, by weight. `hash`: requests for the same URL go to the same origin; use it for origins that are caches."),
     fixed("site", "eject_after", Count(0, 1000), "5",
-        "Errors in a row (no answer, or 5xx) after which an origin gets no requests for `eject_for`. 0: never. An origin is left out only if another origin answers well. If all origins fail alike, all stay in use. After an error, GET and HEAD requests are sent to another origin, for up to 20% of the site's requests and 100 more."),
+        "Number of consecutive errors (no answer, or 5xx) after which an origin gets no requests for `eject_for`. 0: an origin is never left out. An origin is left out only if another origin answers well. If all origins fail alike, all stay in use. After an error, GET and HEAD requests are sent to another origin, for up to 20% of the site's requests and 100 more."),
     fixed("site", "eject_for", Duration(1, DAY), "10s",
         "Time for which an origin is left out the first time. Each later time is twice as long as the time before, up to the larger of 5m and this setting."),
     fixed("site", "slow_start", Duration(0, DAY), "30s",
         "Time from the return of an origin until it gets its full share of requests. The origin begins with a tenth of its share."),
     free("site", "check", RequestPath, "no checks",
-        "Path that Foxy itself requests from each origin. After three wrong answers in a row an origin gets no requests. After two right answers in a row it gets requests again."),
+        "Path that Foxy requests from each origin to check whether the origin works. After three wrong answers in a row an origin gets no requests. After two right answers in a row it gets requests again."),
     fixed("site", "check_every", Duration(1, DAY), "5s",
         "Time from one check of an origin to the next. A check fails if its answer takes longer than this time, or longer than 5s."),
     fixed("site", "check_status", Count(200, 599), "200",
         "The status with which a healthy origin answers a check."),
     free("site", "origin_ca", Path, "the authorities that the system trusts",
-        "PEM file with authorities. Only certificates of these authorities are accepted from the origin. One of these authorities must have issued the origin's certificate: a certificate that is its own authority is refused."),
+        "PEM file with authorities. Only certificates of these authorities are accepted from the origin. One of these authorities must have issued the origin's certificate. A certificate that is its own authority is refused."),
     free("site", "origin_name", HostName, "the host of `origin`",
         "The name that Foxy requests in the TLS handshake with the origin. The origin's certificate must contain this name."),
     free("site", "origin_certificate", Path, "none",
@@ -148,7 +148,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("site", "origin_key", Path, "none",
         "PEM file with the key of `origin_certificate`."),
     fixed("site", "redirect_to_https", Word(&["off", "301", "308"]), "off",
-        "Requests that came without TLS are redirected to the same URL with https, at the port of `listen_tls` (else 443). After a 308 the client repeats the request with the same method. `Strict-Transport-Security` is not added."),
+        "Requests that came without TLS are redirected to the same URL with https, at the port of `listen_tls`, or at 443 without `listen_tls`. After a 308 the client repeats the request with the same method. `Strict-Transport-Security` is not added."),
     fixed("site", "maintenance", Word(&["off", "origin", "all"]), "off",
         "`origin`: the origins are not asked. Stored objects are served as if the origins were unreachable, and all other requests get 503. `all`: every request gets 503."),
     fixed("site", "retry_after", Duration(1, 30 * DAY), "5m",
@@ -156,11 +156,11 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("site", "error_pages", ErrorPages, "Foxy's own pages",
         "Pages for answers that Foxy makes itself, such as [\"502 /etc/foxy/502.html\", \"503 /etc/foxy/503.html\"]. They are .html, .json or .txt files of at most 256KiB, which are read at the start. Error pages of origins pass unchanged."),
     free("site", "request_headers", Rewrites(rewriting::Of::Requests), "none",
-        "Changes to the fields of requests to the origin, made in the order of the list, such as [\"set X-Client: {client_ip}\", \"add X-Tag: a\", \"remove X-Debug\", \"rename X-Old X-New\"]. Variables are {client_ip}, {scheme}, {host}, {path}, {query}, {site} and {request_id}; `{{` stands for a brace. `Vary` selects by the changed request. Fields of the connection, of framing and of Foxy's own checks cannot be changed. `Authorization` and `Cookie` can be set to fixed texts only."),
+        "Changes to the fields of requests to the origin, made in the order of the list, such as [\"set X-Client: {client_ip}\", \"add X-Tag: a\", \"remove X-Debug\", \"rename X-Old X-New\"]. Variables are {client_ip}, {scheme}, {host}, {path}, {query}, {site} and {request_id}; `{{` stands for a brace. `Vary` selects variants by the fields of the changed request. Fields of the connection, of framing and of Foxy's own checks cannot be changed. `Authorization` and `Cookie` can be set to fixed texts only."),
     free("site", "response_headers", Rewrites(rewriting::Of::Answers), "none",
         "Changes to the fields of final answers to clients, Foxy's own pages included. The variables of `request_headers` and {cache_status} are known. The origin's answer is stored unchanged, so a new value of this setting applies at once to all stored objects."),
     free("site", "rewrite", Rewrites(rewriting::Of::Paths), "the client's path",
-        "Paths at the origin. The first entry that matches the path decides: [\"prefix /shop /\", \"regex ^/u/([0-9]+)$ /user?id={1}\"]. A prefix matches whole segments, and the rest of the path stays. The query stays, unless the new path has its own query (where {query} is the client's query). Keys, `[[rule]]`, purges and `foxy why` use the client's URL. Paths with a segment `.` or `..` get 400."),
+        "Changes of the path in requests to the origin. The first entry that matches the path decides: [\"prefix /shop /\", \"regex ^/u/([0-9]+)$ /user?id={1}\"]. A prefix matches whole segments, and the rest of the path stays. The query stays, unless the new path has its own query (where {query} is the client's query). Keys, `[[rule]]`, purges and `foxy why` use the client's URL. Paths with a segment `.` or `..` get 400."),
     free("site", "redirects", Rewrites(rewriting::Of::Redirects), "none",
         "URLs for which clients are redirected elsewhere, before the cache is asked: [\"301 prefix /old /new\", \"308 regex ^/(.*)$ https://www.example.com/{1}\"]. The variables of `request_headers` and captures such as {1} are known. `PURGE` is not redirected."),
     fixed("site", "compress", Words(&["br", "gzip"]), "",
@@ -176,7 +176,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("site", "preserve_host", Flag, "false",
         "Send the origin the `Host` of the client instead of the origin's own name."),
     fixed("site", "collapse", Word(&["fresh", "arrived"]), "fresh",
-        "Requests that wait for a running fetch and take its answer. `fresh`: requests for which the answer is fresh when it arrives. For each other request, Foxy validates the answer at the origin. `arrived`: also requests for which the answer was fresh when the request arrived. This spares an origin whose answers expire before they arrive. `arrived` applies only to requests without `Cookie`, `Authorization` and cache directives, and to answers with an explicit lifetime and no directive that requires validation."),
+        "The requests that take the answer of a running fetch for which they wait. `fresh`: requests for which the answer is fresh when it arrives. For each other request, Foxy validates the answer at the origin. `arrived`: also requests for which the answer was fresh when the request arrived. This spares an origin whose answers expire before they arrive. `arrived` applies only to requests without `Cookie`, `Authorization` and cache directives, and to answers with an explicit lifetime and no directive that requires validation."),
     free("site", "obey_request", Flag, "as in `[cache]`",
         "Obey `Cache-Control` and `Pragma` of requests to this site. Any client can then force a request to the origin every time."),
     free("site", "normalise", Flag, "as in `[cache]`",
@@ -191,7 +191,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("log", "query_strings", Word(&["false", "true", "hashed"]), "false",
         "Log the queries of URLs and referrers, which often contain names or keys. `false`: only the `?` is logged, as Squid does. `hashed`: 16 digits replace each query. Equal queries have equal digits within one day, until a restart. Logs for `foxy sim size` need `true` or `hashed` if objects differ by their queries."),
     fixed("log", "clients", Word(&["full", "network", "hashed", "off"]), "full",
-        "Form of clients in the access log. `network`: the /24 network of an IPv4 address, or the /48 network of an IPv6 address. `hashed`: 16 digits replace address and user; the key of this hash is drawn at each start and changes each day (UTC). `off`: neither address nor user. Request fields are never logged, except `Referer`, `User-Agent` and `traceparent`."),
+        "Form in which the access log shows clients. `network`: the /24 network of an IPv4 address, or the /48 network of an IPv6 address. `hashed`: 16 digits replace address and user; the key of this hash is drawn at each start and changes each day (UTC). `off`: neither address nor user. Request fields are never logged, except `Referer`, `User-Agent` and `traceparent`."),
     fixed("log", "level", Word(&["error", "warn", "info", "debug"]), "info",
         "Level of Foxy's own messages on standard error. The variable FOXY_LOG sets other levels for single modules."),
 
@@ -244,7 +244,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("access_rule", "text", Text, "none",
         "Text on the page for a request that the rule refuses."),
     free("access_rule", "client", Networks, "all",
-        "Clients that the rule is for. If a trusted proxy names a client in an unreadable form, the client fits rules that refuse."),
+        "Clients that the rule is for. If a trusted proxy sends a client address that Foxy cannot read, rules that refuse requests or permit tunnels apply to the client."),
     free("access_rule", "user", Patterns(Of::User), "all",
         "Users that the rule is for; `*` stands for all users who have logged in. If such a rule could decide and the client has not logged in, the request gets 407, or 401 at a site (see `[login]`)."),
     free("access_rule", "group", Patterns(Of::User), "all",
@@ -285,7 +285,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("login", "threads", Count(1, 64), "1",
         "Threads that check passwords. A check takes milliseconds by design, and a check of argon2id takes 19 MiB of memory."),
     fixed("login", "queue", Count(1, 100_000), "64",
-        "Checks that may wait. Checks for names that no user has wait in a separate queue, which holds an eighth of this number. If a queue is full, the request gets 503. One client has two places for one name, and all clients together have eight places for one name."),
+        "Checks that may wait. If no user has the name of a login, its check waits in a separate queue, which holds an eighth of this number. If a queue is full, the request gets 503. One client has two places for one name, and all clients together have eight places for one name."),
 
     free("parent", "name", Name, "`parent-1` for the first, and so on",
         "Name of these parents in rules."),
@@ -313,7 +313,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("mirror", "fresh", Duration(0, YEAR), "as the preset says: 60s for most",
         "Time after which index documents are requested again. Artefacts are never requested again."),
     free("mirror", "min_age", Duration(60, YEAR), "versions of any age",
-        "Minimum age of versions, with `npm`, `pypi` and `cargo`. Younger versions are hidden (cooldown). A lock file that names a younger version still installs it."),
+        "Minimum age of versions, with `npm`, `pypi` and `cargo`. Younger versions are hidden (cooldown). A client still installs a younger version if its lock file names this version."),
     free("mirror", "min_age_except", Patterns(Of::Package), "none",
         "Packages and versions that are shown at any age: `NAME` or `NAME@VERSION`. `*` stands for any part of a name."),
     fixed("mirror", "unknown_age", Word(&["hide", "show"]), "hide",
@@ -418,10 +418,10 @@ const OF_OTHER_KINDS: &[Setting] = &[
 const CERTIFICATE: &str = "PEM file with a certificate, and with the certificates between that certificate and its authority. The certificate is used for clients that request one of its alternative names; `*.` at the front of such a name stands for one label. Foxy checks the files for changes every 10 seconds. A changed certificate is used for new connections. If the new files cannot be used, Foxy reports this and keeps the old certificate.";
 const KEY: &str = "PEM file with the key of `certificate`.";
 const CERTIFICATES: &str = "Folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain `tls.crt` with `tls.key`, or `fullchain.pem` with `privkey.pem`.";
-const DEFAULT_CERTIFICATE: &str = "A name in the certificate for clients that request no name, or a name that no certificate has.";
+const DEFAULT_CERTIFICATE: &str = "A name in one of the certificates. Clients that request no name, or a name that no certificate has, get this certificate.";
 
 const CLIENT_CERTIFICATE: Kind = Word(&["require", "request"]);
-const CLIENT_CA: &str = "PEM file with the authorities of clients' certificates. In handshakes with the certificates of this section, clients show certificates of these authorities. A certificate that a client shows is always verified; {client_subject} and {client_names} pass its names to the origin (see `site.request_headers`). Sessions are not resumed, so each connection is verified. A request over a connection that was made for another site gets 421.";
+const CLIENT_CA: &str = "PEM file with the authorities of clients' certificates. In a handshake with a certificate of this section, Foxy asks the client for a certificate of one of these authorities. A certificate that a client shows is always verified; {client_subject} and {client_names} pass its names to the origin (see `site.request_headers`). Sessions are not resumed, so each connection is verified. A request over a connection that was made for another site gets 421.";
 const CLIENT_CERTIFICATE_ABOUT: &str = "`require`: clients without a certificate are refused in the handshake. `request`: clients without a certificate are accepted.";
 
 const AS_IN_CACHE: &str = "as in `[cache]`";

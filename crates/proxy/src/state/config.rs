@@ -119,9 +119,10 @@ foxy_base::settings! {
     pub struct UpstreamConfig {
         /// Time for which an unused connection to an origin is kept.
         "idle" idle_max: Duration = Plain::seconds(30), Range::Time(0, DAY);
-        /// Age from which a connection to an origin is not used again.
+        /// Age from which on a connection to an origin is not used for another request.
         "age" age_max: Duration = Plain::seconds(600), Range::Time(0, 30 * DAY);
-        /// Connections that are kept per destination and worker after they were unused for a second.
+        /// Largest number of connections per destination and worker that are kept after they were unused for a
+        /// second.
         /// Connections that were used within the last second are kept in addition, up to `idle_total`.
         "idle_per_destination" idle_per_destination: usize = Plain::Number(32), Range::Count(0, 100_000);
         /// Unused connections that are kept per worker.
@@ -146,7 +147,8 @@ foxy_base::settings! {
     /// Fetches that serve many clients at once.
     #[derive(Clone, Copy, Debug)]
     pub struct FillConfig {
-        /// Bytes of a running fetch that are kept for its followers if the whole object is not kept.
+        /// Bytes of a running fetch that are kept for the requests that share it, if the whole object is not
+        /// kept.
         "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
         /// Time for which a slow follower may delay the other followers. After that time, the slow follower
         /// reads the bytes that it has missed from the store, or fetches them from the origin itself.
