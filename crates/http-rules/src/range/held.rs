@@ -49,7 +49,8 @@ impl Digest {
         }
     }
 
-    /// The digest of a part of this response, for instance if the response ended early.
+    /// Returns the same facts with status 206. They describe a part of this response, for instance the part that
+    /// arrived before the response ended early.
     #[must_use]
     pub const fn as_part(self) -> Self {
         Self {

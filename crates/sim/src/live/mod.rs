@@ -1,8 +1,9 @@
 //! The papers' cache in real use: levels and a layout on real files, for a front end with real clients.
 //!
-//! The levels decide at once. One thread does the layout's reads and writes in the order of the decisions,
-//! like the single disk process of the published Foxy. A layout stores no contents: it reads and writes as
-//! many bytes as the object has, at the place where the object would be.
+//! The levels decide immediately for each request which objects are read, written and removed. One thread then
+//! does the layout's reads and writes in the order of these decisions, like the single disk process of the
+//! published Foxy. A layout stores no contents: it reads and writes as many bytes as the object has, at the
+//! place where the object would be.
 
 mod disk;
 

@@ -64,8 +64,8 @@ impl<T: Transport> Link<T> {
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
-            // A slow client may leave the whole body in the kernel. So the body is entered as memory of the
-            // connection. New connections then wait, but answers that are ready do not.
+            // A slow client may leave the whole body in the kernel. The body is entered in the ledger as memory
+            // of the connection, so that new connections wait, but answers that are ready do not.
             let whole = match ledger.pressure() {
                 Pressure::Low => ledger.empty(Use::Queues),
                 _ => self.take(bytes as usize),
