@@ -16,7 +16,7 @@ foxy_base::settings! {
         /// turns this off. Such a lifetime does not apply to requests with `Authorization`. It applies to
         /// requests with `Cookie` only if the answer is an image, font, sound, video, style sheet or script.
         "heuristic_percent" heuristic_percent: u8 = Plain::Number(10), Range::Count(0, 100);
-        /// Upper bound of a lifetime by `heuristic_percent`.
+        /// Longest lifetime that an answer can get by `heuristic_percent`.
         "heuristic_max" heuristic_max_s: u32 = Plain::seconds(7 * DAY), Range::Time(0, YEAR);
         /// Lifetime of cacheable answers without any freshness information. Unlike
         /// `heuristic_percent`, this lifetime applies to requests with cookies as well. Set it only if such
@@ -31,8 +31,8 @@ foxy_base::settings! {
         "ttl_min" ttl_min_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
         /// Longer lifetimes are lowered to this value.
         "ttl_max" ttl_max_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);
-        /// Time after the end of its lifetime for which an answer may be served while its origin cannot be
-        /// reached, unless the answer forbids that (RFC 9111 section 4.2.4).
+        /// Time for which a stale answer may be served while its origin cannot be reached. The time begins at
+        /// the end of the answer's lifetime. An answer can forbid this (RFC 9111 section 4.2.4).
         "stale_on_disconnect" stale_on_disconnect_s: u32 = Plain::seconds(DAY), Range::Time(0, YEAR);
         /// Value of `stale-if-error` for answers without this directive (RFC 5861).
         "stale_if_error" stale_if_error_s: Option<u32> = Plain::OFF, Range::TimeOrOff(0, YEAR);

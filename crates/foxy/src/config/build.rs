@@ -89,8 +89,8 @@ foxy_base::settings! {
     /// The reading of all stored contents to find damaged records.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ScrubConfig {
-        /// Bytes per second that are read to find damaged records. While requests read from disks, a
-        /// quarter of this rate is read. 0 turns scrubbing off.
+        /// Bytes per second that are read to find damaged records. While requests read from disks, Foxy
+        /// reads only a quarter of this number. 0 turns scrubbing off.
         "rate" rate: u64 = Plain::Number(2 << 20), Range::Bytes(0, 16 << 30);
         /// Time from the beginning of one pass over all contents to the beginning of the next pass. The
         /// first pass begins at the start of Foxy.

@@ -55,12 +55,12 @@ foxy_base::settings! {
     /// Bounds on what one client can use.
     #[derive(Clone, Copy, Debug)]
     pub struct Limits {
-        /// Client connections of all workers together. For a new connection beyond this number, the
-        /// oldest idle connection is closed; if no connection is idle, the new connection is closed. The
-        /// number is at most half of the files that the system lets the process open.
+        /// Largest number of client connections of all workers together. If a new connection exceeds this
+        /// number, Foxy closes the oldest idle connection. If no connection is idle, Foxy closes the new
+        /// connection. The number is at most half of the files that the system lets the process open.
         "connections" connections: usize = Plain::Number(16_384), Range::Count(1, 10_000_000);
-        /// Connections of one client address (IPv6: of one /64 network). Connections beyond this
-        /// number are closed at once. Trusted proxies have no such limit.
+        /// Largest number of connections of one client address (IPv6: of one /64 network). Connections
+        /// beyond this number are closed at once. Trusted proxies have no such limit.
         "client_connections" client_connections: usize = Plain::Number(4096), Range::Count(1, 10_000_000);
         /// Largest size of a request or response head in bytes. An answer with a single field of more than
         /// 65,535 bytes is passed on and not stored.
@@ -119,20 +119,21 @@ foxy_base::settings! {
     pub struct UpstreamConfig {
         /// Time for which an unused connection to an origin is kept.
         "idle" idle_max: Duration = Plain::seconds(30), Range::Time(0, DAY);
-        /// Age from which on a connection to an origin is not used for another request.
+        /// Age of a connection to an origin after which the connection is not used for another request.
         "age" age_max: Duration = Plain::seconds(600), Range::Time(0, 30 * DAY);
-        /// Largest number of connections per destination and worker that are kept after they were unused for a
-        /// second.
-        /// Connections that were used within the last second are kept in addition, up to `idle_total`.
+        /// Largest number of connections to one destination that a worker keeps after they were unused for a
+        /// second. The worker also keeps connections that were used within the last second, up to
+        /// `idle_total`.
         "idle_per_destination" idle_per_destination: usize = Plain::Number(32), Range::Count(0, 100_000);
-        /// Unused connections that are kept per worker.
+        /// Largest number of unused connections to all destinations that a worker keeps.
         "idle_total" idle_total: usize = Plain::Number(1024), Range::Count(0, 1_000_000);
-        /// Fetches that may wait for answer heads from one origin at the same time. Downloads under way
-        /// do not count. One client has at most three quarters of these fetches.
+        /// Largest number of fetches that wait for answer heads from one origin at the same time. Fetches
+        /// that download a body do not count. One client has at most three quarters of these fetches.
         "origin_concurrency" origin_concurrency: usize = Plain::Number(256), Range::Count(1, 1_000_000);
-        /// Requests that may wait in the queue for a fetch from one origin. Any other request gets 503.
+        /// Largest number of requests that wait in the queue for a fetch from one origin. If the queue is
+        /// full, a request gets 503.
         "origin_queue" origin_queue: usize = Plain::Number(4096), Range::Count(0, 10_000_000);
-        /// Names in the DNS cache.
+        /// Largest number of names in the DNS cache.
         "dns_names" dns_names: usize = Plain::Number(10_000), Range::Count(1, 10_000_000);
     }
     besides {
@@ -147,16 +148,18 @@ foxy_base::settings! {
     /// Fetches that serve many clients at once.
     #[derive(Clone, Copy, Debug)]
     pub struct FillConfig {
-        /// Bytes of a running fetch that are kept for the requests that share it, if the whole object is not
-        /// kept.
+        /// Bytes of a running fetch that are kept in memory for the requests that share the fetch. This limit
+        /// does not apply if the whole object is kept in memory.
         "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
-        /// Time for which a slow follower may delay the other followers. After that time, the slow follower
-        /// reads the bytes that it has missed from the store, or fetches them from the origin itself.
+        /// Time for which a slow client may delay the other clients that share its fetch. After that time,
+        /// Foxy reads the remaining bytes for the slow client from the store, or fetches them from the
+        /// origin.
         "lag" lag: Duration = Plain::seconds(2), Range::Time(0, DAY);
-        /// A fetch that all clients have left continues if at most this many bytes of it are missing. It
-        /// also continues as `finish_percent` permits.
+        /// If all clients have left a fetch whose answer is to be stored, the fetch continues if at most this
+        /// number of bytes is missing. It also continues if `finish_percent` permits it.
         "finish_remaining" finish_remaining: u64 = Plain::Number(MIB), Range::Bytes(0, GIB);
-        /// A fetch that all clients have left continues if at least this percentage of it has arrived.
+        /// If all clients have left a fetch whose answer is to be stored, the fetch continues if at least
+        /// this percentage of the answer has arrived. It also continues if `finish_remaining` permits it.
         "finish_percent" finish_percent: u8 = Plain::Number(90), Range::Count(0, 100);
     }
     besides {
