@@ -22,9 +22,16 @@ pub(crate) enum Part {
     Units,
 }
 
-/// Runs only the unit tests in the libraries and binaries.
+/// Histories of the whole-system simulation in [`fast`]: half of those in the whole check.
+const FAST_HISTORIES: &str = "0..120";
+
+/// Runs only the unit tests in the libraries and binaries, with fewer histories of the simulation.
 pub(crate) fn fast() -> Outcome {
-    tallied(tests(&["--lib", "--bins"], false))
+    let mut tests = tests(&["--lib", "--bins"], false);
+    if std::env::var_os("FOXY_SEED").is_none() {
+        tests.env("FOXY_SEED", FAST_HISTORIES);
+    }
+    tallied(tests)
 }
 
 /// Runs all tests of a part, or of both parts. `long`: randomised tests use many more seeds. `compiled` is
