@@ -126,7 +126,7 @@ fn not_used(
     words
 }
 
-/// States age and lifetime, and the source of the lifetime.
+/// Returns a text with the age, the lifetime, and the source of the lifetime.
 #[must_use]
 pub fn lifetime(stored: &Digest, now: WallTime) -> String {
     let (age, life) = (age(stored, now), stored.lifetime_s);

@@ -41,8 +41,8 @@ const ALONE_MAX: f64 = 1024.0;
 const MANY: u32 = 4;
 /// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;
-/// The times of a device depend on the distance if the slope of [`Line`] is more than this multiple of its
-/// standard error.
+/// The gauge decides that the times of a device's reads depend on the distance between the reads if the slope of
+/// [`Line`] is more than this multiple of its standard error.
 const CERTAIN: f64 = 4.0;
 
 /// Times reads and detects the kind of the device. Each queue has its own gauge, which sees only the

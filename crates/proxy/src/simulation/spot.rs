@@ -5,8 +5,8 @@ use foxy_base::Rng;
 use super::content::{PAGES, Page};
 use super::profile::Profile;
 
-/// A partition of the cache: the forward proxy or a site. Two partitions have the same URLs at their origin,
-/// so only the partition distinguishes their keys.
+/// A partition of the cache: the forward proxy or a site. Several partitions use the same URLs at the origin, so
+/// only the partition distinguishes the keys of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Forward,

@@ -1,7 +1,7 @@
 //! The calls by which a layout writes into a file that many objects share.
 //!
-//! Source: the journal version labels the arrow from the file-space simulator to the disk "file access calls:
-//! mmap/write, lseek, read" (its figure on the evaluation method). The journal version does not state which
+//! Source: the journal version of the paper labels the arrow from the file-space simulator to the disk "file
+//! access calls: mmap/write, lseek, read" (its figure on the evaluation method). The paper does not state which
 //! layout used which call; decision 130 states the interpretation used here. Reads always use read().
 
 use std::{fmt, str::FromStr};

@@ -160,7 +160,8 @@ impl Fleet {
         circle.map(|circle| *circle.now())
     }
 
-    /// Notes that the open stores are the company from now on, and must record it on their disks.
+    /// Makes the open stores the company. From now on, each of these stores must record the new company on its
+    /// disk.
     pub(crate) fn renew(&self) {
         let stores = self.stores();
         let mut circle = self.circle.lock();

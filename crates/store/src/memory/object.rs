@@ -13,8 +13,8 @@ use super::mark::PurgeMark;
 
 /// The bytes that the engine needs per object in addition to its contents. They consist of the struct with
 /// its counters, the object's slot in the RAM tier, its slot in the hash table of that tier, and a slot in
-/// the tier's list of evicted keys. This list has about as many keys as the tier has objects. The RAM tier
-/// and its hash table grow by doubling.
+/// the tier's list of evicted keys. This list has about as many keys as the tier has objects. The RAM
+/// tier and its hash table grow by doubling, so a part of their slots is empty.
 const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
 const TIER_SLOT: usize = 112;
 const GHOST_SLOT: usize = 96;

@@ -23,8 +23,7 @@ const TURNS_AHEAD: usize = 2;
 /// One turn takes in several segments only if they have at most this many entries together. Such a turn
 /// lasts about ten milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
-/// The cost of starting a thread, as the number of entries that a thread could take in during that
-/// time.
+/// Number of entries that a running thread could load in the time that the start of another thread takes.
 const WORTH_A_THREAD: u64 = 4096;
 /// Each turn first makes room in the index for the entries of the turn. It also makes room for this part
 /// (1/n) of the entries that the index contains, but not for more entries than are expected. Without this

@@ -23,10 +23,11 @@ pub(super) struct Recalled {
 }
 
 /// Reads the journal of a store that is being opened with this `generation`. A journal is damaged if it has
-/// no complete half or has an unreadable half: formatting a store already writes a complete half.
+/// no complete half, because formatting a store already writes a complete half. It is also damaged if a half
+/// cannot be read.
 ///
 /// # Errors
-/// The device refuses the first block of a journal that begins anew.
+/// The device refuses to write the first block of a new journal.
 pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalled> {
     let half_bytes = half_blocks(store) as usize * BLOCK as usize;
     let mut whole = Vec::new();

@@ -161,7 +161,8 @@ fn open_segments(rig: &Rig) -> usize {
     states.filter(|s| *s == SegmentWord::Open).count()
 }
 
-/// Checks that every key has nothing, or a version that was the latest at time `since` or is newer.
+/// Checks every key that has an object: its version is the version that was the latest at time `since`, or a
+/// newer version.
 fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     let mut some = 0;
     for (key, versions) in versions.iter().enumerate() {

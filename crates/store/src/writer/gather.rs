@@ -40,7 +40,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Returns whether this position is at or after `other` in both lines.
+    /// Returns whether this mark is at or after `other` in the queue of items and in the queue of removals.
     pub(super) const fn covers(self, other: Self) -> bool {
         self.items >= other.items && self.removals >= other.removals
     }

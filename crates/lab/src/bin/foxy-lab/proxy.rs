@@ -163,7 +163,7 @@ fn say(layout: &str, worked: &Worked) {
     );
 }
 
-/// The cache with the published layout. It takes the place of Foxy's store.
+/// The cache that the papers describe, with one of their layouts. It takes the place of Foxy's store.
 #[derive(Debug)]
 struct Published(Arc<Live>);
 

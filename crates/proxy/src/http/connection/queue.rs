@@ -102,8 +102,8 @@ impl Queued {
     /// after a round trip.
     ///
     /// The turn of a client that reads ends only if another answer has waited for a long time. So each client
-    /// of a crowd receives a part of its answer in time. If no wait is long, an answer keeps its place until
-    /// it is complete, because its connection and memory then become free earlier.
+    /// of a crowd receives a part of its answer in time. While no answer has waited for long, an answer
+    /// keeps its place until it is complete: its connection and memory are then free earlier than with turns.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;

@@ -23,8 +23,8 @@ use super::{Entry, Ledger, Pressure, Use};
 /// Smallest number of bytes of a place: two packets of a loopback interface. If only one packet were in
 /// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const PLACE_MIN: usize = 128 << 10;
-/// Largest number of bytes of a place. If a queue was never limited to fewer bytes, the kernel chooses its
-/// length.
+/// Largest number of bytes of a place. The kernel chooses the length of a queue whose place was never smaller
+/// than this.
 pub(crate) const PLACE_MAX: usize = 2 << 20;
 /// Memory of the kernel for a packet, without the bytes in the packet.
 const PACKET_BYTES: usize = 4 << 10;
