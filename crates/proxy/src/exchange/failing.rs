@@ -11,7 +11,7 @@ use crate::cache::gate::{Grant, Shown};
 use crate::cache::serve::find::Tier;
 use crate::cache::stored::stored_digest;
 use crate::fill::fetch::FillHead;
-use crate::http::connection::{Ends, MEMORY};
+use crate::http::connection::{Ends, MEMORY, TurnLost};
 use crate::http::net::Transport;
 use crate::http::reply::{Extra, send_page_with};
 use crate::http::rewriting::Recipient;
@@ -83,9 +83,13 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Refuses a request because there is no memory for it. The connection ends. This frees the memory of the
-    /// connection, and the unread body of the request cannot be parsed as the next request.
-    pub(crate) async fn without_memory(&mut self) -> Finish {
+    /// Ends a request that got no memory. If the client has left, nothing is sent. Otherwise the request is
+    /// refused and the connection ends. This frees the memory of the connection, and the unread body of the
+    /// request cannot be parsed as the next request.
+    pub(crate) async fn without_room(&mut self, lost: TurnLost) -> Finish {
+        if lost == TurnLost::Client {
+            return Finish::gone(0);
+        }
         self.keep = rule!(
             "smuggling: a connection ends with a body for which there is no memory",
             false,

@@ -75,8 +75,9 @@ impl<T: Transport> Exchange<'_, T> {
         let Some(spans) = spans(object, shape).filter(|_| body) else {
             return Some(self.in_memory(object, shape, shown).await);
         };
-        let Some(place) = self.link.queue_for(&self.local, &spans).await else {
-            return Some(self.without_memory().await);
+        let place = match self.link.queue_for(&self.local, &spans).await {
+            Ok(place) => place,
+            Err(lost) => return Some(self.without_room(lost).await),
         };
         let stored = (object, shape, shown);
         let sent = self.large_in(stored, (spans, place), arriving);

@@ -73,8 +73,9 @@ impl<T: Transport> Exchange<'_, T> {
         let version = self.ask.head().version();
         let (mode, skip, left) = framing(head, cut, version);
         let length = left.min(head.length.unwrap_or(0));
-        let Some(queued) = self.link.queue(&self.local, length).await else {
-            return Some(self.without_memory().await);
+        let queued = match self.link.queue(&self.local, length).await {
+            Ok(queued) => queued,
+            Err(lost) => return Some(self.without_room(lost).await),
         };
         let lost = |from| !can_read_back(&self.local, head, from);
         if follower.is_behind().is_some_and(lost) {

@@ -46,8 +46,8 @@ impl<T: Transport> Conn<T> {
         self.link.release();
         let place = self.link.queue_for(&self.local, &hit.spans).await;
         let finish = match place {
-            Some(place) => Box::pin(self.large_hit(&ask, *hit, place, keep)).await,
-            None => Box::pin(self.exchange(Rc::clone(&ask), keep).without_memory()).await,
+            Ok(place) => Box::pin(self.large_hit(&ask, *hit, place, keep)).await,
+            Err(lost) => Box::pin(self.exchange(Rc::clone(&ask), keep).without_room(lost)).await,
         };
         self.end(&ask, started, &finish)
     }

@@ -46,10 +46,10 @@ struct Turn {
     trial: Option<u64>,
 }
 
-/// Reason why an answer does not continue after its turn.
+/// Reason why an answer gets no turn, or no further turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnLost {
-    /// The client has not read the bytes that were sent, or has left.
+    /// The client has not read the bytes that were sent, or has reset the connection.
     Client,
     /// No place became free, or the connection is closed to make room for other connections.
     Memory,
@@ -58,10 +58,12 @@ pub(crate) enum TurnLost {
 impl<T: Transport> Link<T> {
     /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
     /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
-    /// clients have read their answers. Clients that have not read for a long time are disconnected. Returns
-    /// `None` if no place becomes free within the time limit for progress, or if the client leaves. Also
-    /// returns `None` if this connection is closed to make room for other connections.
-    pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Option<Queued> {
+    /// clients have read their answers. Clients that have not read for a long time are disconnected.
+    ///
+    /// # Errors
+    /// No place becomes free within the time limit for progress, this connection is closed to make room for
+    /// other connections, or the client resets the connection.
+    pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, TurnLost> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
             // A slow client may leave the whole body in the kernel. The body is entered in the ledger as memory
@@ -70,7 +72,7 @@ impl<T: Transport> Link<T> {
                 Pressure::Low => ledger.empty(Use::Queues),
                 _ => self.take(bytes as usize),
             };
-            return Some(Queued {
+            return Ok(Queued {
                 _whole: Some(whole),
                 turn: None,
                 reader: Reader::default(),
@@ -79,8 +81,8 @@ impl<T: Transport> Link<T> {
         let io = self.io();
         let mut reader = Reader::of(io);
         let patience = local.patience.progress;
-        let turn = begin_turn(local, io, (patience, Doing::Queued), &mut reader).await;
-        turn.map(|turn| Queued {
+        let turn = begin_turn(local, io, (patience, Doing::Queued), &mut reader).await?;
+        Ok(Queued {
             _whole: None,
             turn: Some(turn),
             reader,
@@ -88,7 +90,11 @@ impl<T: Transport> Link<T> {
     }
 
     /// As [`queue`](Self::queue), for several parts of a body.
-    pub(crate) async fn queue_for(&self, local: &Local, spans: &[Span]) -> Option<Queued> {
+    pub(crate) async fn queue_for(
+        &self,
+        local: &Local,
+        spans: &[Span],
+    ) -> Result<Queued, TurnLost> {
         let bytes = spans.iter().map(|span| span.len()).sum();
         self.queue(local, bytes).await
     }
@@ -145,8 +151,8 @@ impl Queued {
         }
         // An answer that has begun is not ended to make room for other answers.
         let patience = (patience.twice(), Doing::Work);
-        let turn = begin_turn(local, io, patience, &mut self.reader).await;
-        self.turn = Some(turn.ok_or(TurnLost::Memory)?);
+        let turn = begin_turn(local, io, patience, &mut self.reader).await?;
+        self.turn = Some(turn);
         Ok(())
     }
 
@@ -158,10 +164,10 @@ impl Queued {
         io: &Io<T>,
     ) -> Result<(), TurnLost> {
         let deadline = io.deadline(local.patience.progress);
-        let mut gone = pin!(io.gone());
+        let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
             io.set_doing(Doing::Unread);
-            let leaves = tokio::time::timeout(ROOM_PAUSE, &mut gone).await.is_ok();
+            let leaves = tokio::time::timeout(ROOM_PAUSE, &mut reset).await.is_ok();
             if leaves || io.is_doomed() || local.sweep.now() >= deadline {
                 return Err(TurnLost::Client);
             }
@@ -189,13 +195,13 @@ async fn begin_turn<T: Transport>(
     io: &Io<T>,
     (patience, doing): (Ticks, Doing),
     reader: &mut Reader,
-) -> Option<Turn> {
+) -> Result<Turn, TurnLost> {
     let place = match io.ledger().place() {
         Some(place) => place,
         None => wait_for_place(local, io, patience, doing).await?,
     };
     io.limit_to(&place);
-    Some(Turn {
+    Ok(Turn {
         _place: place,
         began: local.proxy.clock.mono(),
         from: io.sent(),
@@ -208,24 +214,24 @@ async fn wait_for_place<T: Transport>(
     io: &Io<T>,
     patience: Ticks,
     doing: Doing,
-) -> Option<Rc<Place>> {
+) -> Result<Rc<Place>, TurnLost> {
     let waiting = io.ledger().wait_for_place(local.proxy.clock.mono());
     let deadline = io.deadline(patience);
-    let mut gone = pin!(io.gone());
+    let mut reset = pin!(io.until_reset());
     io.set_doing(doing);
     let place = loop {
         local.shed_stalled();
         tokio::select! {
             biased;
-            place = poll_fn(|cx| waiting.poll_place(cx)) => break Some(place),
-            () = &mut gone => break None,
+            place = poll_fn(|cx| waiting.poll_place(cx)) => break Ok(place),
+            () = &mut reset => break Err(TurnLost::Client),
             // No event reports that memory of other uses has been freed, so the memory is checked at
             // intervals.
             () = tokio::time::sleep(ROOM_PAUSE) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {
             local.count(Event::MemoryRefused);
-            break None;
+            break Err(TurnLost::Memory);
         }
     };
     io.set_doing(Doing::Work);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
@@ -75,12 +75,12 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         let (_client, waiting) = connection(&local).await;
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
-        let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.is_some() });
+        let waits = spawn_local(async move { waiting.queue(&there, 1 << 20).await.err() });
         // When Foxy closes the waiting connection, the memory that becomes free is enough for the other
         // connection.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
-        assert!(!waits.await.unwrap(), "the one that waits gets no place");
+        assert_eq!(waits.await.unwrap(), Some(TurnLost::Memory), "no place");
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 1);
     });
 }
@@ -171,15 +171,38 @@ fn a_client_that_leaves_gives_its_place_back() {
         let _places: Vec<_> = std::iter::from_fn(|| local.proxy.ledger.place()).collect();
         let (client, link) = connection(&local).await;
         let there = Rc::clone(&local);
-        let waits = spawn_local(async move { link.queue(&there, 1 << 20).await.is_some() });
+        let waits = spawn_local(async move { link.queue(&there, 1 << 20).await.err() });
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!waits.is_finished());
         SockRef::from(&client)
             .set_linger(Some(Duration::ZERO))
             .unwrap();
         drop(client);
-        assert!(!waits.await.unwrap());
+        assert_eq!(waits.await.unwrap(), Some(TurnLost::Client));
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 0);
+    });
+}
+
+#[test]
+fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
+    with_worker(MEMORY, |local| async move {
+        let long = Ticks::of(Duration::from_secs(3600));
+        let (mut client, link) = connection(&local).await;
+        let _queued = link.queue(&local, 1 << 20).await.unwrap();
+        let short = Ticks::of(Duration::from_millis(500));
+        let full = link.io().write(&vec![7; 16 << 20], short).await;
+        assert_eq!(full.unwrap_err().kind(), ErrorKind::TimedOut);
+        client.shutdown().await.unwrap();
+        let reads = spawn_local(async move {
+            let mut bytes = vec![0; 32 << 10];
+            // All reads take longer than Foxy waits for a client that has closed its side.
+            while client.read_exact(&mut bytes).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+            }
+        });
+        link.io().drained(long).await.unwrap();
+        drop(link);
+        reads.await.unwrap();
     });
 }
 

@@ -32,6 +32,14 @@ pub(crate) struct Io<T> {
     kept_max: Cell<usize>,
 }
 
+/// The next event of a peer.
+enum Arrival {
+    Bytes,
+    /// The peer has closed its side.
+    End,
+    Reset,
+}
+
 /// The time of an answer's first byte, for logs that need it.
 #[derive(Debug)]
 struct Timing {
@@ -151,18 +159,31 @@ impl<T: Transport> Io<T> {
     /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If there
     /// are bytes to read, the wait never ends. Cancel safe.
     pub(crate) async fn gone(&self) {
+        match self.next_arrival().await {
+            Arrival::Bytes => std::future::pending().await,
+            Arrival::End => tokio::time::sleep(CLOSED).await,
+            Arrival::Reset => {}
+        }
+    }
+
+    /// Waits until the peer has reset the connection. If the peer only closes its side, or sends bytes, the wait
+    /// never ends. Cancel safe.
+    pub(crate) async fn until_reset(&self) {
+        match self.next_arrival().await {
+            Arrival::Bytes | Arrival::End => std::future::pending().await,
+            Arrival::Reset => {}
+        }
+    }
+
+    /// Waits for the next event of the peer, and leaves its bytes in the stream.
+    async fn next_arrival(&self) -> Arrival {
         loop {
-            if poll_fn(|cx| self.transport.poll_readable(cx))
-                .await
-                .is_err()
-            {
-                return;
-            }
-            match self.transport.try_peek() {
-                Ok(0) => return tokio::time::sleep(CLOSED).await,
-                Ok(_) => return std::future::pending().await,
+            let readable = poll_fn(|cx| self.transport.poll_readable(cx)).await;
+            match readable.and_then(|()| self.transport.try_peek()) {
+                Ok(0) => return Arrival::End,
+                Ok(_) => return Arrival::Bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
+                Err(_) => return Arrival::Reset,
             }
         }
     }
@@ -231,11 +252,10 @@ impl<T: Transport> Io<T> {
     /// progress. Cancel safe.
     ///
     /// # Errors
-    /// `TimedOut`, or `NotConnected` if the peer has left as [`gone`](Self::gone) describes. The bytes of a
-    /// connection that was reset stay unacknowledged.
+    /// `TimedOut`, or `NotConnected` if the peer has reset the connection: its bytes stay unacknowledged then.
     pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
         let mut before = usize::MAX;
-        let mut gone = pin!(self.gone());
+        let mut reset = pin!(self.until_reset());
         let _armed = self.arm(Side::Write, self.deadline(patience));
         loop {
             let left = self.transport.unacknowledged();
@@ -254,7 +274,7 @@ impl<T: Transport> Io<T> {
             if self.watch.expired(Side::Write) {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if tokio::time::timeout(DRAIN_PAUSE, &mut gone).await.is_ok() {
+            if tokio::time::timeout(DRAIN_PAUSE, &mut reset).await.is_ok() {
                 return Err(io::ErrorKind::NotConnected.into());
             }
         }
