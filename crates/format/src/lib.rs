@@ -36,7 +36,7 @@ pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{
     SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot, encode_slot_into,
 };
-pub use superblock::{Company, FORMER_MAX, QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
+pub use superblock::{FORMER_MAX, Membership, QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
 
 /// Version of the format read and written by this code. The format is frozen; `docs/disk-format.md`
 /// explains what that means. (Version 0 was in use before the first release.)

@@ -13,17 +13,18 @@ pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
 /// Greatest number of segments in the quarantine list.
 pub const QUARANTINE_MAX: usize = 512;
-/// Number of earlier companies (sets of stores that were open together) that a store remembers.
+/// Number of earlier store sets (sets of stores that were open together) that a superblock records.
 pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
-/// The stores that are open together. Each of these stores keeps this same record. When they are opened
-/// together again, the record shows which stores missed a run of the other stores.
+/// The membership record: it describes the store set, which is the set of stores that are open together. Each
+/// store of the set keeps the same record. When the stores are opened together again, the records show which
+/// stores missed a run of the other stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Company {
-    /// Number of changes of the company; 0 if the store was never in a company.
+pub struct Membership {
+    /// Number of changes of the store set; 0 if the store was never in a store set.
     pub epoch: u64,
-    /// A hash over the uuids of the stores in the company.
+    /// A hash over the uuids of the stores in the store set.
     pub members: u64,
     /// The values of `members` at earlier epochs, the latest first. There are zeros for epochs before the
     /// first.
@@ -45,8 +46,8 @@ pub struct Superblock {
     /// Log position before which everything in the log is void (after a purge of all objects, or after lost
     /// tombstones).
     pub floor: LogPosition,
-    /// The stores that were open together with this store.
-    pub company: Company,
+    /// The record of the stores that were open together with this store.
+    pub membership: Membership,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
     /// Seed of the hashes of keys in this store. It is not 0 if, and only if, [`EXTENSION_SEED`] is set.
@@ -85,9 +86,9 @@ impl Superblock {
             put.u32(v);
         }
         put.u64(self.floor.0);
-        put.u64(self.company.epoch);
-        put.u64(self.company.members);
-        self.company.former.iter().for_each(|m| put.u64(*m));
+        put.u64(self.membership.epoch);
+        put.u64(self.membership.members);
+        self.membership.former.iter().for_each(|m| put.u64(*m));
         for growth in &g.grown {
             put.u64(growth.turn);
             put.u32(growth.first);
@@ -162,12 +163,12 @@ impl Superblock {
             grown: [Growth::default(); GROWTHS_MAX],
         };
         let floor = LogPosition(take.u64()?);
-        let mut company = Company {
+        let mut membership = Membership {
             epoch: take.u64()?,
             members: take.u64()?,
-            ..Company::default()
+            ..Membership::default()
         };
-        for members in &mut company.former {
+        for members in &mut membership.former {
             *members = take.u64()?;
         }
         for growth in &mut geometry.grown {
@@ -189,7 +190,7 @@ impl Superblock {
             uuid,
             geometry,
             floor,
-            company,
+            membership,
             quarantine,
             seed,
         })

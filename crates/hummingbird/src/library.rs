@@ -117,7 +117,7 @@ impl Hummingbird {
         }
         let options = config.store();
         let engine = Engine::new(config.engine(seed), Arc::clone(&clock));
-        engine.meet(disks, &options)?;
+        engine.compare_memberships(disks, &options)?;
         let open = |disk: &Arc<dyn Disk>| engine.open_store(Arc::clone(disk), options.clone());
         let mut writers = disks.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         engine.join(&mut writers)?;

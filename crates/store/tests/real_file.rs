@@ -175,7 +175,7 @@ fn open_devices(devices: &[Loop], seed: u64) -> (Arc<Engine>, Vec<Writer>) {
     let config = EngineConfig::new(64 << 20, seed);
     let engine = Engine::new(config, Arc::new(SystemClock::default()));
     let options = StoreOptions::default();
-    engine.meet(&disks, &options).unwrap();
+    engine.compare_memberships(&disks, &options).unwrap();
     let open = |disk| engine.open_store(disk, options.clone()).unwrap();
     let mut writers: Vec<_> = disks.into_iter().map(open).collect();
     engine.join(&mut writers).unwrap();

@@ -154,7 +154,9 @@ fn open(context: &Context<'_>, devices: &[Loop]) -> io::Result<(Stores, Vec<Writ
         .map_err(|e| other(&e))?;
     let engine = Engine::new(EngineConfig::new(MEMORY, 1), Arc::clone(context.clock));
     let options = StoreOptions::default();
-    engine.meet(&disks, &options).map_err(|e| other(&e))?;
+    engine
+        .compare_memberships(&disks, &options)
+        .map_err(|e| other(&e))?;
     let opened = disks
         .into_iter()
         .map(|disk| engine.open_store(disk, options.clone()));

@@ -60,7 +60,7 @@ pub(crate) fn superblock() -> Superblock {
         uuid: uuid(),
         geometry: geometry(),
         floor: LogPosition::new(3, 5),
-        company: Company {
+        membership: Membership {
             epoch: 40,
             members: 0x1122_3344_5566_7788,
             former: std::array::from_fn(|n| 0x0102_0304_0506_0700 + n as u64),

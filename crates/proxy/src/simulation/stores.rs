@@ -175,7 +175,7 @@ impl Stores {
             self.engine.fleet().begin_empty(new.copied());
         }
         let disks: Vec<_> = found.iter().map(|(_, disk)| Arc::clone(disk)).collect();
-        self.engine.meet(&disks, &self.options())?;
+        self.engine.compare_memberships(&disks, &self.options())?;
         let (mut writers, mut places) = (Vec::new(), Vec::new());
         for (n, disk) in found {
             match self.engine.open_store(disk, self.options()) {

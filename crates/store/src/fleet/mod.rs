@@ -6,12 +6,12 @@
 //! | file | has |
 //! |---|---|
 //! | `away`, `standing` | stores that were taken out, and the trust in a store that is opened |
-//! | `company`, `trust` | which stores are trusted when several stores are opened at a start |
+//! | `membership`, `trust` | which stores are trusted when several stores are opened at a start |
 //! | `duty`, `tickets` | stores in use, draining and leaving; waiting until all stores have written |
 
 mod away;
-mod company;
 mod duty;
+mod membership;
 mod standing;
 mod tickets;
 mod trust;
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::rule;
 use foxy_disk::Disk;
-use foxy_format::Company;
+use foxy_format::Membership;
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use self::away::Away;
-pub(crate) use self::company::Circle;
 pub use self::duty::DutyError;
+pub(crate) use self::membership::TrustedMembership;
 pub(crate) use self::standing::Standing;
 pub(crate) use self::tickets::{ticket_of, ticket_of_removed};
 use self::trust::Trust;
@@ -40,10 +40,10 @@ pub struct Fleet {
     registry: Arc<Registry>,
     away: Away,
     trust: Trust,
-    /// The company of the trusted stores; `None` before [`crate::Engine::meet`] is called.
-    circle: Mutex<Option<Circle>>,
-    /// The epoch that every store should record; 0 if [`crate::Engine::meet`] was not called, or
-    /// [`crate::Engine::join`] was not called after it.
+    /// The membership of the trusted stores; `None` before [`crate::Engine::compare_memberships`] is called.
+    trusted_membership: Mutex<Option<TrustedMembership>>,
+    /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,
+    /// or [`crate::Engine::join`] was not called after it.
     epoch: AtomicU64,
     membership: Mutex<()>,
 }
@@ -133,48 +133,48 @@ impl Fleet {
     }
 
     /// Notes what the stores that are opened at a start record about each other.
-    pub(crate) fn meet(&self, circle: Circle) {
-        *self.circle.lock() = Some(circle);
+    pub(crate) fn set_trusted_membership(&self, trusted: TrustedMembership) {
+        *self.trusted_membership.lock() = Some(trusted);
     }
 
-    /// True if [`crate::Engine::meet`] was not called. Then each store is trusted, and is used without
-    /// waiting for the other stores to record a company.
-    pub(crate) fn is_unmet(&self) -> bool {
-        self.circle.lock().is_none()
+    /// True if [`crate::Engine::compare_memberships`] was not called. Then each store is trusted, and is used
+    /// without waiting for the other stores to record a membership.
+    pub(crate) fn has_no_membership(&self) -> bool {
+        self.trusted_membership.lock().is_none()
     }
 
-    /// Returns whether a store that records this company is trusted. If no store is open and the circle
-    /// has no company yet, the circle takes over this company first.
-    pub(crate) fn believes(&self, company: &Company) -> bool {
-        let mut circle = self.circle.lock();
-        if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
-            circle.begin(company);
+    /// Returns whether a store that records this membership is trusted. If no store is open and no membership
+    /// is known yet, the engine takes over this membership first.
+    pub(crate) fn believes(&self, membership: &Membership) -> bool {
+        let mut trusted = self.trusted_membership.lock();
+        if let Some(trusted) = trusted.as_mut().filter(|_| self.stores().is_empty()) {
+            trusted.begin(membership);
         }
-        circle.is_none_or(|circle| circle.believes(company))
+        trusted.is_none_or(|trusted| trusted.believes(membership))
     }
 
-    /// Returns the company that the stores should record now; `None` if [`crate::Engine::meet`] was not
-    /// called.
-    pub(crate) fn company(&self) -> Option<Company> {
-        let circle = self.circle.lock();
-        circle.map(|circle| *circle.now())
+    /// Returns the membership that the stores should record now; `None` if
+    /// [`crate::Engine::compare_memberships`] was not called.
+    pub(crate) fn membership(&self) -> Option<Membership> {
+        let trusted = self.trusted_membership.lock();
+        trusted.map(|trusted| *trusted.now())
     }
 
-    /// Makes the open stores the company. From now on, each of these stores must record the new company on its
-    /// disk.
+    /// Makes the open stores the store set. From now on, each of these stores must record the new membership
+    /// on its disk.
     pub(crate) fn renew(&self) {
         let stores = self.stores();
-        let mut circle = self.circle.lock();
-        if let Some(circle) = circle.as_mut() {
-            let company = circle.renew(stores.iter().map(|store| store.space.uuid()));
-            self.epoch.store(company.epoch, Ordering::Release);
+        let mut trusted = self.trusted_membership.lock();
+        if let Some(trusted) = trusted.as_mut() {
+            let membership = trusted.renew(stores.iter().map(|store| store.space.uuid()));
+            self.epoch.store(membership.epoch, Ordering::Release);
         }
-        drop(circle);
+        drop(trusted);
         stores.iter().for_each(|store| store.bell.ring());
     }
 
     /// Returns whether every store except `but` has recorded this epoch. Stores that have not joined the
-    /// company, that are leaving or that take no writes are left out of the check. A store that takes no
+    /// store set, that are leaving or that take no writes are left out of the check. A store that takes no
     /// writes cannot record the epoch, and the other stores note that it misses removals.
     pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
@@ -184,8 +184,8 @@ impl Fleet {
         others.all(|s| s.role.says(epoch))
     }
 
-    /// The epoch that every store should record; 0 if [`crate::Engine::meet`] was not called, or
-    /// [`crate::Engine::join`] was not called after it.
+    /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,
+    /// or [`crate::Engine::join`] was not called after it.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }

@@ -10,7 +10,7 @@
 //! count any more. Voids for these records are written to the store's log. Only when the voids are durable
 //! does the store record that its contents count. Any other store with contents begins empty if the engine
 //! has stored, replaced or removed anything before. A store that was missing in a run of the other stores
-//! also begins empty ([`super::company`]).
+//! also begins empty ([`super::membership`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};
@@ -46,7 +46,7 @@ impl Fleet {
         ) {
             return Standing::Stranger;
         }
-        let believed = self.believes(&superblock.company);
+        let believed = self.believes(&superblock.membership);
         let changed = rule!(
             "add: a store with contents that comes while something was missed begins empty",
             has_changed,

@@ -1,6 +1,6 @@
 //! Knowledge about stores that is not on their own disks.
 //!
-//! A store records on its disk the companies in which it was open. A store that was missing in a run
+//! A store records on its disk the store sets in which it was open. A store that was missing in a run
 //! cannot know what it missed. If no other store was open in that run, no disk records that the store
 //! was missing. The caller that starts the engine may remember this, and then calls
 //! [`crate::Fleet::begin_empty`].

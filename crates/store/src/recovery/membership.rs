@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use foxy_base::rule;
 use foxy_disk::Disk;
-use foxy_format::{Company, LogPosition, Superblock};
+use foxy_format::{LogPosition, Membership, Superblock};
 
 use super::load::Loader;
 use super::superblocks::{find_superblock, write_both, write_superblock};
-use crate::fleet::{Circle, Standing};
+use crate::fleet::{Standing, TrustedMembership};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
@@ -17,7 +17,7 @@ use crate::{Engine, OpenError, StoreOptions};
 pub(super) fn believe(
     superblock: &mut Superblock,
     loader: &mut Loader,
-    (standing, company): (Standing, Company),
+    (standing, membership): (Standing, Membership),
     end: LogPosition,
     store: &StoreShared,
 ) -> std::io::Result<()> {
@@ -32,9 +32,9 @@ pub(super) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
-            // One write changes both fields: the superblock may name the company of the other stores
+            // One write changes both fields: the superblock may record the membership of the other stores
             // only together with the floor that makes this store's contents void.
-            superblock.company = company;
+            superblock.membership = membership;
             superblock.floor = end;
             rule!(
                 "add: nothing counts that a stranger holds",
@@ -65,19 +65,25 @@ impl Engine {
     ///
     /// # Errors
     /// The same errors as [`Engine::open_store`] for any of the stores: a store that cannot be read may
-    /// be the store with the newest state of the company.
-    pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
+    /// be the store with the newest membership record.
+    pub fn compare_memberships(
+        &self,
+        disks: &[Arc<dyn Disk>],
+        options: &StoreOptions,
+    ) -> Result<(), OpenError> {
         let mut found = Vec::with_capacity(disks.len());
         for disk in disks {
             found.extend(find_superblock(&**disk, options)?);
         }
         let all = found.len() == disks.len();
-        let circle = Circle::meet(&found, all);
-        let believed = found.iter().find(|found| circle.believes(&found.company));
+        let trusted = TrustedMembership::find(&found, all);
+        let believed = found
+            .iter()
+            .find(|found| trusted.believes(&found.membership));
         if let Some(found) = believed.or(found.first()) {
             self.foundation().keys.agree_on(found.seed);
         }
-        self.fleet().meet(circle);
+        self.fleet().set_trusted_membership(trusted);
         Ok(())
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn open(
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
     }
-    let alone = ground.fleet.is_unmet();
+    let alone = ground.fleet.has_no_membership();
     if alone || grows.is_some() {
         store.role.join_alone();
     }
@@ -191,11 +191,11 @@ fn take_stock(
     );
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
-    let company = ground.fleet.company().unwrap_or_default();
+    let membership = ground.fleet.membership().unwrap_or_default();
     believe(
         &mut superblock,
         &mut loader,
-        (standing, company),
+        (standing, membership),
         end,
         &store,
     )

@@ -249,7 +249,7 @@ pub(super) fn format(
         uuid: new_uuid(ground, options),
         geometry,
         floor: LogPosition(0),
-        company: ground.fleet.company().unwrap_or_default(),
+        membership: ground.fleet.membership().unwrap_or_default(),
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };

@@ -117,7 +117,7 @@ impl StoreShared {
             reads: StoreReads::new(options.reads),
             around: Around::new(memory_bytes, options.buffer_bytes),
             counters: Arc::default(),
-            role: Role::new(superblock.company.epoch),
+            role: Role::new(superblock.membership.epoch),
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Role {
     undrained: AtomicU32,
     /// True once the store has joined the stores of its engine; before that, the store is only read.
     joined: AtomicBool,
-    /// The epoch of the company that the store's superblocks name.
+    /// The epoch of the membership that the store's superblocks record.
     said: AtomicU64,
     /// True if the segments in quarantine should be tried again.
     retry: AtomicBool,
@@ -31,7 +31,7 @@ struct DepartureState {
 }
 
 impl Role {
-    /// Makes the role of a store that has not joined, whose superblocks name the company of this epoch.
+    /// Makes the role of a store that has not joined, whose superblocks record the membership of this epoch.
     pub(super) fn new(epoch: u64) -> Self {
         Self {
             duty: AtomicU8::new(Duty::Serving as u8),
@@ -70,19 +70,19 @@ impl Role {
         self.joined.load(Ordering::Acquire)
     }
 
-    /// Returns whether the store's superblocks name the company of this epoch.
+    /// Returns whether the store's superblocks record the membership of this epoch.
     pub(crate) fn says(&self, epoch: u64) -> bool {
         self.said.load(Ordering::Acquire) == epoch
     }
 
-    /// Notes that the store's superblocks name the company of this epoch: the store has joined from now
-    /// on.
+    /// Notes that the store's superblocks record the membership of this epoch: the store has joined from
+    /// now on.
     pub(crate) fn join(&self, epoch: u64) {
         self.said.store(epoch, Ordering::Release);
         self.joined.store(true, Ordering::Release);
     }
 
-    /// Lets the store join without a company, before other threads can use the store.
+    /// Lets the store join without a membership record, before other threads can use the store.
     pub(crate) fn join_alone(&mut self) {
         self.joined = true.into();
     }

@@ -171,7 +171,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use foxy_format::Company;
+    use foxy_format::Membership;
 
     use super::*;
 
@@ -185,7 +185,7 @@ mod tests {
             geometry,
             quarantine: Vec::new(),
             seed: KeySeed::default(),
-            company: Company::default(),
+            membership: Membership::default(),
         };
         Space::new(&superblock, base_sectors, 4096)
     }

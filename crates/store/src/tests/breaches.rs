@@ -126,8 +126,8 @@ fn both_superblocks_say_who_is_there() {
     let several = Several::filled();
     for disk in &several.disks {
         let [a, b] = superblocks(disk);
-        assert!(a.company.epoch > 0);
-        assert_eq!(a.company, b.company);
+        assert!(a.membership.epoch > 0);
+        assert_eq!(a.membership, b.membership);
     }
 }
 
@@ -225,7 +225,7 @@ fn a_store_that_was_taken_out_says_so_on_its_disk() {
     assert!(live.remove(1));
     for superblock in superblocks(&live.slots[1].disk) {
         assert!(superblock.floor > LogPosition(0), "{superblock:?}");
-        assert_eq!(superblock.company.epoch, 0);
+        assert_eq!(superblock.membership.epoch, 0);
     }
 }
 

@@ -195,7 +195,7 @@ fn the_tables_of_a_store_of_version_1_say_what_it_has() {
     assert_eq!((geometry.segments, geometry.grown[0].first), (9, 6));
     assert!(geometry.grown[0].turn > 6 && geometry.grown[1].turn == 0);
     assert_eq!(block.quarantine, [BAD]);
-    assert!(block.company.epoch > 0 && block.company.members != 0);
+    assert!(block.membership.epoch > 0 && block.membership.members != 0);
     assert!(found.superblocks.iter().all(Result::is_ok));
     let notes = found.journal.iter().flatten().map(|half| half.notes.len());
     assert_eq!(notes.max(), Some(5));

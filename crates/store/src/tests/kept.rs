@@ -136,8 +136,8 @@ fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     assert_eq!(again.counts().damaged, 0);
 }
 
-/// A store was missing while its objects were removed, and no company was recorded; then the store
-/// comes back.
+/// A store was missing while its objects were removed, and no membership was recorded; then the
+/// store comes back.
 #[test]
 fn a_store_that_is_added_after_removals_begins_empty() {
     let own = StoreOptions {

@@ -84,7 +84,7 @@ impl Live {
             purges: Vec::new(),
             stale: Cell::new(0),
         };
-        live.engine.meet(&[], &options()).unwrap();
+        live.engine.compare_memberships(&[], &options()).unwrap();
         live
     }
 
@@ -92,7 +92,7 @@ impl Live {
     fn start(&mut self, open: &[usize]) {
         let disks = open.iter().map(|n| Arc::new(self.slots[*n].disk.clone()));
         let disks: Vec<Arc<dyn Disk>> = disks.map(|disk| disk as _).collect();
-        self.engine.meet(&disks, &options()).unwrap();
+        self.engine.compare_memberships(&disks, &options()).unwrap();
         let opened = open.iter().map(|n| self.open_one(*n));
         let mut writers: Vec<_> = opened.collect();
         self.engine.join(&mut writers).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, KeySeed, ManualClock, Rng, WallTime, key_hash};
 use foxy_disk::{AlignedBuf, Keep, MemDisk};
-use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
+use foxy_format::{Geometry, LogPosition, Membership, StoreUuid, Superblock};
 
 use crate::memory::Ground;
 use crate::shared::StoreShared;
@@ -244,7 +244,7 @@ pub(crate) fn bare_store(id: u16) -> Arc<StoreShared> {
         uuid: StoreUuid([id as u8; 16]),
         geometry: Geometry::fit(bytes, SEGMENT, 16 << 10, 512).unwrap(),
         floor: LogPosition(0),
-        company: Company::default(),
+        membership: Membership::default(),
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };

@@ -38,7 +38,7 @@ impl Fleet {
         };
         let engine = Engine::new(config, clock.clone());
         let met: Vec<_> = disks.iter().map(|d| Arc::new(d.clone()) as _).collect();
-        engine.meet(&met, &options()).unwrap();
+        engine.compare_memberships(&met, &options()).unwrap();
         let mut fleet = Self {
             disks,
             clock,
@@ -277,7 +277,8 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
         fleets[0].put("first", "1");
         fleets[0].settle();
         fleets[1].fill();
-        // `Engine::meet` is not called, so only the other seed makes the contents of the store void.
+        // `Engine::compare_memberships` is not called, so only the other seed makes the contents of the store
+        // void.
         let alone = fleets[1].disks[0].kill();
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {

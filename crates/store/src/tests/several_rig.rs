@@ -39,7 +39,7 @@ impl Several {
         Self::start(disks, 0).unwrap()
     }
 
-    /// Starts as Foxy does: all stores meet, all are opened, all join.
+    /// Starts as Foxy does: the memberships of all stores are compared, all stores are opened, all join.
     fn start(disks: Vec<MemDisk>, named: u32) -> Result<Self, OpenError> {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {
@@ -57,7 +57,7 @@ impl Several {
         };
         let disks = started.disks.iter();
         let met: Vec<_> = disks.map(|d| Arc::new(d.clone()) as _).collect();
-        started.engine.meet(&met, &options())?;
+        started.engine.compare_memberships(&met, &options())?;
         for disk in met {
             let writer = started.open_one(disk)?;
             started.writers.push(writer);

@@ -329,7 +329,7 @@ fn work<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World, seed: u6
 
 fn start(world: &World, disks: &[MemDisk]) -> Vec<Driven> {
     let met: Vec<_> = disks.iter().map(|d| Arc::new(d.clone()) as _).collect();
-    world.engine.meet(&met, &options()).unwrap();
+    world.engine.compare_memberships(&met, &options()).unwrap();
     let open = |(n, disk)| {
         let options = StoreOptions {
             uuid: Some([n as u8 + 1; 16]),

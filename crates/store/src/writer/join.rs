@@ -1,5 +1,5 @@
 //! Joining: a store becomes one of the stores of its engine. All stores record this on their disks
-//! before the store takes any objects. See `fleet::company`.
+//! before the store takes any objects. See `fleet::membership`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Engine {
     /// Adds a store: an empty disk is formatted, and the contents of any other disk are recovered. When
     /// this returns, lookups are correct; the first turns of the writer load older segments. This
     /// method blocks for a few reads, so call it before requests are served, or on a separate thread.
-    /// If [`Engine::meet`] was called, the caller must then call [`Engine::join`].
+    /// If [`Engine::compare_memberships`] was called, the caller must then call [`Engine::join`].
     ///
     /// # Errors
     /// Each error states what the operator can do. Nothing on the disk was changed in this case, unless
@@ -33,10 +33,11 @@ impl Engine {
         Writer::open(self.foundation(), disk, &options, None)
     }
 
-    /// Adds the stores of these writers, which are open, to the company, if [`Engine::meet`] was called. At a
-    /// start, call it once for all stores together. Call it after all of them are open, and before any
-    /// request is served or a writer takes a turn. A store that is added later joins alone. It does nothing
-    /// until a turn of its writer finds that the other stores have recorded the new company as well.
+    /// Adds the stores of these writers, which are open, to the store set, if [`Engine::compare_memberships`]
+    /// was called. At a start, call it once for all stores together. Call it after all of them are open, and
+    /// before any request is served or a writer takes a turn. A store that is added later joins alone. It
+    /// does nothing until a turn of its writer finds that the other stores have recorded the new membership
+    /// as well.
     ///
     /// # Errors
     /// The device failed. The call did not change which contents of the stores count.
@@ -56,7 +57,7 @@ impl Engine {
 impl Writer {
     /// Records which stores are open, if that has changed. Returns `Some` if this store has not joined
     /// yet; then this turn is over.
-    pub(super) fn company_step(&mut self) -> Option<Turn> {
+    pub(super) fn membership_step(&mut self) -> Option<Turn> {
         if !self.store.takes_writes() {
             // The store cannot record anything any more, and its turns give up the objects that wait
             // for it.
@@ -83,18 +84,18 @@ impl Writer {
         }
         if !joined
             && !rule!(
-                "company: an added store waits until the others say that it is there",
+                "membership: an added store waits until the others say that it is there",
                 seat.others_say(epoch),
                 true
             )
         {
             return Ok(());
         }
-        let company = seat.company();
-        if let Some(company) = company {
-            self.superblocks.join(company)?;
+        let membership = seat.membership();
+        if let Some(membership) = membership {
+            self.superblocks.join(membership)?;
         }
-        let said = company.map_or(epoch, |company| company.epoch);
+        let said = membership.map_or(epoch, |membership| membership.epoch);
         store.role.join(said);
         Ok(())
     }

@@ -193,7 +193,7 @@ impl Writer {
     /// when it reads a summary that is damaged or longer than its slot.
     pub fn turn(&mut self) -> Turn {
         self.now = self.seat.now();
-        if let Some(turn) = self.company_step() {
+        if let Some(turn) = self.membership_step() {
             return turn;
         }
         self.reap();
@@ -300,7 +300,7 @@ impl Writer {
 
     /// Handles a store that takes no writes, and so keeps no removals either. The other stores note
     /// this at the first call. The store's own disk records it as soon as the disk accepts the write,
-    /// and again when the company changes.
+    /// and again when the store set changes.
     fn part_if_lost(&mut self) {
         if self.store.takes_writes() {
             return;
@@ -314,8 +314,8 @@ impl Writer {
         }
         let epoch = self.seat.epoch();
         if self.superblocks.owe_parting(epoch, self.now) {
-            let company = self.seat.company();
-            self.superblocks.part(epoch, company, self.now);
+            let membership = self.seat.membership();
+            self.superblocks.part(epoch, membership, self.now);
         }
     }
 

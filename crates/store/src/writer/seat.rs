@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foxy_base::MonoTime;
-use foxy_format::{Company, LogPosition};
+use foxy_format::{LogPosition, Membership};
 use parking_lot::MutexGuard;
 
 use crate::Durable;
@@ -36,17 +36,17 @@ impl Seat {
         self.foundation.ground.clock.mono()
     }
 
-    /// Number of the present company; 0: the stores did not meet.
+    /// Epoch of the present membership; 0: the memberships of the stores were not compared.
     pub(super) fn epoch(&self) -> u64 {
         self.foundation.ground.fleet.epoch()
     }
 
-    /// The company that the disks of the engine's stores name.
-    pub(super) fn company(&self) -> Option<Company> {
-        self.foundation.ground.fleet.company()
+    /// The membership that the engine's stores record.
+    pub(super) fn membership(&self) -> Option<Membership> {
+        self.foundation.ground.fleet.membership()
     }
 
-    /// Returns whether the disks of all other stores name this company.
+    /// Returns whether the disks of all other stores record the membership of this epoch.
     pub(super) fn others_say(&self, epoch: u64) -> bool {
         self.foundation
             .ground

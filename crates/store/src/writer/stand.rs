@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_base::{KeyHash, KeySeed, MonoTime};
 use foxy_disk::{Disk, MemDisk};
-use foxy_format::{Company, Geometry, LogPosition, StoreUuid, Superblock};
+use foxy_format::{Geometry, LogPosition, Membership, StoreUuid, Superblock};
 
 use super::io::{Done, Io};
 use crate::shared::{Item, StoreShared};
@@ -29,7 +29,7 @@ impl Stand {
             uuid: StoreUuid([1; 16]),
             geometry: Geometry::fit(2 << 20, 64 << 10, 16 << 10, 512).unwrap(),
             floor: LogPosition(0),
-            company: Company::default(),
+            membership: Membership::default(),
             quarantine: Vec::new(),
             seed: KeySeed::default(),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
-use foxy_format::{Company, Geometry, LogPosition, QUARANTINE_MAX, Superblock};
+use foxy_format::{Geometry, LogPosition, Membership, QUARANTINE_MAX, Superblock};
 
 use crate::Health;
 use crate::recovery::{write_both, write_superblock};
@@ -83,17 +83,17 @@ impl Superblocks {
     }
 
     /// Records in both superblocks which stores are open, unless they already contain it.
-    pub(super) fn join(&mut self, company: Company) -> io::Result<()> {
-        if self.superblock.company == company {
+    pub(super) fn join(&mut self, membership: Membership) -> io::Result<()> {
+        if self.superblock.membership == membership {
             return Ok(());
         }
         let mut superblock = Superblock {
-            company,
+            membership,
             ..self.superblock.clone()
         };
-        // Both superblocks are written, so that neither names the former company. Otherwise a start
-        // could find the former company after damage of the newer superblock.
-        for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
+        // Both superblocks are written, so that neither records the former membership. Otherwise a start
+        // could find the former membership after damage of the newer superblock.
+        for _ in 0..rule!("membership: both superblocks say who is there", 2, 1) {
             superblock.generation += 1;
             write_superblock(&*self.store.disk, &superblock)?;
         }
@@ -104,9 +104,9 @@ impl Superblocks {
     /// Records in both superblocks that nothing that is now in the store counts.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        // The store then belongs to no company: wherever it is opened next, it does not affect the
+        // The store then belongs to no store set: wherever it is opened next, it does not affect the
         // trust in the other stores.
-        self.superblock.company = Company::default();
+        self.superblock.membership = Membership::default();
         self.set_floor(end)
     }
 
@@ -119,22 +119,22 @@ impl Superblocks {
     }
 
     /// Tries to record that the contents do not count, for a store whose disk must still record it.
-    pub(super) fn part(&mut self, epoch: u64, company: Option<Company>, now: MonoTime) {
+    pub(super) fn part(&mut self, epoch: u64, membership: Option<Membership>, now: MonoTime) {
         self.disown_due = now + DISOWN_EVERY;
         self.disowned_at = rule!(
             "faults: a store that takes no writes says on its disk that nothing counts",
-            self.give_up_contents(company).is_ok(),
+            self.give_up_contents(membership).is_ok(),
             true
         )
         .then_some(epoch);
     }
 
     /// Records in both superblocks that all present contents of the store are void. If the store has joined
-    /// the stores of its engine, also records `company`, because the store still belongs to this company.
-    fn give_up_contents(&mut self, company: Option<Company>) -> io::Result<()> {
+    /// the stores of its engine, also records `membership`, because the store still belongs to the store set.
+    fn give_up_contents(&mut self, membership: Option<Membership>) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        if let Some(company) = company.filter(|_| self.store.role.has_joined()) {
-            self.superblock.company = company;
+        if let Some(membership) = membership.filter(|_| self.store.role.has_joined()) {
+            self.superblock.membership = membership;
         }
         self.raise_floor(end)
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_lost_says_so_once_for_each_company() {
+    fn a_store_that_is_lost_says_so_once_for_each_membership() {
         let stand = Stand::new();
         stand.store.marks.set_log_end(LogPosition(77));
         let mut superblocks = superblocks(&stand);

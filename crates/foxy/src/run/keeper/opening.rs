@@ -107,7 +107,7 @@ impl StoreKeeper {
         strict: bool,
     ) -> Result<(), StartError> {
         let disks: Vec<_> = found.iter().map(|(disk, _)| Arc::clone(disk)).collect();
-        self.engine.meet(&disks, &self.options)?;
+        self.engine.compare_memberships(&disks, &self.options)?;
         let mut writers = Vec::new();
         let mut kept = Vec::new();
         for (disk, config) in found.drain(..) {

@@ -56,7 +56,7 @@ impl Bench {
         let met: Vec<_> = (disks.iter())
             .map(|disk| Arc::new(disk.clone()) as Arc<dyn Disk>)
             .collect();
-        engine.meet(&met, &options())?;
+        engine.compare_memberships(&met, &options())?;
         let mut writers = Vec::new();
         for (n, disk) in met.into_iter().enumerate() {
             let options = StoreOptions {

@@ -44,7 +44,7 @@ fn failing_starts(several: &Several, disks: &[MemDisk], mut then: impl FnMut(&[M
 #[test]
 fn a_start_that_fails_on_one_store_costs_no_other_its_contents() {
     let several = Several::filled();
-    // One more store is added, so that there is a new company to record.
+    // One more store is added, so that there is a new membership to record.
     let mut disks = several.killed_disks();
     disks.push(disk(16, 3));
     let failed = failing_starts(&several, &disks, |disks| {
@@ -165,7 +165,7 @@ fn left_out_and_back(both: &Several, what: &str) {
 #[test]
 fn a_store_that_was_new_at_the_last_start_is_known_to_the_others() {
     // The first store has its own history, and at the next start it is again the only store of its
-    // company.
+    // set.
     let first = Several::open(vec![disk(16, 1)]);
     let mut disks = first.killed_disks();
     disks.push(disk(16, 2));
@@ -223,8 +223,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));
     alone.run(60);
-    // The store that knows of the removals cannot be read when `Engine::meet` compares the stores, but
-    // could be read when it is opened.
+    // The store that knows of the removals cannot be read when `Engine::compare_memberships` compares the
+    // stores, but could be read when it is opened.
     let disks = [alone.disks[0].kill(), away.kill()];
     let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
     disks[0].set_faults(FaultPlan::none().and(attempts));
