@@ -90,7 +90,7 @@ impl ChainLink {
 pub struct ClusterHeader {
     /// Identity of the store.
     pub uuid: StoreUuid,
-    /// Number of the segment's life.
+    /// Sequence number of the segment's incarnation.
     pub sequence: u64,
     /// Number of the segment.
     pub segment: u32,

@@ -14,7 +14,7 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
 /// A place in the log. Places order everything that was ever written to a store. The upper 39 bits
-/// are the sequence number of the segment's life. The lower 25 bits are the offset in the segment,
+/// are the sequence number of the segment's incarnation. The lower 25 bits are the offset in the segment,
 /// in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);

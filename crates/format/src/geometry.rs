@@ -42,12 +42,12 @@ pub const GROWTHS_MAX: usize = 7;
 
 /// One growth of a store. Slots and segments for the new room lie behind the old segments.
 ///
-/// From life `turn` on, segments are used in another order: first the new segments, then the old segments in
-/// the order in which they would have been reused next. So every segment is reused after exactly one round of
-/// the longer store, and its contents stay in place.
+/// From incarnation `turn` on, segments are used in another order: first the new segments, then the old
+/// segments in the order in which they would have been reused next. So every segment is reused after exactly
+/// one round of the longer store, and its contents stay in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// The first life after the growth; 0 means no growth.
+    /// The first incarnation after the growth; 0 means no growth.
     pub turn: u64,
     /// Number of the first new segment.
     pub first: u32,
@@ -112,8 +112,8 @@ impl Geometry {
         None
     }
 
-    /// The geometry of the same store after it grew to `total` bytes; life `turn` is the first life after the
-    /// growth.
+    /// The geometry of the same store after it grew to `total` bytes; incarnation `turn` is the first
+    /// incarnation after the growth.
     ///
     /// # Errors
     /// `Invalid("size")` if there is no room for one more segment, `Invalid("number of growths")` if the
@@ -200,7 +200,8 @@ impl Geometry {
         self.segment_at(self.segments)
     }
 
-    /// The segment to which life `sequence` (from 1) is written. Lives use the segments strictly in turn.
+    /// The segment to which incarnation `sequence` (from 1) is written. Incarnations use the segments
+    /// strictly in turn.
     #[must_use]
     pub const fn segment_of(&self, sequence: u64) -> u32 {
         let mut growth = self.growths();
@@ -345,19 +346,19 @@ mod tests {
         assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
     }
 
-    /// Lives use segments in turn, with growths in between. Each segment is used again after one round, and
-    /// existing segments do not move.
+    /// Incarnations use segments in turn, with growths in between. Each segment is used again after one
+    /// round, and existing segments do not move.
     #[test]
     fn every_segment_has_its_turn_once_a_round_whenever_a_store_grows() {
         let mut geometry = Geometry::fit(2 << 20, 64 << 10, 16 << 10, 2048).unwrap();
         let mut last: Vec<u64> = vec![0; geometry.segments as usize];
         let mut sequence = 0;
-        for (lives, more) in [(5, 3), (2, 9), (70, 1), (200, 20), (0, 2), (300, 0)] {
-            for _ in 0..lives {
+        for (incarnations, more) in [(5, 3), (2, 9), (70, 1), (200, 20), (0, 2), (300, 0)] {
+            for _ in 0..incarnations {
                 sequence += 1;
                 let segment = geometry.segment_of(sequence) as usize;
                 let oldest = *last.iter().min().unwrap();
-                assert_eq!(last[segment], oldest, "life {sequence}");
+                assert_eq!(last[segment], oldest, "incarnation {sequence}");
                 last[segment] = sequence;
             }
             if more > 0 {
@@ -366,12 +367,12 @@ mod tests {
                 geometry = before
                     .grow(before.total_bytes() + room, sequence + 1)
                     .unwrap();
-                for (index, life) in last.iter().enumerate() {
+                for (index, incarnation) in last.iter().enumerate() {
                     let index = index as u32;
                     assert_eq!(geometry.segment_at(index), before.segment_at(index));
                     assert_eq!(geometry.slot_at(index), before.slot_at(index));
-                    let own = *life == 0 || geometry.segment_of(*life) == index;
-                    assert!(own, "segment {index}, life {life}");
+                    let own = *incarnation == 0 || geometry.segment_of(*incarnation) == index;
+                    assert!(own, "segment {index}, incarnation {incarnation}");
                 }
                 assert_eq!(geometry.slot_at(before.segments), before.total_bytes());
                 last.resize(geometry.segments as usize, 0);

@@ -3,9 +3,9 @@
 //!
 //! A record consists of a header, checksums of the body's blocks, key, Vary values, tags, field block, body,
 //! and zeros up to the next unit. One checksum covers everything except the body. It also covers the place of
-//! the record (store, life and address), although the place is not written. Each 64 KiB block of the body has
-//! its own checksum, so that a block can be checked before it is sent. The hash of the key is not written
-//! either.
+//! the record (store, incarnation and address), although the place is not written. Each 64 KiB block of the
+//! body has its own checksum, so that a block can be checked before it is sent. The hash of the key is not
+//! written either.
 
 use std::ops::Range;
 
@@ -39,13 +39,13 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Store, life and position of a record, and the seed of the store's key hashes. If a record is checked
-/// for a place other than the one for which it was written, its checksum does not match.
+/// Store, incarnation and position of a record, and the seed of the store's key hashes. If a record is
+/// checked for a place other than the one for which it was written, its checksum does not match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
     pub uuid: StoreUuid,
-    /// Number of the segment's life.
+    /// Sequence number of the segment's incarnation.
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
@@ -291,7 +291,7 @@ pub fn parse_record(
         .ok_or(FormatError::Truncated)?;
     let whole = meta_crc(place, record, &layout).to_le_bytes() == stored;
     if !rule!(
-        "record: its place, life and store are under its checksum",
+        "record: its place, incarnation and store are under its checksum",
         whole,
         true
     ) {

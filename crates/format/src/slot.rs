@@ -9,7 +9,7 @@ use foxy_base::rule;
 pub const SLOT_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXSM";
 
-/// The state of a segment's life.
+/// The state of a segment's incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SegmentState {
@@ -32,7 +32,7 @@ pub struct SlotHeader {
     pub uuid: StoreUuid,
     /// Number of the segment, from 0.
     pub segment: u32,
-    /// Number of the segment's life, counted from 1 over the whole store.
+    /// Sequence number of the segment's incarnation, counted from 1 over the whole store.
     pub sequence: u64,
     /// Number of units of the segment that are filled.
     pub used_units: u32,
@@ -40,7 +40,7 @@ pub struct SlotHeader {
     pub entries: u32,
     /// CRC32C of the entries' bytes.
     pub entries_crc: u32,
-    /// Number of the last cluster of this life that was durable when the slot was written
+    /// Number of the last cluster of this incarnation that was durable when the slot was written
     /// ([`crate::ChainLink`]). 0 means that there is no such cluster, or that the writer of the slot did not
     /// know its number.
     pub last_cluster: u64,

@@ -46,7 +46,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "a store whose flush failed is not written any more, which is a rule of its own",
     ),
     (
-        "reuse: the victim's slot is of its present life",
+        "reuse: the victim's slot is of its present incarnation",
         "two lost writes of one slot are needed, its seal and its mark",
     ),
     (
@@ -71,8 +71,8 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
     (
         "reuse: slots are marked in sequence",
-        "a life before a marked one is a whole round behind at a start, which is a rule of its own: what it \
-         held is forgotten",
+        "an incarnation before a marked one is a whole round behind at a start, which is a rule of its \
+         own: what it held is forgotten",
     ),
     (
         "reuse: entries are dropped in sequence",
@@ -84,8 +84,9 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
          of their own",
     ),
     (
-        "start: the lives of the open segment and the next one follow each other",
-        "a life that is left out is a whole round behind, whether writing goes on before it or behind it",
+        "start: the incarnations of the open segment and the next one follow each other",
+        "an incarnation that is left out is a whole round behind, whether writing goes on before it or \
+         behind it",
     ),
     (
         "start: what was searched is durable before a summary vouches for it",

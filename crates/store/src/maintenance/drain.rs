@@ -113,7 +113,7 @@ impl Mover {
             return Moved::NotYet;
         };
         let fits = object.record_bytes() <= largest_record(to.space.geometry().cluster_bytes);
-        let free = to.space.lives().any(|life| life == 0);
+        let free = to.space.incarnations().any(|incarnation| incarnation == 0);
         if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
             return Moved::No;
         }

@@ -134,7 +134,7 @@ impl Clone for Brought {
     }
 }
 
-/// Returns a number that distinguishes the places of records, in all lives of all stores.
+/// Returns a number that distinguishes the places of records, in all incarnations of all stores.
 pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(&place.uuid.0);

@@ -75,7 +75,7 @@ pub struct SegmentReport {
     pub index: u32,
     /// The state of the segment, or `None` if the slot or the summary is damaged.
     pub state: Option<SegmentWord>,
-    /// The sequence number of the segment's present life; 0 if the segment is unused or its slot is
+    /// The sequence number of the segment's present incarnation; 0 if the segment is unused or its slot is
     /// damaged.
     pub sequence: u64,
     /// The number of filled bytes, if the slot contains it.

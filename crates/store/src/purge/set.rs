@@ -298,11 +298,13 @@ impl PurgeSet {
     pub(crate) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
-            store.space.oldest_life()
+            store.space.oldest_incarnation()
         };
         let mut state = self.state.write();
         let past = state.active.values().filter(|a| {
-            let gone = |(id, end): &(StoreId, u64)| oldest(*id).is_none_or(|life| life > *end);
+            let gone = |(id, end): &(StoreId, u64)| {
+                oldest(*id).is_none_or(|incarnation| incarnation > *end)
+            };
             rule!("purge: it does not retire before its sweep", a.swept, true)
                 && !a.ends.is_empty()
                 && rule!(

@@ -39,7 +39,7 @@ impl Reads {
         self.neighbours.widen(plan)
     }
 
-    /// Checks the bytes that were read (place, life, checksums, key), makes sure that no newer object
+    /// Checks the bytes that were read (place, incarnation, checksums, key), makes sure that no newer object
     /// was stored meanwhile, and takes the object into the RAM tier. If the key was stored again
     /// meanwhile, the newer object is returned.
     ///

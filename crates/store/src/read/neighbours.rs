@@ -2,8 +2,8 @@
 //! [`foxy_policy::ReadAround`] decides where.
 //!
 //! A neighbour that was read with the object goes into the RAM tier under the same conditions as a requested
-//! object. Its record must be valid and not purged, and at its expected place in the present life of the
-//! segment. The index must still lead to that place.
+//! object. Its record must be valid and not purged, and at its expected place in the present incarnation of
+//! the segment. The index must still lead to that place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -170,10 +170,10 @@ impl Neighbours {
         }
         let mut shard = self.tables.shard(object.hash()).write();
         let known = shard.in_memory(object.hash()).is_some();
-        let same_life = store.space.place(spot) == Some(place);
+        let same_incarnation = store.space.place(spot) == Some(place);
         let present = rule!(
             "read around: the index still leads to what is brought along",
-            same_life && self.tables.leads_to(object.hash(), spot),
+            same_incarnation && self.tables.leads_to(object.hash(), spot),
             true
         );
         if !known && present {

@@ -104,8 +104,12 @@ impl Reads {
         let stores = self.open.load();
         let store = stores.at(entry.address)?;
         let (index, _) = store.space.locate(Spot::of(entry))?;
-        let own = store.space.life(index);
-        let before = store.space.lives().filter(|life| *life < own).count();
+        let own = store.space.incarnation(index);
+        let before = store
+            .space
+            .incarnations()
+            .filter(|incarnation| *incarnation < own)
+            .count();
         let segments = store.space.geometry().segments;
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         let residency = of_store(store, &*self.clock).residency;

@@ -26,13 +26,13 @@ pub(crate) struct Seen {
     pub(crate) link: ChainLink,
 }
 
-/// The known clusters of one life of a segment, in the order in which they were written.
+/// The known clusters of one incarnation of a segment, in the order in which they were written.
 #[derive(Debug)]
-pub(super) struct Life<'a> {
+pub(super) struct Incarnation<'a> {
     pub(super) sequence: u64,
     /// `None`: the segment was not searched, because its summary contains its entries.
     pub(super) seen: Option<&'a [Seen]>,
-    /// The number of the last cluster that the slot of the life names as durable; 0 if it names none.
+    /// The number of the last cluster that the slot of the incarnation names as durable; 0 if it names none.
     pub(super) named: u64,
 }
 
@@ -58,55 +58,64 @@ pub(crate) struct Judged {
     pub(super) damaged: u64,
     /// The position before which nothing counts.
     pub(super) floor: LogPosition,
-    /// The life whose last clusters are damaged, if there is one.
+    /// The incarnation whose last clusters are damaged, if there is one.
     pub(super) lost: Option<u64>,
 }
 
 /// A gap of more clusters than this is damage, because fewer clusters are under way at once.
 const TORN_MAX: u64 = 1 << 12;
 
-/// Judges the lives of a store, oldest first. Records before `floor` do not count in any case.
+/// Judges the incarnations of a store, oldest first. Records before `floor` do not count in any case.
 /// `given_up` contains the numbers of clusters that later clusters name as given up.
-pub(super) fn judge(lives: &[Life<'_>], floor: LogPosition, given_up: &HashSet<u64>) -> Judged {
+pub(super) fn judge(
+    incarnations: &[Incarnation<'_>],
+    floor: LogPosition,
+    given_up: &HashSet<u64>,
+) -> Judged {
     let mut judge = Judge {
         given_up,
         judged: Judged::default(),
     };
-    let clusters = || lives.iter().flat_map(|life| life.clusters());
-    let counts = |(life, seen): &(u64, Seen)| LogPosition::new(*life, seen.end) > floor;
+    let clusters = || {
+        incarnations
+            .iter()
+            .flat_map(|incarnation| incarnation.clusters())
+    };
+    let counts =
+        |(incarnation, seen): &(u64, Seen)| LogPosition::new(*incarnation, seen.end) > floor;
     judge.judged.flushed = (clusters().filter(counts))
         .map(|(_, seen)| seen.link.flushed)
         .max()
         .unwrap_or(0);
     let mut before = Before::default();
-    for life in lives {
-        let Some(seen) = life.seen else {
-            before = Before::named(life.named);
+    for incarnation in incarnations {
+        let Some(seen) = incarnation.seen else {
+            before = Before::named(incarnation.named);
             continue;
         };
         for next in seen {
-            let here = LogPosition::new(life.sequence, next.at);
+            let here = LogPosition::new(incarnation.sequence, next.at);
             if here > floor {
-                judge.gap(life, &before, next);
+                judge.gap(incarnation, &before, next);
             }
-            before = Before::cluster(life.sequence, *next);
+            before = Before::cluster(incarnation.sequence, *next);
         }
-        if LogPosition::new(life.sequence + 1, 0) > floor
+        if LogPosition::new(incarnation.sequence + 1, 0) > floor
             && rule!(
                 "chain: a segment without the cluster that its slot names is lost",
-                life.named > before.number,
+                incarnation.named > before.number,
                 false
             )
         {
-            judge.judged.damaged += life.named - before.number;
-            judge.judged.lost = Some(life.sequence);
-            before = Before::named(life.named);
+            judge.judged.damaged += incarnation.named - before.number;
+            judge.judged.lost = Some(incarnation.sequence);
+            before = Before::named(incarnation.named);
         }
     }
-    judge.end(lives, &before)
+    judge.end(incarnations, &before)
 }
 
-impl Life<'_> {
+impl Incarnation<'_> {
     fn clusters(&self) -> impl Iterator<Item = (u64, Seen)> {
         let seen = self.seen.unwrap_or_default().iter();
         let sequence = self.sequence;
@@ -120,7 +129,7 @@ impl Life<'_> {
 struct Before {
     /// The number of the cluster; 0: it is not known, or the cluster has no number.
     number: u64,
-    /// The cluster itself, if it was found, and its life.
+    /// The cluster itself, if it was found, and its incarnation.
     cluster: Option<(u64, Seen)>,
 }
 
@@ -131,15 +140,15 @@ impl Before {
             cluster: None,
         }
     }
-    const fn cluster(life: u64, seen: Seen) -> Self {
+    const fn cluster(incarnation: u64, seen: Seen) -> Self {
         Self {
             number: seen.link.number,
-            cluster: Some((life, seen)),
+            cluster: Some((incarnation, seen)),
         }
     }
-    /// The place in the life `life` where a gap after this cluster begins.
-    fn end_in(&self, life: u64) -> u32 {
-        let same = self.cluster.filter(|(of, _)| *of == life);
+    /// The place in `incarnation` where a gap after this cluster begins.
+    fn end_in(&self, incarnation: u64) -> u32 {
+        let same = self.cluster.filter(|(of, _)| *of == incarnation);
         same.map_or(0, |(_, seen)| seen.end)
     }
 }
@@ -151,13 +160,13 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     /// Checks for missing clusters between the clusters `before` and `next`.
-    fn gap(&mut self, life: &Life<'_>, before: &Before, next: &Seen) {
+    fn gap(&mut self, incarnation: &Incarnation<'_>, before: &Before, next: &Seen) {
         let link = next.link;
         if link.number <= 1 || link.before == CHAIN_BEGINS {
             return;
         }
-        let here = LogPosition::new(life.sequence, next.at);
-        let begins = before.end_in(life.sequence);
+        let here = LogPosition::new(incarnation.sequence, next.at);
+        let begins = before.end_in(incarnation.sequence);
         // If the number of the cluster before `next` is not known, only unused space before `next` shows that
         // a cluster is missing.
         let missing = match (before.number, begins < next.at) {
@@ -181,10 +190,10 @@ impl Judge<'_> {
         // A slot names durable clusters of its own segment only, so `named` applies only to a gap in
         // this segment.
         let own = begins < next.at;
-        let known = if own { life.named } else { 0 };
+        let known = if own { incarnation.named } else { 0 };
         let gap = GivenUp {
             number: 0,
-            at: LogPosition::new(life.sequence, begins),
+            at: LogPosition::new(incarnation.sequence, begins),
         };
         let flushed = rule!(
             "chain: a missing cluster up to the flushed mark is damage",
@@ -227,10 +236,16 @@ impl Judge<'_> {
 
     /// Sets the link of the next cluster. Numbers are never used twice. If the newest cluster does not have
     /// the highest known number, a new chain begins above that number.
-    fn end(mut self, lives: &[Life<'_>], before: &Before) -> Judged {
-        let seen = lives.iter().flat_map(|life| life.clusters());
+    fn end(mut self, incarnations: &[Incarnation<'_>], before: &Before) -> Judged {
+        let seen = incarnations
+            .iter()
+            .flat_map(|incarnation| incarnation.clusters());
         let seen = seen.map(|(_, seen)| seen.link.number).max().unwrap_or(0);
-        let named = lives.iter().map(|life| life.named).max().unwrap_or(0);
+        let named = incarnations
+            .iter()
+            .map(|incarnation| incarnation.named)
+            .max()
+            .unwrap_or(0);
         self.judged.last = rule!(
             "chain: numbers of clusters are never given twice",
             seen.max(named),
@@ -267,12 +282,16 @@ mod tests {
     }
 
     fn judged(seen: &[Seen], named: u64, given_up: &[u64]) -> Judged {
-        let life = Life {
+        let incarnation = Incarnation {
             sequence: 1,
             seen: Some(seen),
             named,
         };
-        judge(&[life], LogPosition(0), &given_up.iter().copied().collect())
+        judge(
+            &[incarnation],
+            LogPosition(0),
+            &given_up.iter().copied().collect(),
+        )
     }
 
     #[test]
@@ -308,17 +327,17 @@ mod tests {
         assert_eq!((judged.damaged, judged.lost, judged.last), (1, Some(1), 3));
     }
 
-    /// The newest life contains only a cluster without a number. New numbers continue above all known
+    /// The newest incarnation contains only a cluster without a number. New numbers continue above all known
     /// numbers.
     #[test]
     fn numbers_go_on_above_all_that_are_known() {
         let (old, new) = ([seen(0, 5, 0)], [seen(0, 0, 0)]);
-        let lives = [(1, &old[..]), (2, &new[..])].map(|(sequence, seen)| Life {
+        let incarnations = [(1, &old[..]), (2, &new[..])].map(|(sequence, seen)| Incarnation {
             sequence,
             seen: Some(seen),
             named: 0,
         });
-        let judged = judge(&lives, LogPosition(0), &HashSet::new());
+        let judged = judge(&incarnations, LogPosition(0), &HashSet::new());
         assert_eq!((judged.last, judged.sum), (5, CHAIN_BEGINS));
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Loader {
     /// The maximum number of segments in a turn.
     at_once: usize,
     pieces: Pieces,
-    /// The removed places, by life.
+    /// The removed places, by incarnation.
     voids: HashMap<u64, Vec<u32>>,
     /// The keys in the removal log, by their lane.
     keys: [Keys; LANES],

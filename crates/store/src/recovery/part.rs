@@ -6,7 +6,7 @@ use foxy_format::{
     Entry, Geometry, SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries,
 };
 
-use super::chain::{Life, Seen};
+use super::chain::{Incarnation, Seen};
 use super::scan::{Scan, scan_segment};
 use crate::interface::add;
 use crate::shared::StoreShared;
@@ -57,8 +57,8 @@ impl Part {
         }
     }
     /// Returns the known clusters of the segment.
-    pub(super) fn life(&self) -> Life<'_> {
-        Life {
+    pub(super) fn incarnation(&self) -> Incarnation<'_> {
+        Incarnation {
             sequence: self.sequence,
             seen: self.header.is_none().then_some(&self.clusters),
             named: self.named,

@@ -13,9 +13,9 @@ use crate::shared::StoreShared;
 /// A piece of a segment that is read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
-    /// The slot of this life.
+    /// The slot of this incarnation.
     Slot(u64),
-    /// The entries for which the slot of this life has no room.
+    /// The entries for which the slot of this incarnation has no room.
     Spill(u64),
 }
 

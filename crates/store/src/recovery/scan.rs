@@ -12,7 +12,7 @@ use crate::shared::StoreShared;
 /// The contents of a segment.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// The sequence number of the segment's life.
+    /// The sequence number of the segment's incarnation.
     pub(crate) sequence: u64,
     /// All entries, in order of writing.
     pub(crate) entries: Vec<Entry>,
@@ -22,22 +22,22 @@ pub(crate) struct Scan {
     pub(crate) clusters: Vec<Seen>,
 }
 
-/// Reads a whole segment and returns every cluster of one life: of `sequence`, or of the newest life
-/// found. Returns `None` if there is no such cluster.
+/// Reads a whole segment and returns every cluster of one incarnation: of `sequence`, or of the newest
+/// incarnation found. Returns `None` if there is no such cluster.
 ///
 /// # Errors
 /// The segment cannot be read, not even at the third attempt.
 ///
 /// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later cluster
-/// may be valid. Each cluster contains its place and its life, so bytes of former lives, of other places and
-/// of bodies are not taken for clusters. [`super::chain`] judges the gaps.
+/// may be valid. Each cluster contains its place and its incarnation, so bytes of earlier incarnations, of
+/// other places and of bodies are not taken for clusters. [`super::chain`] judges the gaps.
 pub(crate) fn scan_segment(
     store: &StoreShared,
     index: u32,
     sequence: Option<u64>,
 ) -> io::Result<Option<Scan>> {
     let bytes = read_segment(store, index)?;
-    let Some(wanted) = sequence.or_else(|| newest_life(store, index, &bytes)) else {
+    let Some(wanted) = sequence.or_else(|| newest_incarnation(store, index, &bytes)) else {
         return Ok(None);
     };
     let scan = search(store, index, wanted, &bytes);
@@ -79,7 +79,7 @@ fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     })
 }
 
-/// Returns every cluster of the life `wanted` in the bytes of a segment.
+/// Returns every cluster of the incarnation `wanted` in the bytes of a segment.
 fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     let mut scan = Scan {
         sequence: wanted,
@@ -92,7 +92,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
         match cluster_at(store, index, bytes, at) {
             Some((header, mut entries))
                 if rule!(
-                    "scan: a cluster of a former life does not count",
+                    "scan: a cluster of an earlier incarnation does not count",
                     header.sequence == wanted,
                     true
                 ) =>
@@ -107,11 +107,11 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
                 at += u64::from(header.len_units) * UNIT;
                 scan.entries.append(&mut entries);
             }
-            // The bytes of clusters of former lives are searched as well: a cluster of this life may
-            // begin within their length.
+            // The bytes of clusters of earlier incarnations are searched as well: a cluster of this
+            // incarnation may begin within their length.
             _ => {
                 at += rule!(
-                    "scan: clusters of former lives are searched through, not jumped over",
+                    "scan: clusters of earlier incarnations are searched through, not jumped over",
                     BLOCK,
                     cluster_at(store, index, bytes, at)
                         .map_or(BLOCK, |(header, _)| u64::from(header.len_units) * UNIT)
@@ -144,7 +144,7 @@ fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn newest_life(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {
+fn newest_incarnation(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {
     let places = (0..bytes.len() as u64).step_by(BLOCK as usize);
     places
         .filter_map(|at| cluster_at(store, index, bytes, at))

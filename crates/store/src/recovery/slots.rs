@@ -6,8 +6,8 @@
 //! does not depend on how the slots were read.
 //!
 //! A slot that looks unused or damaged is read twice, because a device that returns the bytes of
-//! another place could hide a life of the segment. A valid slot of this store names its segment, so it
-//! cannot come from another place.
+//! another place could hide an incarnation of the segment. A valid slot of this store names its segment, so
+//! it cannot come from another place.
 
 use std::io;
 use std::ops::Range;

@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     pub(crate) superblock: Superblock,
     /// The segment in which writing continues.
     pub(crate) current: Option<OpenSegment>,
-    /// A segment that is already marked for its next life: its index and sequence.
+    /// A segment that is already marked for its next incarnation: its index and sequence.
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
     /// The state of the chain of clusters.
@@ -164,7 +164,7 @@ fn take_stock(
         ..
     } = stock.settle();
     for part in &parts {
-        store.space.recall_life(part.index, part.sequence);
+        store.space.restore_incarnation(part.index, part.sequence);
     }
     let chain = judge_parts(&parts, superblock.floor);
     add(&store.counters.damaged, chain.damaged);
@@ -187,7 +187,7 @@ fn take_stock(
     }
     let end = log_end(
         current.as_ref(),
-        ready.map_or(next_sequence, |(_, life)| life),
+        ready.map_or(next_sequence, |(_, incarnation)| incarnation),
     );
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
@@ -250,7 +250,7 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
 }
 
 /// Returns the position before which nothing counts. The removals in a lost segment are not known, nor
-/// those in a damaged cluster. `lost` is the life of the newest lost segment, or 0 if no segment is
+/// those in a damaged cluster. `lost` is the incarnation of the newest lost segment, or 0 if no segment is
 /// lost.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
@@ -266,7 +266,7 @@ fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     lost.unwrap_or_default().max(damaged)
 }
 
-/// Returns the end of the log: it is in the open segment, or at the beginning of the life `next`.
+/// Returns the end of the log: it is in the open segment, or at the beginning of the incarnation `next`.
 fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
     current.map_or(LogPosition::new(next, 0), |open| {
         LogPosition::new(open.sequence, open.used_units)
@@ -275,10 +275,10 @@ fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
 
 /// Judges the segments whose clusters were searched, by the chain of clusters.
 fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
-    let lives: Vec<_> = parts.iter().rev().map(Part::life).collect();
+    let incarnations: Vec<_> = parts.iter().rev().map(Part::incarnation).collect();
     let entries = parts.iter().flat_map(|part| &part.entries);
     let given_up = entries.filter_map(Entry::cluster_given_up).collect();
-    judge(&lives, floor, &given_up)
+    judge(&incarnations, floor, &given_up)
 }
 
 /// Declares everything that was written before `floor` void, in memory and in both superblocks. Does nothing
@@ -341,10 +341,10 @@ fn go_on(
     ready: Option<(u32, u64)>,
 ) -> Option<OpenSegment> {
     let newest = parts.first_mut()?;
-    // The lives of the open segment and of the next segment are consecutive.
+    // The incarnations of the open segment and of the next segment are consecutive.
     let follow = ready.is_none_or(|(_, sequence)| sequence == newest.sequence + 1);
     if !rule!(
-        "start: the lives of the open segment and the next one follow each other",
+        "start: the incarnations of the open segment and the next one follow each other",
         follow,
         true
     ) {

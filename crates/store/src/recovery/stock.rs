@@ -21,11 +21,11 @@ pub(super) struct Stock<'a> {
     store: &'a StoreShared,
     /// The segments, in their order on the disk; newest first after `settle`.
     pub(super) parts: Vec<Part>,
-    /// The lives that are lost.
+    /// The incarnations that are lost.
     pub(super) lost: Vec<u64>,
-    /// The lost segments whose slot does not contain the life.
+    /// The lost segments whose slot does not contain the incarnation.
     unknown: Vec<u32>,
-    /// The segments whose slot has no valid contents, each with the life that its clusters contain.
+    /// The segments whose slot has no valid contents, each with the incarnation that its clusters contain.
     guessed: Vec<(u32, u64)>,
     /// True if a slot or table could not be read.
     pub(super) tables_damaged: bool,
@@ -90,31 +90,31 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Leaves out overwritten lives. The slot of such a life is older than the segment's contents: its
-    /// sequence number is a whole round of segments behind the newest life. Sorts the remaining
-    /// segments, newest first.
+    /// Leaves out overwritten incarnations. The slot of such an incarnation is older than the segment's
+    /// contents: its sequence number is a whole round of segments behind the newest incarnation. Sorts the
+    /// remaining segments, newest first.
     pub(super) fn settle(mut self) -> Self {
         let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
         let newest = known.chain(self.lost.iter().copied()).max().unwrap_or(0);
         let unknown = self.unknown.iter();
         self.lost
-            .extend(unknown.filter_map(|index| latest_life(geometry, *index, newest)));
-        // The slot of a segment in `guessed` may have been marked with the segment's next life before
+            .extend(unknown.filter_map(|index| latest_incarnation(geometry, *index, newest)));
+        // The slot of a segment in `guessed` may have been marked with the segment's next incarnation before
         // it was damaged. In this case the index entries of the segment were dropped, and later
         // removals of its records were not logged.
         let marked = self.guessed.iter().filter(|(index, sequence)| {
-            latest_life(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
+            latest_incarnation(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
         });
         rule!(
-            "start: a damaged slot may have been the mark of the next life",
+            "start: a damaged slot may have been the mark of the next incarnation",
             self.lost.extend(marked.map(|(_, sequence)| *sequence)),
             drop(marked)
         );
         let newest = self.lost.iter().copied().fold(newest, u64::max);
         let current = |sequence: u64| {
             rule!(
-                "start: a life a whole round behind does not count",
+                "start: an incarnation a whole round behind does not count",
                 sequence + u64::from(geometry.segments) > newest,
                 true
             )
@@ -127,14 +127,17 @@ impl<'a> Stock<'a> {
     }
 }
 
-/// Returns the latest life that segment `index` can be in, in a store whose newest known life is
-/// `newest`. The life after `newest` may be in use already, and further lives may be in preparation.
-fn latest_life(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
+/// Returns the latest incarnation that segment `index` can be in, in a store whose newest known incarnation
+/// is `newest`. The incarnation after `newest` may be in use already, and further incarnations may be in
+/// preparation.
+fn latest_incarnation(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
     let latest = rule!(
-        "start: the latest life of an unreadable segment counts those prepared ahead",
+        "start: the latest incarnation of an unreadable segment counts those prepared ahead",
         newest + 1 + u64::from(segments_ahead(geometry)),
         newest
     );
     let round = latest.saturating_sub(u64::from(geometry.segments)).max(1)..=latest;
-    round.rev().find(|life| geometry.segment_of(*life) == index)
+    round
+        .rev()
+        .find(|incarnation| geometry.segment_of(*incarnation) == index)
 }

@@ -255,7 +255,7 @@ pub(super) fn format(
     };
     superblock.set_seed(foundation.keys.seed());
     let write = || -> io::Result<()> {
-        // Slots of a former life of this disk must not be taken for slots of the new store. Since
+        // Slots of an earlier store on this disk must not be taken for slots of the new store. Since
         // superblock A is written last, an interrupted formatting begins again.
         if options.force_format {
             disk.write_at(0, &[0; 2 * SUPERBLOCK_BYTES])?;

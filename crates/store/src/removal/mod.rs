@@ -214,7 +214,7 @@ impl Catalogue {
             });
             self.budget.release(None, freed);
         }
-        store.space.end_lives();
+        store.space.end_incarnations();
         self.tables.index().sweep(store.space.sectors()).run();
     }
 }
@@ -267,12 +267,12 @@ mod tests {
         let engine = parts(64 << 20);
         let stores = [bare_store(0), bare_store(1)];
         for (store, key) in stores.iter().zip(["a", "b"]) {
-            store.space.begin_life(0, 7);
+            store.space.begin_incarnation(0, 7);
             let entry = store.space.spot(0, 0).unwrap().entry(512).unwrap();
             let _ = engine.ground().tables.index().insert(hash(key), entry);
         }
         engine.foundation().catalogue.forget(&stores[0]);
         let known = ["a", "b"].map(|key| engine.ground().tables.is_known(hash(key)));
-        assert_eq!((known, stores[0].space.life(0)), ([false, true], 0));
+        assert_eq!((known, stores[0].space.incarnation(0)), ([false, true], 0));
     }
 }

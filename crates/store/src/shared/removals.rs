@@ -252,9 +252,9 @@ impl StoreShared {
     }
 
     /// Reads the removal log of an earlier run. An entry that removes a place counts only if a record of a
-    /// present life can be at that place. Such a place becomes void, and the removal is passed to the writer.
-    /// For an entry that removes a key, the loader must first find the records of the key; until then the
-    /// entry counts.
+    /// present incarnation can be at that place. Such a place becomes void, and the removal is passed to the
+    /// writer. For an entry that removes a key, the loader must first find the records of the key; until then
+    /// the entry counts.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();
@@ -288,17 +288,17 @@ impl StoreShared {
         Ok(())
     }
 
-    /// Returns whether a record can be at this place. The life of the place must be the present life of a
-    /// segment, and the place must be before the end of the log.
+    /// Returns whether a record can be at this place. The incarnation of the place must be the present
+    /// incarnation of a segment, and the place must be before the end of the log.
     fn is_present(&self, place: LogPosition) -> bool {
-        let life = self
+        let incarnation = self
             .space
-            .life(self.space.geometry().segment_of(place.sequence()));
+            .incarnation(self.space.geometry().segment_of(place.sequence()));
         let end = self.marks.log_end();
         place.sequence() != 0
             && rule!(
-                "removal log: a place of a former life does not matter",
-                life == place.sequence(),
+                "removal log: a place of an earlier incarnation does not matter",
+                incarnation == place.sequence(),
                 true
             )
             && rule!(

@@ -1,4 +1,4 @@
-//! The space of a store: its segments with their present lives, and the place of its records in the
+//! The space of a store: its segments with their present incarnations, and the place of its records in the
 //! engine's address space.
 
 use std::ops::Range;
@@ -22,8 +22,8 @@ pub(crate) struct Space {
     /// First sector of this store in the engine's address space.
     base_sectors: u64,
     block_bytes: u64,
-    /// The present life of each segment; 0 for a segment without a life.
-    lives: Box<[AtomicU64]>,
+    /// The present incarnation of each segment; 0 for a segment without an incarnation.
+    incarnations: Box<[AtomicU64]>,
 }
 
 impl Space {
@@ -37,7 +37,7 @@ impl Space {
             geometry,
             base_sectors,
             block_bytes,
-            lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
+            incarnations: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -91,60 +91,68 @@ impl Space {
         Some((index, (offset / UNIT) as u32))
     }
 
-    pub(crate) fn life(&self, index: u32) -> u64 {
-        self.lives
+    pub(crate) fn incarnation(&self, index: u32) -> u64 {
+        self.incarnations
             .get(index as usize)
-            .map_or(0, |life| life.load(Ordering::Acquire))
+            .map_or(0, |incarnation| incarnation.load(Ordering::Acquire))
     }
 
-    /// The present lives of all segments (they may change meanwhile); 0 for a segment without a life.
-    pub(crate) fn lives(&self) -> impl Iterator<Item = u64> {
-        self.lives.iter().map(|life| life.load(Ordering::Relaxed))
+    /// The present incarnations of all segments (they may change meanwhile); 0 for a segment without an
+    /// incarnation.
+    pub(crate) fn incarnations(&self) -> impl Iterator<Item = u64> {
+        self.incarnations
+            .iter()
+            .map(|incarnation| incarnation.load(Ordering::Relaxed))
     }
 
-    /// The oldest present life of all segments.
-    pub(crate) fn oldest_life(&self) -> Option<u64> {
-        let lives = self.lives.iter().map(|life| life.load(Ordering::Acquire));
-        lives.filter(|life| *life != 0).min()
+    /// The oldest present incarnation of all segments.
+    pub(crate) fn oldest_incarnation(&self) -> Option<u64> {
+        let incarnations = self
+            .incarnations
+            .iter()
+            .map(|incarnation| incarnation.load(Ordering::Acquire));
+        incarnations.filter(|incarnation| *incarnation != 0).min()
     }
 
-    /// The number of segments that have a life.
+    /// The number of segments that have an incarnation.
     pub(crate) fn used_segments(&self) -> usize {
-        self.lives().filter(|life| *life != 0).count()
+        self.incarnations()
+            .filter(|incarnation| *incarnation != 0)
+            .count()
     }
 
-    /// Sets the life that a segment has from now on; 0: none.
-    pub(crate) fn begin_life(&self, index: u32, sequence: u64) {
-        self.lives[index as usize].store(sequence, Ordering::Release);
+    /// Sets the incarnation that a segment has from now on; 0: none.
+    pub(crate) fn begin_incarnation(&self, index: u32, sequence: u64) {
+        self.incarnations[index as usize].store(sequence, Ordering::Release);
     }
 
-    /// Sets the life that the opening of the store found, before other threads can use the store.
-    pub(crate) fn recall_life(&self, index: u32, sequence: u64) {
-        self.lives[index as usize].store(sequence, Ordering::Relaxed);
+    /// Sets the incarnation that the opening of the store found, before other threads can use the store.
+    pub(crate) fn restore_incarnation(&self, index: u32, sequence: u64) {
+        self.incarnations[index as usize].store(sequence, Ordering::Relaxed);
     }
 
-    /// Ends the lives of all segments.
-    pub(crate) fn end_lives(&self) {
-        for life in &self.lives {
-            life.store(0, Ordering::Release);
+    /// Ends the incarnations of all segments.
+    pub(crate) fn end_incarnations(&self) {
+        for incarnation in &self.incarnations {
+            incarnation.store(0, Ordering::Release);
         }
     }
 
-    /// Returns the place of a record at `spot`, with the segment's present life.
+    /// Returns the place of a record at `spot`, with the segment's present incarnation.
     pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
         let (index, _) = self.locate(spot)?;
         Some(RecordPlace {
             uuid: self.uuid,
-            sequence: self.life(index),
+            sequence: self.incarnation(index),
             address_units: spot.units() - self.base_units(),
             seed: self.seed,
         })
     }
 
-    /// Returns the place in the log of a record at `spot`, in the segment's present life.
+    /// Returns the place in the log of a record at `spot`, in the segment's present incarnation.
     pub(crate) fn position(&self, spot: Spot) -> Option<LogPosition> {
         let (index, offset) = self.locate(spot)?;
-        Some(LogPosition::new(self.life(index), offset))
+        Some(LogPosition::new(self.incarnation(index), offset))
     }
 
     /// Returns the aligned read that covers the record of an index entry; `store` is the number of this
@@ -204,16 +212,25 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_of_the_present_life() {
+    fn a_place_is_of_the_present_incarnation() {
         let space = space(0);
         let spot = space.spot(2, 0).unwrap();
-        assert_eq!((space.oldest_life(), space.used_segments()), (None, 0));
-        space.begin_life(2, 9);
-        space.begin_life(1, 8);
+        assert_eq!(
+            (space.oldest_incarnation(), space.used_segments()),
+            (None, 0)
+        );
+        space.begin_incarnation(2, 9);
+        space.begin_incarnation(1, 8);
         assert_eq!(space.place(spot).map(|place| place.sequence), Some(9));
         assert_eq!(space.position(spot), Some(LogPosition::new(9, 0)));
-        assert_eq!((space.oldest_life(), space.used_segments()), (Some(8), 2));
-        space.end_lives();
-        assert_eq!((space.life(2), space.oldest_life()), (0, None));
+        assert_eq!(
+            (space.oldest_incarnation(), space.used_segments()),
+            (Some(8), 2)
+        );
+        space.end_incarnations();
+        assert_eq!(
+            (space.incarnation(2), space.oldest_incarnation()),
+            (0, None)
+        );
     }
 }

@@ -186,10 +186,10 @@ fn a_busy_log_writes_no_clusters_to_cover_removals() {
     assert!(log < 120, "{log} removals count though most are covered");
 }
 
-/// The slot of a segment was marked for its next life, and is damaged now. Nothing on the disk shows
+/// The slot of a segment was marked for its next incarnation, and is damaged now. Nothing on the disk shows
 /// the mark any more, and supersessions since then were not logged.
 #[test]
-fn a_damaged_slot_does_not_bring_a_former_life_back() {
+fn a_damaged_slot_does_not_bring_an_earlier_incarnation_back() {
     let mut rig = Rig::new(8, MEMORY, 8);
     rig.put("k", b"old");
     rig.settle();
@@ -205,8 +205,14 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
         }
     }
     assert!(marked.is_some());
-    let life = rig.engine.fleet().store(StoreId(0)).unwrap().space.life(0);
-    assert_eq!(life, 9, "marked, and nothing written to it");
+    let incarnation = rig
+        .engine
+        .fleet()
+        .store(StoreId(0))
+        .unwrap()
+        .space
+        .incarnation(0);
+    assert_eq!(incarnation, 9, "marked, and nothing written to it");
     // The index does not know the record, so this removal is not logged.
     rig.supersede("k");
     rig.settle();

@@ -138,7 +138,7 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     assert_eq!(last.text("new").as_deref(), Some("body"));
 }
 
-/// Until the mark of the next life is durable, a start would load the old life.
+/// Until the mark of the next incarnation is durable, a start would load the old incarnation.
 #[test]
 fn a_mark_that_could_not_be_written_drops_nothing() {
     let mut rig = Rig::new(8, MEMORY, 6);
@@ -149,7 +149,7 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
     // The slot was already marked once. Its next write is the summary, and the write after that is the
-    // mark of the next life, which fails.
+    // mark of the next incarnation, which fails.
     rig.disk
         .set_faults(FaultPlan::none().and(broken.after(1).times(1)));
     let mut failed = false;

@@ -106,7 +106,7 @@ fn make() -> MemDisk {
     live.purge(PurgeKind::Expression, "/object/7$", false);
     live.settle();
     let store = live.engine.fleet().store(live.id(0)).unwrap();
-    assert_eq!(store.space.life(BAD), 0, "nothing is lost by it");
+    assert_eq!(store.space.incarnation(BAD), 0, "nothing is lost by it");
     store.condition.recall(&[BAD]);
     live.settle();
     fill(&mut live, 90..100);
@@ -217,7 +217,7 @@ fn the_tables_of_a_store_of_version_1_say_what_it_has() {
     );
     assert!(
         found.segments.iter().any(|s| s.sequence > 9),
-        "a second life"
+        "a second incarnation"
     );
     let clock = foxy_base::ManualClock::new(foxy_base::WallTime::from_secs(1_000_100));
     let whole = verify(

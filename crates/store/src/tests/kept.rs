@@ -214,7 +214,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
-        // Objects are written as long as segments can be marked for their next lives.
+        // Objects are written as long as segments can be marked for their next incarnations.
         for key in (0..KEYS).cycle().take(6 * KEYS as usize) {
             if key % 3 == 0 {
                 several.put(key);
@@ -229,7 +229,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     }
 }
 
-/// Two segments are marked for their next lives, and are empty. Writing continues in the first of
+/// Two segments are marked for their next incarnations, and are empty. Writing continues in the first of
 /// these.
 #[test]
 fn of_two_marked_segments_both_are_used() {

@@ -54,7 +54,7 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
 /// The kinds of damage to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    /// The entries of its summary are damaged, and the segment cannot be read; its life is known.
+    /// The entries of its summary are damaged, and the segment cannot be read; its incarnation is known.
     EntriesAndAll,
     /// Its slot is damaged, and the segment cannot be read.
     SlotAndAll,
@@ -202,12 +202,20 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment is marked for its next life, and the segment after it is lost. Objects that are stored from then
-/// on are written after a segment whose contents are unknown.
+/// A segment is marked for its next incarnation, and the segment after it is lost. Objects that are stored
+/// from then on are written after a segment whose contents are unknown.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);
-    let marked = |rig: &Rig| rig.engine.fleet().store(StoreId(0)).unwrap().space.life(0) == 9;
+    let marked = |rig: &Rig| {
+        rig.engine
+            .fleet()
+            .store(StoreId(0))
+            .unwrap()
+            .space
+            .incarnation(0)
+            == 9
+    };
     for n in 0..2000 {
         if marked(&rig) {
             break;

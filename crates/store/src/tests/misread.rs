@@ -10,10 +10,11 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The mark of a next life is lost, and the process is killed once the old life was given up. The index does
-/// not contain the records of the old life any more, and since then no removal of these records was logged.
+/// The mark of a next incarnation is lost, and the process is killed once the old incarnation was given up.
+/// The index does not contain the records of the old incarnation any more, and since then no removal of these
+/// records was logged.
 #[test]
-fn a_lost_mark_does_not_bring_a_former_life_back() {
+fn a_lost_mark_does_not_bring_an_earlier_incarnation_back() {
     let (mut lost, mut gone) = (0, 0);
     for skip in 0..14 {
         let mut rig = Rig::new(6, MEMORY, 31);

@@ -128,10 +128,10 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     );
 }
 
-/// A write was acknowledged and lost, so the record of a former life of the segment is still there. This
-/// record is valid, has the right key, lies at the right position, and is one round out of date.
+/// A write was acknowledged and lost, so the record of an earlier incarnation of the segment is still there.
+/// This record is valid, has the right key, lies at the right position, and is one round out of date.
 #[test]
-fn a_record_of_a_former_life_at_the_same_place_is_refused() {
+fn a_record_of_an_earlier_incarnation_at_the_same_place_is_refused() {
     let options = StoreOptions {
         reinsert_percent: 0,
         ..options()

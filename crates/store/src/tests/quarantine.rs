@@ -123,17 +123,17 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
         };
         (0..KEYS).filter(leads).count()
     };
-    let life = store.space.life(BAD);
-    assert!(life > 0 && entries(&several) > 0);
-    // As long as the segment has its life, a start would load its records, so removals must find these
-    // records in the index.
+    let incarnation = store.space.incarnation(BAD);
+    assert!(incarnation > 0 && entries(&several) > 0);
+    // As long as the segment keeps its incarnation, a start would load its records, so removals must find
+    // these records in the index.
     let reused = several.store(0).counts.reused;
     while several.store(0).counts.reused < reused + 20 {
         several.work(&mut rng, 20);
-        let known = store.space.life(BAD);
-        assert!(known == life || entries(&several) == 0);
+        let known = store.space.incarnation(BAD);
+        assert!(known == incarnation || entries(&several) == 0);
     }
-    assert_eq!(store.space.life(BAD), 0);
+    assert_eq!(store.space.incarnation(BAD), 0);
     assert_eq!(entries(&several), 0);
 }
 
@@ -144,17 +144,17 @@ fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
     let mut rng = Rng::new(9);
     let (mut several, _) = quarantined(&mut rng);
     let store = several.engine.fleet().store(StoreId(0)).unwrap();
-    let life = store.space.life(BAD);
-    assert!(life > 0);
+    let incarnation = store.space.incarnation(BAD);
+    assert!(incarnation > 0);
     let disk = several.disks[0].clone();
     disk.set_step(true);
     for _ in 0..200_000 {
         several.work(&mut rng, 1);
         several.run(1);
-        if store.space.life(BAD) == 0 {
+        if store.space.incarnation(BAD) == 0 {
             let slot = disk.peek(store.space.geometry().slot_at(BAD + 1), SLOT_HEADER_BYTES);
             let next = SlotHeader::decode(&slot).unwrap();
-            assert!(next.sequence > life + 1, "not marked: {next:?}");
+            assert!(next.sequence > incarnation + 1, "not marked: {next:?}");
             return;
         }
         for op in disk.held() {

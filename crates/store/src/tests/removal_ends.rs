@@ -72,7 +72,7 @@ fn a_log_without_anything_left_is_not_gone_through_again() {
 }
 
 #[test]
-fn removals_in_former_lives_are_not_handed_on() {
+fn removals_in_earlier_incarnations_are_not_handed_on() {
     let mut rig = with_old(21);
     rig.fill("round", 700);
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();

@@ -124,7 +124,7 @@ pub(super) fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)])
 }
 
 #[test]
-fn former_rounds_other_stores_and_former_lives_do_nothing() {
+fn former_rounds_other_stores_and_earlier_incarnations_do_nothing() {
     let rig = with_old(13);
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let entry = rig
@@ -137,7 +137,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
         .unwrap();
     let place = store.space.position(Spot::of(&entry)).unwrap();
     let places = geometry(&rig.engine).removal_places();
-    let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
+    let incarnation = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
     let here = Removed::Place(place);
     let shows = |rig: Rig| rig.plan("k").is_some();
     assert!(
@@ -173,7 +173,7 @@ fn former_rounds_other_stores_and_former_lives_do_nothing() {
     assert!(shows(forge(
         &rig,
         store.space.uuid(),
-        &[(700, 3, Removed::Place(life(segments)))]
+        &[(700, 3, Removed::Place(incarnation(segments)))]
     )));
     let key = |place| Removed::Key(hash("k"), place);
     assert!(

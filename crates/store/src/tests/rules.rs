@@ -171,7 +171,7 @@ fn superseding_at_any_point_of_reuse_is_final() {
 }
 
 #[test]
-fn records_of_a_former_life_stay_away() {
+fn records_of_an_earlier_incarnation_stay_away() {
     let mut rig = Rig::new(6, SMALL_MEMORY, 7);
     rig.fill("a", 12);
     rig.put("k", b"old");
@@ -185,7 +185,7 @@ fn records_of_a_former_life_stay_away() {
         assert!(n < 1000);
     }
     // The segment of the key is being reused, its old cluster is still there, and no entry records that
-    // the key was superseded. Only the life of the segment shows that the old record does not count.
+    // the key was superseded. Only the incarnation of the segment shows that the old record does not count.
     put_dropped(&rig, "k");
     forget_ram(&rig, "k");
     for keep in [Keep::Nothing, Keep::All, Keep::Random(1)] {
@@ -348,7 +348,7 @@ fn what_the_floor_covers_is_void() {
 }
 
 #[test]
-fn a_record_at_another_place_or_of_another_life_is_refused() {
+fn a_record_at_another_place_or_of_another_incarnation_is_refused() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 16);
     rig.put("k", b"old version");
     rig.settle();

@@ -1,4 +1,4 @@
-//! Tables that are valid but do not belong to their place: misdirected writes, former lives, former
+//! Tables that are valid but do not belong to their place: misdirected writes, earlier incarnations, former
 //! stores.
 
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, MemDisk, OpClass};
@@ -26,8 +26,8 @@ fn written() -> (Rig, std::sync::Arc<StoreShared>) {
     (rig, store)
 }
 
-fn clusters(store: &StoreShared, index: u32, life: Option<u64>) -> usize {
-    let scan = scan_segment(store, index, life).unwrap();
+fn clusters(store: &StoreShared, index: u32, incarnation: Option<u64>) -> usize {
+    let scan = scan_segment(store, index, incarnation).unwrap();
     scan.map_or(0, |scan| scan.clusters.len())
 }
 
@@ -36,7 +36,7 @@ fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut C
     let per_block = (BLOCK / UNIT) as u32;
     let mut header = ClusterHeader {
         uuid: store.space.uuid(),
-        sequence: store.space.life(0),
+        sequence: store.space.incarnation(0),
         segment: 0,
         offset_units: block * per_block,
         len_units: per_block,
@@ -51,14 +51,18 @@ fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut C
 }
 
 #[test]
-fn a_cluster_counts_in_its_own_place_life_and_store() {
+fn a_cluster_counts_in_its_own_place_incarnation_and_store() {
     let (rig, store) = written();
-    let life = Some(store.space.life(0));
-    let before = clusters(&store, 0, life);
+    let incarnation = Some(store.space.incarnation(0));
+    let before = clusters(&store, 0, incarnation);
     assert!(before >= 4);
     let last = SEGMENT / BLOCK as u32 - 1;
     write(&rig.disk, &store, last, |_| {});
-    assert_eq!(clusters(&store, 0, life), before + 1, "as it should be");
+    assert_eq!(
+        clusters(&store, 0, incarnation),
+        before + 1,
+        "as it should be"
+    );
     let segments = u64::from(store.space.geometry().segments);
     let wrong: [&dyn Fn(&mut ClusterHeader); 4] = [
         &|header| header.uuid = StoreUuid(*b"a former store!!"),
@@ -68,16 +72,16 @@ fn a_cluster_counts_in_its_own_place_life_and_store() {
     ];
     for (n, change) in wrong.into_iter().enumerate() {
         write(&rig.disk, &store, last, change);
-        assert_eq!(clusters(&store, 0, life), before, "{n}");
+        assert_eq!(clusters(&store, 0, incarnation), before, "{n}");
     }
 }
 
-/// The cluster begins inside the range of a longer cluster of a former life.
+/// The cluster begins inside the range of a longer cluster of an earlier incarnation.
 #[test]
-fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
+fn a_cluster_within_the_length_of_one_of_an_earlier_incarnation_is_found() {
     let (rig, store) = written();
-    let life = store.space.life(0);
-    let before = clusters(&store, 0, Some(life));
+    let incarnation = store.space.incarnation(0);
+    let before = clusters(&store, 0, Some(incarnation));
     let last = SEGMENT / BLOCK as u32 - 1;
     let segments = u64::from(store.space.geometry().segments);
     write(&rig.disk, &store, last - 1, |header| {
@@ -85,7 +89,7 @@ fn a_cluster_within_the_length_of_one_of_a_former_life_is_found() {
         header.sequence += segments;
     });
     write(&rig.disk, &store, last, |_| {});
-    assert_eq!(clusters(&store, 0, Some(life)), before + 1);
+    assert_eq!(clusters(&store, 0, Some(incarnation)), before + 1);
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn no_summary_is_written_while_a_cluster_is_under_way() {
 #[test]
 fn a_summary_without_room_beside_the_clusters_is_left_out() {
     let (_rig, store) = written();
-    let mut full = OpenSegment::empty(0, store.space.life(0));
+    let mut full = OpenSegment::empty(0, store.space.incarnation(0));
     full.used_units = SEGMENT / UNIT as u32;
     let entry = Entry {
         hash: foxy_base::KeyHash(1),

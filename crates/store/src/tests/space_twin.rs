@@ -24,7 +24,7 @@ const PERCENT: u64 = 20;
 /// The place of a record, its length, and the number of its uses there.
 #[derive(Clone, Copy)]
 struct Place {
-    life: u64,
+    incarnation: u64,
     offset: u64,
     bytes: u64,
     uses: u8,
@@ -34,9 +34,9 @@ struct Place {
 #[derive(Default)]
 struct Twin {
     places: HashMap<u64, Place>,
-    /// For each life: its objects, each with the offset of its record, in ascending order of offset.
-    lives: HashMap<u64, Vec<(u64, u64)>>,
-    life: u64,
+    /// For each incarnation: its objects, each with the offset of its record, in ascending order of offset.
+    incarnations: HashMap<u64, Vec<(u64, u64)>>,
+    incarnation: u64,
     used: u64,
     prepared: bool,
     /// The remaining budget for writing used records again. Its unit is a hundredth of a byte.
@@ -52,7 +52,7 @@ fn table(records: u64) -> u64 {
 impl Twin {
     fn new() -> Self {
         Self {
-            life: 1,
+            incarnation: 1,
             ..Self::default()
         }
     }
@@ -71,7 +71,7 @@ impl Twin {
         // The next segment is prepared once the open segment is over half full.
         while self.used > SEGMENT / 2 && !self.prepared {
             self.prepared = true;
-            let again = self.reuse((self.life + 1).checked_sub(SEGMENTS));
+            let again = self.reuse((self.incarnation + 1).checked_sub(SEGMENTS));
             self.append(&again);
         }
     }
@@ -81,7 +81,7 @@ impl Twin {
         let mut left = records;
         while let Some((_, first)) = left.first() {
             if SEGMENT - self.used < (table(1) + first).next_multiple_of(4096) {
-                (self.life, self.used, self.prepared) = (self.life + 1, 0, false);
+                (self.incarnation, self.used, self.prepared) = (self.incarnation + 1, 0, false);
             }
             let room = CLUSTER.min(SEGMENT - self.used);
             let (mut count, mut bytes) = (0, 0);
@@ -102,30 +102,33 @@ impl Twin {
         let mut offset = self.used + table(cluster.len() as u64);
         for &(object, bytes) in cluster {
             let place = Place {
-                life: self.life,
+                incarnation: self.incarnation,
                 offset,
                 bytes,
                 uses: 0,
             };
             self.places.insert(object, place);
-            let life = self.lives.entry(self.life).or_default();
-            life.push((object, offset));
+            let incarnation = self.incarnations.entry(self.incarnation).or_default();
+            incarnation.push((object, offset));
             offset += bytes;
         }
     }
 
-    /// Drops the life `victim`. Returns its records that are written again, in order of offset. The most used
-    /// records are chosen first, and the shorter of equally used records first, as far as the budget allows.
+    /// Drops the incarnation `victim`. Returns its records that are written again, in order of offset. The
+    /// most used records are chosen first, and the shorter of equally used records first, as far as the
+    /// budget allows.
     fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
-        let victim = victim.and_then(|life| Some((life, self.lives.remove(&life)?)));
-        let Some((life, objects)) = victim else {
+        let victim = victim
+            .and_then(|incarnation| Some((incarnation, self.incarnations.remove(&incarnation)?)));
+        let Some((incarnation, objects)) = victim else {
             return Vec::new();
         };
         let mut present: Vec<(u64, Place)> = objects
             .iter()
             .filter_map(|(object, offset)| {
                 let place = self.places.get(object)?;
-                (place.life == life && place.offset == *offset).then_some((*object, *place))
+                (place.incarnation == incarnation && place.offset == *offset)
+                    .then_some((*object, *place))
             })
             .collect();
         for (object, _) in &present {

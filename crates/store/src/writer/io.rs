@@ -16,13 +16,13 @@ use crate::shared::StoreShared;
 pub(crate) enum Purpose {
     /// The write of the cluster with this number.
     Cluster(u64),
-    /// The write of the entries for which the slot of the sealed life with this sequence has no room.
+    /// The write of the entries for which the slot of the sealed incarnation with this sequence has no room.
     Spill(u64),
-    /// The write of the summary of the sealed life with this sequence.
+    /// The write of the summary of the sealed incarnation with this sequence.
     SealSlot(u64),
-    /// The write of the mark that a segment begins the life with this sequence.
+    /// The write of the mark that a segment begins the incarnation with this sequence.
     OpenSlot(u64),
-    /// The read that checks the mark of the life with this sequence.
+    /// The read that checks the mark of the incarnation with this sequence.
     MarkCheck(u64),
     /// The flush with this number.
     Flush(u64),

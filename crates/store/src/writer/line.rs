@@ -1,4 +1,4 @@
-//! The segments that are being prepared for their next life, in sequence, and their number.
+//! The segments that are being prepared for their next incarnation, in sequence, and their number.
 //!
 //! One segment is enough as long as its preparation ends before the open segment is full. If writing had to
 //! wait, more segments are prepared at a time. Then one flush makes the marks of several segments durable. A
@@ -22,7 +22,7 @@ const CALM: u32 = 64;
 pub(super) struct Preparing {
     pub(super) index: u32,
     pub(super) sequence: u64,
-    /// The entries of its old life.
+    /// The entries of its old incarnation.
     pub(super) victim: Vec<Entry>,
     pub(super) work: Reinsertion,
     /// The segments in quarantine that were skipped before this segment.
@@ -40,7 +40,7 @@ pub(super) enum Stage {
     /// The segment waits until the segments before it are being marked or, after a failure, until
     /// marking is tried again.
     Unmarked,
-    /// The slot is being marked with the new life.
+    /// The slot is being marked with the new incarnation.
     Marking,
     /// The mark waits for this flush.
     Flushing(u64),
@@ -48,7 +48,7 @@ pub(super) enum Stage {
     Checking,
     /// The mark is durable on the disk.
     Marked,
-    /// The index entries of the old life (0: there is none) are being dropped.
+    /// The index entries of the old incarnation (0: there is none) are being dropped.
     Dropping(u64),
     /// The segment may be overwritten.
     Ready,

@@ -43,7 +43,7 @@ impl Log {
         &mut self.chain
     }
 
-    /// The place of the next cluster; it is the beginning of the life `next` if no segment is open.
+    /// The place of the next cluster; it is the beginning of the incarnation `next` if no segment is open.
     pub(super) fn end(&self, next: u64) -> LogPosition {
         self.open.as_ref().map_or(LogPosition::new(next, 0), |s| {
             LogPosition::new(s.sequence, s.used_units)
@@ -147,7 +147,7 @@ impl Log {
         })
     }
 
-    /// Notes that the write of a cluster in this life has ended.
+    /// Notes that the write of a cluster in this incarnation has ended.
     pub(super) fn cluster_ended(&mut self, sequence: u64) {
         let all = self.open.iter_mut().chain(self.sealer.segments_mut());
         for segment in all.filter(|s| s.sequence == sequence) {

@@ -19,7 +19,7 @@ pub(super) type Chosen = (Item, Arc<Object>);
 pub(super) struct Records<'a> {
     store: &'a StoreShared,
     segment: u32,
-    /// The end of the log so far: the life of the segment, and the first unit of the cluster.
+    /// The end of the log so far: the incarnation of the segment, and the first unit of the cluster.
     base: LogPosition,
     entries: Vec<Entry>,
     written: Vec<Written>,

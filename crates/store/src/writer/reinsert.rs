@@ -31,7 +31,7 @@ fn bytes_max(store: &StoreShared) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Reinsertion {
     index: u32,
-    /// The life for which the victim makes room.
+    /// The incarnation for which the victim makes room.
     sequence: u64,
     /// The chosen records that are still to be read, in order of place.
     chosen: Vec<Entry>,

@@ -1,9 +1,9 @@
 //! Reuse of segments, strictly in sequence.
 //!
-//! The order is: read the victim and write the used records again; mark the slot with the new life;
+//! The order is: read the victim and write the used records again; mark the slot with the new incarnation;
 //! flush; read the mark back; drop the index entries; only then overwrite. Until the mark is durable,
 //! the index still knows every record of the victim, so a supersession writes its removal to the log.
-//! Afterwards a restart rejects the old life. Several segments may be in preparation at once. Each
+//! Afterwards a restart rejects the old incarnation. Several segments may be in preparation at once. Each
 //! segment keeps this order. Records are chosen, slots marked and entries dropped in the sequence of
 //! the segments, and the marks share flushes.
 
@@ -31,7 +31,7 @@ const DROP_STEP: usize = 4096;
 /// The state of the line when a store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// The segment that is already marked for its next life: its index and sequence.
+    /// The segment that is already marked for its next incarnation: its index and sequence.
     pub(super) ready: Option<(u32, u64)>,
     pub(super) next_sequence: u64,
     /// True if a table could not be read.
@@ -78,7 +78,7 @@ impl Reuse {
         }
     }
 
-    /// The life that the next segment will begin.
+    /// The incarnation that the next segment will begin.
     pub(super) const fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
@@ -180,13 +180,13 @@ impl Reuse {
                 Some(false) => rule!(
                     "reuse: a mark whose flush failed is made again",
                     next.stage = Stage::Unmarked,
-                    next.stage = Stage::Dropping(self.store.space.life(next.index))
+                    next.stage = Stage::Dropping(self.store.space.incarnation(next.index))
                 ),
             },
             Stage::Marked
                 if rule!("reuse: entries are dropped in sequence", before.ready, true) =>
             {
-                next.stage = Stage::Dropping(self.store.space.life(next.index));
+                next.stage = Stage::Dropping(self.store.space.incarnation(next.index));
             }
             Stage::Dropping(old) => self.drop_entries(next, old, objects),
             _ => {}
@@ -205,7 +205,7 @@ impl Reuse {
             return None;
         }
         let mut next = self.next_in_line(log)?;
-        if self.store.space.life(next.index) == 0 {
+        if self.store.space.incarnation(next.index) == 0 {
             next.stage = Stage::Unmarked;
         } else {
             let at = geometry.slot_at(next.index);
@@ -247,7 +247,7 @@ impl Reuse {
     fn forget_passed_over(&self, passed_over: Vec<u32>, objects: &Objects) {
         for index in passed_over {
             self.sweep_segment(index, objects);
-            self.store.space.begin_life(index, 0);
+            self.store.space.begin_incarnation(index, 0);
         }
     }
 
@@ -266,8 +266,8 @@ impl Reuse {
         next.victim = slot
             .and_then(|slot| slot_entries(&self.store, index, &slot))
             .unwrap_or_else(|| {
-                let life = self.store.space.life(index);
-                let scan = scan_segment(&self.store, index, Some(life));
+                let incarnation = self.store.space.incarnation(index);
+                let scan = scan_segment(&self.store, index, Some(incarnation));
                 scan.ok().flatten().map(|s| s.entries).unwrap_or_default()
             });
         next.work = self
@@ -288,7 +288,7 @@ impl Reuse {
         }
     }
 
-    /// The bytes of the slot of a segment that begins a life.
+    /// The bytes of the slot of a segment that begins an incarnation.
     fn mark_of(&self, index: u32, sequence: u64) -> AlignedBuf {
         let unused = OpenSegment::empty(index, sequence);
         summary(
@@ -338,7 +338,7 @@ impl Reuse {
     }
 
     /// Begins to read the mark back. If the disk still contained the old slot, a start would take the
-    /// old life for the present one, although from now on removals of its records are not logged.
+    /// old incarnation for the present one, although from now on removals of its records are not logged.
     fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.mark_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);
@@ -394,7 +394,9 @@ impl Reuse {
             self.sweep(next.index, objects);
         }
         self.forget_passed_over(std::mem::take(&mut next.passed_over), objects);
-        self.store.space.begin_life(next.index, next.sequence);
+        self.store
+            .space
+            .begin_incarnation(next.index, next.sequence);
         next.stage = Stage::Ready;
     }
 
@@ -422,8 +424,14 @@ impl Reuse {
 fn slot_entries(store: &StoreShared, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
     let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
     let sealed = header.state == foxy_format::SegmentState::Sealed;
-    let own = header.uuid == store.space.uuid() && header.sequence == store.space.life(index);
-    let right = sealed && rule!("reuse: the victim's slot is of its present life", own, true);
+    let own =
+        header.uuid == store.space.uuid() && header.sequence == store.space.incarnation(index);
+    let right = sealed
+        && rule!(
+            "reuse: the victim's slot is of its present incarnation",
+            own,
+            true
+        );
     let (disk, geometry) = (&*store.disk, store.space.geometry());
     right.then(|| summary_entries(disk, geometry, &header, slot))?
 }

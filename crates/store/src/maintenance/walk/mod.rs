@@ -117,12 +117,12 @@ impl Walk {
     pub(crate) fn new(tables: &Tables, fleet: &Arc<Fleet>, memory: bool) -> Self {
         let mut segments = Vec::new();
         for store in fleet.stores().iter() {
-            let lives =
-                (0..store.space.geometry().segments).map(|index| (index, store.space.life(index)));
-            let used = lives.filter(|(_, life)| *life != 0);
-            segments.extend(used.map(|(index, life)| (store.clone(), index, life)));
+            let incarnations = (0..store.space.geometry().segments)
+                .map(|index| (index, store.space.incarnation(index)));
+            let used = incarnations.filter(|(_, incarnation)| *incarnation != 0);
+            segments.extend(used.map(|(index, incarnation)| (store.clone(), index, incarnation)));
         }
-        segments.sort_by_key(|(_, _, life)| std::cmp::Reverse(*life));
+        segments.sort_by_key(|(_, _, incarnation)| std::cmp::Reverse(*incarnation));
         Self {
             tables: tables.clone(),
             fleet: Arc::clone(fleet),
@@ -271,7 +271,7 @@ impl Walk {
             }
             // A segment that was reused meanwhile is left out. Its records that were worth keeping were
             // written again, and the writer writes no object that an active purge covers.
-            if store.space.life(index) == sequence {
+            if store.space.incarnation(index) == sequence {
                 return Some(Segment::new(store, index, sequence));
             }
         }

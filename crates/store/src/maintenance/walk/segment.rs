@@ -103,7 +103,7 @@ impl Walk {
             return;
         };
         // If the segment was reused during the read, parsing the record fails, because the record does
-        // not belong to the segment's present life.
+        // not belong to the segment's present incarnation.
         let place = store.space.place(spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
@@ -149,7 +149,7 @@ impl Walk {
     /// read.
     pub(super) fn holds_something(&self, segment: &Segment) -> bool {
         let store = &segment.store;
-        if store.space.life(segment.index) != segment.sequence {
+        if store.space.incarnation(segment.index) != segment.sequence {
             return false;
         }
         let first = store.space.spot(segment.index, 0);
@@ -206,10 +206,12 @@ impl Segment {
 }
 
 impl StoreShared {
-    /// The number of segments that will be reused before the segment whose life is `sequence`.
+    /// The number of segments that will be reused before the segment whose incarnation is `sequence`.
     fn segments_ahead(&self, sequence: u64) -> u32 {
-        let lives = self.space.lives();
-        lives.filter(|life| *life != 0 && *life < sequence).count() as u32
+        let incarnations = self.space.incarnations();
+        incarnations
+            .filter(|incarnation| *incarnation != 0 && *incarnation < sequence)
+            .count() as u32
     }
 }
 

@@ -12,18 +12,18 @@ use super::LIMIT;
 use super::bench::{Bench, Plans, plan};
 use crate::*;
 
-/// Number of lives in a history. A life lasts from a start to the next kill or power cut.
-pub(super) const LIVES: usize = 3;
+/// Number of sessions in a history. A session lasts from a start to the next kill or power cut.
+pub(super) const SESSIONS: usize = 3;
 const KEYS: u64 = 20;
 const TAGS: u64 = 5;
 const SMALL: u64 = 2_500;
 const LARGE: u64 = 24_000;
 
-/// A fault at one operation of a life.
+/// A fault at one operation of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
-    pub(super) life: usize,
-    /// The number of the operation in that life; odd numbers are for the second disk, if there is one.
+    pub(super) session: usize,
+    /// The number of the operation in that session; odd numbers are for the second disk, if there is one.
     pub(super) at: u64,
     pub(super) fault: Fault,
 }
@@ -35,15 +35,15 @@ pub(super) struct History {
     pub(super) stores: u64,
     pub(super) steps: u64,
     pub(super) hits: Vec<Hit>,
-    /// True for the lives that end by a power cut and not by a kill.
-    pub(super) cuts: [bool; LIVES],
+    /// True for the sessions that end by a power cut and not by a kill.
+    pub(super) cuts: [bool; SESSIONS],
 }
 
 /// Counts of a history.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The number of operations of each life.
-    pub(super) operations: [u64; LIVES],
+    /// The number of operations of each session.
+    pub(super) operations: [u64; SESSIONS],
     pub(super) faults: u64,
     pub(super) struck: Vec<String>,
     /// The number of answers that were checked.
@@ -52,7 +52,7 @@ pub(super) struct Seen {
     pub(super) refused: bool,
     /// The number of removals that were undone, and were neither acknowledged nor older than [`LIMIT`].
     pub(super) young: u64,
-    /// The removals that were undone although they were acknowledged or older than [`LIMIT`]: life, key
+    /// The removals that were undone although they were acknowledged or older than [`LIMIT`]: session, key
     /// and version.
     pub(super) returns: Vec<(usize, u64, u64)>,
 }
@@ -93,7 +93,7 @@ struct Run<'a> {
     history: &'a History,
     bench: Bench,
     rng: Rng,
-    life: usize,
+    session: usize,
     step: u64,
     version: u64,
     keys: HashMap<u64, Vec<Held>>,
@@ -126,7 +126,7 @@ impl History {
             stores: 1 + seed % 2,
             steps: 70,
             hits: Vec::new(),
-            cuts: [false; LIVES],
+            cuts: [false; SESSIONS],
         }
     }
 
@@ -138,9 +138,9 @@ impl History {
         }
     }
 
-    fn plans(&self, life: usize) -> Plans {
+    fn plans(&self, session: usize) -> Plans {
         let of = |disk: u64| {
-            let hits = self.hits.iter().filter(|hit| hit.life == life);
+            let hits = self.hits.iter().filter(|hit| hit.session == session);
             let own = hits.filter(|hit| hit.at % self.stores == disk);
             plan(own.map(|hit| (hit.at / self.stores, hit.fault)))
         };
@@ -157,7 +157,7 @@ impl History {
             history: self,
             bench,
             rng: Rng::new(self.seed).fork("history"),
-            life: 0,
+            session: 0,
             step: 0,
             version: 0,
             keys: HashMap::new(),
@@ -166,11 +166,11 @@ impl History {
             stale: HashMap::new(),
             seen: Seen::default(),
         };
-        for life in 0..LIVES {
+        for session in 0..SESSIONS {
             for _ in 0..self.steps {
                 run.step();
             }
-            if !run.end_of(life) {
+            if !run.end_of(session) {
                 run.seen.refused = true;
                 return run.seen;
             }
@@ -370,7 +370,7 @@ impl Run<'_> {
         let Some(removal) = undone else { return };
         match removal.young {
             true => self.seen.young += 1,
-            false => self.seen.returns.push((self.life, key, version)),
+            false => self.seen.returns.push((self.session, key, version)),
         }
         // From now on, the version that was found counts as the present version of the key.
         all.truncate(at + 1);
@@ -381,36 +381,37 @@ impl Run<'_> {
         (0..KEYS).for_each(|key| self.check(key));
     }
 
-    /// Ends a life. Returns false if the stores cannot be opened any more.
-    fn end_of(&mut self, life: usize) -> bool {
+    /// Ends a session. Returns false if the stores cannot be opened any more.
+    fn end_of(&mut self, session: usize) -> bool {
         self.check_all();
         let bench = &self.bench;
         let counts = bench.disks.iter().map(|disk| disk.counts());
         let operations = counts.map(|c| (c.reads + c.writes + c.flushes, c.faults));
         let (longest, faults) = operations.fold((0, 0), |(a, b), (c, d)| (c.max(a), b + d));
-        self.seen.operations[life] = longest * self.history.stores;
+        self.seen.operations[session] = longest * self.history.stores;
         self.seen.faults += faults;
         self.seen.struck.extend(bench.struck());
-        let cut = self.history.cuts[life];
-        let mut seeds = Rng::new(self.history.seed + life as u64).fork("cut");
+        let cut = self.history.cuts[session];
+        let mut seeds = Rng::new(self.history.seed + session as u64).fork("cut");
         let keep = |_| match cut {
             true => Keep::Random(seeds.next_u64()),
             false => Keep::All,
         };
         let mut keep: Vec<_> = (0..self.history.stores).map(keep).collect();
-        let plans = match life + 1 {
-            LIVES => vec![FaultPlan::none(); keep.len()],
+        let plans = match session + 1 {
+            SESSIONS => vec![FaultPlan::none(); keep.len()],
             next => self.history.plans(next),
         };
-        let Some(again) = bench.restart(&mut keep, &plans, 2 + life as u64) else {
+        let Some(again) = bench.restart(&mut keep, &plans, 2 + session as u64) else {
             return false;
         };
         self.bench = again;
-        self.life += 1;
+        self.session += 1;
         self.tickets.clear();
         let now = self.bench.now();
         let hits = self.history.hits.iter();
-        let stuck = (hits.filter(|hit| hit.life == life)).any(|hit| hit.fault == Fault::Stuck);
+        let stuck =
+            (hits.filter(|hit| hit.session == session)).any(|hit| hit.fault == Fault::Stuck);
         for (key, all) in &mut self.keys {
             let of = |told: &HashMap<u64, u64>| told.get(key).copied().unwrap_or(0);
             let ended = of(&self.acknowledged);

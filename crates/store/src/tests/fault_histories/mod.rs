@@ -18,7 +18,7 @@ use std::time::Duration;
 use foxy_base::Rng;
 use foxy_disk::Fault;
 
-use self::history::{History, Hit, LIVES, Seen};
+use self::history::{History, Hit, SESSIONS, Seen};
 
 /// One fault must not undo a removal that is older than this limit. The limit is the sync interval plus the
 /// time of the flushes that cover the removal.
@@ -47,7 +47,7 @@ fn is_silent(fault: Fault) -> bool {
     SILENT.contains(&fault)
 }
 
-/// Tests every operation of every life, once with each fault. The ordinary run tests only a part of
+/// Tests every operation of every session, once with each fault. The ordinary run tests only a part of
 /// them.
 #[test]
 fn one_fault_anywhere_undoes_no_removal_that_counts() {
@@ -63,14 +63,14 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
         assert!(clean.given > 40, "seed {seed}: {}", clean.given);
         assert!(!clean.refused);
         for (number, fault) in SILENT.into_iter().chain(HONEST).enumerate() {
-            for (life, operations) in clean.operations.iter().enumerate() {
+            for (session, operations) in clean.operations.iter().enumerate() {
                 let first = (number as u64 * 5 + seed) % step;
                 for at in (first..*operations).step_by(step as usize) {
-                    let hit = Hit { life, at, fault };
+                    let hit = Hit { session, at, fault };
                     let history = History {
                         hits: vec![hit],
-                        // A life ends by a power cut only if that does not count as a second fault.
-                        cuts: [!is_silent(fault) && at % 2 == 0; LIVES],
+                        // A session ends by a power cut only if that does not count as a second fault.
+                        cuts: [!is_silent(fault) && at % 2 == 0; SESSIONS],
                         ..History::short(seed)
                     };
                     let seen = history.run();
@@ -134,15 +134,15 @@ fn what_many_faults_bring_back_needs_two_of_them() {
 fn many(seed: u64) -> History {
     let mut rng = Rng::new(seed).fork("faults");
     let mut history = History::long(seed);
-    for life in 0..LIVES {
-        history.cuts[life] = rng.chance(0.3);
+    for session in 0..SESSIONS {
+        history.cuts[session] = rng.chance(0.3);
         for at in 0..600 {
             if rng.chance(0.02) {
                 let kinds = SILENT.len() + HONEST.len();
                 let pick = rng.below(kinds as u64) as usize;
                 let all = SILENT.iter().chain(&HONEST);
                 if let Some(fault) = all.copied().nth(pick) {
-                    history.hits.push(Hit { life, at, fault });
+                    history.hits.push(Hit { session, at, fault });
                 }
             }
         }
@@ -170,9 +170,9 @@ fn smallest(mut history: History) -> History {
             }
             part /= 2;
         }
-        for life in 0..LIVES {
+        for session in 0..SESSIONS {
             let mut less = history.clone();
-            if std::mem::take(&mut less.cuts[life]) && returns(&less) {
+            if std::mem::take(&mut less.cuts[session]) && returns(&less) {
                 history = less;
             }
         }
