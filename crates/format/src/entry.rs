@@ -51,7 +51,7 @@ pub enum EntryKind {
     Tombstone = 4,
     /// Removal of one record, whatever its key. The lower half of the hash is the record's log position. If
     /// the upper half is not 0, it is the number of an abandoned cluster at that position.
-    Void = 5,
+    RecordTombstone = 5,
 }
 
 /// One entry of a table or summary.
@@ -59,10 +59,10 @@ pub enum EntryKind {
 pub struct Entry {
     /// Hash of the full key; for a fragment, hash of the fragment.
     pub hash: KeyHash,
-    /// Offset of the record in its segment, in units. For tombstones and voids: offset of their
+    /// Offset of the record in its segment, in units. For tombstones of both kinds: offset of their
     /// cluster.
     pub offset_units: u32,
-    /// Length of the record in units, below 2^24; 0 for tombstones and voids.
+    /// Length of the record in units, below 2^24; 0 for tombstones of both kinds.
     pub len_units: u32,
     /// Kind of the subject.
     pub kind: EntryKind,
@@ -72,15 +72,15 @@ impl Entry {
     /// True if this entry describes a record.
     #[must_use]
     pub const fn is_record(&self) -> bool {
-        !matches!(self.kind, EntryKind::Tombstone | EntryKind::Void)
+        !matches!(self.kind, EntryKind::Tombstone | EntryKind::RecordTombstone)
     }
 
     /// The number of the abandoned cluster that this entry names.
     #[must_use]
     pub const fn cluster_given_up(&self) -> Option<u64> {
         match (self.kind, self.hash.high()) {
-            (EntryKind::Void, 0) => None,
-            (EntryKind::Void, number) => Some(number),
+            (EntryKind::RecordTombstone, 0) => None,
+            (EntryKind::RecordTombstone, number) => Some(number),
             _ => None,
         }
     }
@@ -107,7 +107,7 @@ impl Entry {
             2 => EntryKind::Head,
             3 => EntryKind::Fragment,
             4 => EntryKind::Tombstone,
-            5 => EntryKind::Void,
+            5 => EntryKind::RecordTombstone,
             _ => return Err(FormatError::Invalid("entry kind")),
         };
         let entry = Self {

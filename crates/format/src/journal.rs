@@ -101,7 +101,7 @@ pub struct JournalBlock {
     pub seen: u64,
     /// The highest number of a purge that has retired: it has ended in all stores.
     pub retired: u64,
-    /// A purge number. A record of this store is void if the newest purge had a number below this number when
+    /// A purge number. A record of this store is dead if the newest purge had a number below this number when
     /// the record was fetched.
     pub floor: u64,
     /// The purges in this block.

@@ -33,7 +33,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "the floor is raised in the same turn: only a kill between two steps of one turn meets it",
     ),
     (
-        "return: its contents count again when what it missed is durably void",
+        "return: its contents count again when what it missed is durably dead",
         "its superblock is flushed, and the removal log with it, which has all of that: only a full \
          removal log meets it",
     ),
@@ -51,7 +51,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
     (
         "read: a damaged record leaves a tombstone for its key",
-        "its place becomes void as well, which is enough where the place is known",
+        "its record becomes dead as well, which is enough where the place is known",
     ),
     (
         "read: the record is of the hash that was looked up",

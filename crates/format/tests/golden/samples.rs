@@ -20,7 +20,7 @@ pub(crate) fn entries() -> Vec<Entry> {
             hash: KeyHash(u128::from(LogPosition::new(41, 77).0)),
             offset_units: 8,
             len_units: 0,
-            kind: EntryKind::Void,
+            kind: EntryKind::RecordTombstone,
         },
         entry(b"forward GET http://example.com/", 9, 3, EntryKind::Object),
         entry(b"head", 12, 1, EntryKind::Head),

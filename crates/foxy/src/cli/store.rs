@@ -105,7 +105,7 @@ fn print_inspection(found: &Inspection) {
 }
 
 fn print_segment(segment: &SegmentReport) {
-    let [objects, heads, fragments, tombstones, voids] = segment.entries;
+    let [objects, heads, fragments, tombstones, record_tombstones] = segment.entries;
     let told = segment.state == Some(SegmentWord::Sealed);
     let count = |n: u64| if told { n.to_string() } else { "-".to_owned() };
     say!(
@@ -121,7 +121,7 @@ fn print_segment(segment: &SegmentReport) {
         count(objects),
         count(heads),
         count(fragments),
-        count(tombstones + voids)
+        count(tombstones + record_tombstones)
     );
 }
 

@@ -7,10 +7,10 @@
 //!
 //! **Coming back.** If this engine took the store out without a failure, and no engine has opened the store
 //! since then, the store keeps its contents. Only the records of keys that were removed meanwhile do not
-//! count any more. Voids for these records are written to the store's log. Only when the voids are durable
-//! does the store record that its contents count. Any other store with contents begins empty if the engine
-//! has stored, replaced or removed anything before. A store that was missing in a run of the other stores
-//! also begins empty ([`super::membership`]).
+//! count any more. Tombstones for these records are written to the store's log. Only when these tombstones
+//! are durable does the store record that its contents count. Any other store with contents begins empty if
+//! the engine has stored, replaced or removed anything before. A store that was missing in a run of the other
+//! stores also begins empty ([`super::membership`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};

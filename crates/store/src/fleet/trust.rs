@@ -36,7 +36,7 @@ impl Trust {
         self.unnoted.store(true, Ordering::Release);
     }
 
-    /// Notes that a store left, although its own disk does not record that its contents are void. Only the
+    /// Notes that a store left, although its own disk does not record that its contents are dead. Only the
     /// remaining stores can note that it misses removals.
     pub(crate) fn leave_unmarked(&self) {
         self.unmarked.store(true, Ordering::Release);

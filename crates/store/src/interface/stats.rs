@@ -128,7 +128,7 @@ counters! {
         /// Removals that were written.
         tombstones,
         /// Number of times that all waiting removals were forgotten because too many waited to be
-        /// written. Instead, all older entries of the log became void.
+        /// written. Instead, all older entries of the log became dead.
         tombstone_overflows,
         /// Entries that were written to the removal log.
         removals_logged,

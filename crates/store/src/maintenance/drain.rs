@@ -2,7 +2,7 @@
 //! still read.
 //!
 //! The caller drives the drain step by step, as it drives a scrub. A record is moved by sending it to another
-//! store like a newly stored object. Its old place becomes void in the log, and its index entry is removed.
+//! store like a newly stored object. The old record becomes dead in the log, and its index entry is removed.
 //! Lookups find the record in memory until it is written to the other disk. The record keeps its version and
 //! its fetch times.
 
@@ -94,9 +94,9 @@ impl Mover {
         let hash = object.hash();
         let mut shard = self.tables.shard(hash).write();
         let entry = self.tables.entry_at(hash, spot);
-        let void = object.meta().purge_sequence < from.marks.purge_floor();
+        let dead = object.meta().purge_sequence < from.marks.purge_floor();
         let purged = self.purges.has_removed(object);
-        let covered = rule!("drain: what is purged does not move", void || purged, false);
+        let covered = rule!("drain: what is purged does not move", dead || purged, false);
         let Some(entry) = entry.filter(|_| !covered) else {
             return Moved::No;
         };
@@ -122,7 +122,7 @@ impl Mover {
         }
         if let Some(place) = from.space.position(spot) {
             rule!(
-                "drain: a record that moves becomes void in its old place",
+                "drain: a record that moves becomes dead in its old place",
                 from.remove(Removal::Place(place)),
                 ()
             );

@@ -80,8 +80,8 @@ pub struct SegmentReport {
     pub sequence: u64,
     /// The number of filled bytes, if the slot contains it.
     pub used_bytes: u64,
-    /// The numbers of whole objects, heads of large objects, fragments, tombstones and voids; all are
-    /// zero if only the segment's clusters list the entries.
+    /// The numbers of whole objects, heads of large objects, fragments, tombstones of keys, and tombstones of
+    /// records; all are zero if only the segment's clusters list the entries.
     pub entries: [u64; 5],
 }
 
@@ -199,7 +199,7 @@ fn segment(
                     EntryKind::Head => 1,
                     EntryKind::Fragment => 2,
                     EntryKind::Tombstone => 3,
-                    EntryKind::Void => 4,
+                    EntryKind::RecordTombstone => 4,
                 }] += 1;
             }
             entries.is_some().then_some(SegmentWord::Sealed)

@@ -126,8 +126,8 @@ impl Reads {
                 return Err(ReadMiss::Twin);
             }
             rule!(
-                "read: what a store missed purges of is void",
-                self.refuse_void(plan, &object),
+                "read: what a store missed purges of is dead",
+                self.refuse_dead(plan, &object),
                 Ok(())
             )?;
             let object = self.promote(plan, object, &wanted, &keep)?;
@@ -190,7 +190,7 @@ impl Reads {
 
     /// Refuses an object if its store missed purges that were made after the object was fetched. A store
     /// misses purges if its journal was damaged or if the store was missing in an earlier run.
-    fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
+    fn refuse_dead(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.open.load();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         if object.meta().purge_sequence >= store.marks.purge_floor() {

@@ -150,7 +150,7 @@ impl Neighbours {
         let useful = head.kind == RecordKind::Object
             && head.expires > self.clock.wall()
             && rule!(
-                "read around: what a store missed purges of is void",
+                "read around: what a store missed purges of is dead",
                 head.purge_sequence >= floor,
                 true
             );

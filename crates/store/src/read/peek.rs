@@ -71,9 +71,9 @@ impl Reads {
         let (head, layout) = parse_record(&bytes, &store.space.place(plan.spot)?).ok()?;
         let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
         let own = object.hash() == hash && object.key() == key;
-        let void = object.meta().purge_sequence < store.marks.purge_floor();
+        let dead = object.meta().purge_sequence < store.marks.purge_floor();
         let same = own
-            && !rule!("peek: what a store missed purges of is void", void, false)
+            && !rule!("peek: what a store missed purges of is dead", dead, false)
             && self.may_be_given(&object);
         same.then(|| Peek {
             object: Arc::new(object),

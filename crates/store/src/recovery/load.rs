@@ -44,14 +44,14 @@ pub(crate) struct Loader {
     at_once: usize,
     pieces: Pieces,
     /// The removed places, by incarnation.
-    voids: HashMap<u64, Vec<u32>>,
+    dead_places: HashMap<u64, Vec<u32>>,
     /// The keys in the removal log, by their lane.
     keys: [Keys; LANES],
     progress: Progress,
     /// The number of available processors.
     cores: usize,
     /// The floor that the superblock gets once all records that were removed while the store was away
-    /// are void in the log.
+    /// are dead in the log.
     restore: Option<LogPosition>,
     /// The floor that the superblock must still record: nothing before it counts any more.
     owed: Option<LogPosition>,
@@ -119,7 +119,7 @@ impl Loader {
             parts: VecDeque::new(),
             at_once: at_once.max(1),
             pieces: Pieces::default(),
-            voids: HashMap::new(),
+            dead_places: HashMap::new(),
             keys: Default::default(),
             progress: Progress::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -128,7 +128,7 @@ impl Loader {
         }
     }
 
-    /// Makes everything before `floor` void.
+    /// Makes everything before `floor` dead.
     pub(crate) fn raise_floor(&mut self, floor: LogPosition) {
         self.floor = self.floor.max(floor);
         self.restore = self.restore.map(|restore| restore.max(floor));
@@ -145,7 +145,7 @@ impl Loader {
     }
 
     /// The floor that the superblock gets once all records that were removed while the store was away
-    /// are void in the log.
+    /// are dead in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
@@ -161,9 +161,13 @@ impl Loader {
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.parts.iter().map(|p| p.entries.capacity()).sum();
         let ahead = self.pieces.memory_bytes();
-        let voids: usize = self.voids.values().map(|v| v.capacity() * 4 + 64).sum();
+        let dead_places: usize = self
+            .dead_places
+            .values()
+            .map(|v| v.capacity() * 4 + 64)
+            .sum();
         let gone = self.store.loading.memory_bytes();
-        entries * foxy_format::ENTRY_BYTES + ahead + voids + gone
+        entries * foxy_format::ENTRY_BYTES + ahead + dead_places + gone
     }
 
     /// Adds a segment that is older than the segments added before.
@@ -174,12 +178,12 @@ impl Loader {
 
     /// Takes in the removal log of the previous run.
     pub(crate) fn recall(&mut self) -> std::io::Result<()> {
-        let (voids, keys) = (&mut self.voids, &mut self.keys);
+        let (dead_places, keys) = (&mut self.dead_places, &mut self.keys);
         let index = self.tables.index();
         self.store.recall_removals(|removed| match removed {
             Removed::Nothing => {}
             Removed::Place(at) => {
-                voids
+                dead_places
                     .entry(at.sequence())
                     .or_default()
                     .push(at.offset_units());
@@ -285,12 +289,15 @@ impl Loader {
             segments.truncate(at);
         }
         for at in segments.iter().flat_map(|told| &told.removes) {
-            let places = self.voids.entry(at.sequence()).or_default();
+            let places = self.dead_places.entry(at.sequence()).or_default();
             places.push(at.offset_units());
         }
         for told in &mut segments {
-            told.voids = self.voids.remove(&told.part.sequence).unwrap_or_default();
-            told.voids.sort_unstable();
+            told.dead_places = self
+                .dead_places
+                .remove(&told.part.sequence)
+                .unwrap_or_default();
+            told.dead_places.sort_unstable();
         }
         let room = self.progress.room(self.tables.index(), count);
         let taker = Taker {
@@ -329,7 +336,7 @@ impl Loader {
         unplaced.is_index_full(self.tables.index())
     }
 
-    /// Declares everything void that was written before `floor`, for two reasons. Entries that are not loaded
+    /// Declares everything dead that was written before `floor`, for two reasons. Entries that are not loaded
     /// may remove records of older segments. And the removal of a key would not be logged for a record that
     /// is not loaded.
     fn lose(&mut self, floor: LogPosition) {

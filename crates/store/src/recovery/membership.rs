@@ -33,7 +33,7 @@ pub(super) fn believe(
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
             // One write changes both fields: the superblock may record the membership of the other stores
-            // only together with the floor that makes this store's contents void.
+            // only together with the floor that makes this store's contents dead.
             superblock.membership = membership;
             superblock.floor = end;
             rule!(

@@ -98,11 +98,11 @@ impl Raw {
             lost,
             entries: std::array::from_fn(|_| Vec::with_capacity(half)),
             removes: Vec::new(),
-            voids: Vec::new(),
+            dead_places: Vec::new(),
         };
         for entry in entries {
             match entry.kind {
-                EntryKind::Void => told.removes.push(LogPosition(entry.hash.low())),
+                EntryKind::RecordTombstone => told.removes.push(LogPosition(entry.hash.low())),
                 _ => told.entries[index.lane(entry.hash)].push(entry),
             }
         }

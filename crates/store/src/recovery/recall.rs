@@ -139,7 +139,7 @@ impl Recalled {
             tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
             add(&store.counters.damaged, 1);
             floor = rule!(
-                "journal: after damage all records of earlier runs are void",
+                "journal: after damage all records of earlier runs are dead",
                 base,
                 floor
             );

@@ -281,7 +281,7 @@ fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     judge(&incarnations, floor, &given_up)
 }
 
-/// Declares everything that was written before `floor` void, in memory and in both superblocks. Does nothing
+/// Declares everything that was written before `floor` dead, in memory and in both superblocks. Does nothing
 /// if `floor` is 0. See [`super::stock`] and [`super::chain`].
 fn forget(
     superblock: &mut Superblock,

@@ -45,7 +45,7 @@ pub(super) struct Told {
     /// True if the contents are unknown.
     pub(super) lost: bool,
     /// The places in the segment that were removed, in ascending order.
-    pub(super) voids: Vec<u32>,
+    pub(super) dead_places: Vec<u32>,
 }
 
 /// The numbers of records that were taken in and left out.
@@ -82,8 +82,8 @@ impl Unplaced {
     }
 
     /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Each further
-    /// record without room would need an entry in the removal log and a void; one floor replaces all of
-    /// these.
+    /// record without room would need an entry in the removal log and a record tombstone; one floor replaces
+    /// all of these.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
@@ -95,7 +95,7 @@ impl Unplaced {
 pub(super) struct Taker<'a> {
     pub(super) index: &'a Index,
     pub(super) store: &'a StoreShared,
-    /// Records before this position are void.
+    /// Records before this position are dead.
     pub(super) floor: LogPosition,
     /// The number of entries for which the index should have room before entries are taken in.
     pub(super) room: u64,
@@ -180,16 +180,16 @@ impl Taker<'_> {
             );
         }
         let at = LogPosition::new(told.part.sequence, entry.offset_units);
-        let void = rule!(
-            "load: a record whose place is void is left out",
-            told.voids.binary_search(&entry.offset_units).is_ok(),
+        let dead = rule!(
+            "load: a dead record is left out",
+            told.dead_places.binary_search(&entry.offset_units).is_ok(),
             false
         );
-        if void || self.removed(entry, at, keys) {
+        if dead || self.removed(entry, at, keys) {
             // This record had replaced every older record of its key. The removals of the older records
             // may have been lost in a power cut that this record survived.
             return rule!(
-                "load: a void record takes the older ones of its key with it",
+                "load: a dead record takes the older ones of its key with it",
                 Fate::Last { record: true },
                 Fate::Skipped
             );
@@ -207,7 +207,7 @@ impl Taker<'_> {
             false
         ) {
             if rule!(
-                "load: what a returning store missed becomes void in its log",
+                "load: what a returning store missed becomes dead in its log",
                 gone.untold,
                 false
             ) {
@@ -219,7 +219,7 @@ impl Taker<'_> {
     }
 
     /// Returns whether the removal log removes this record by its key. If it does, the record's place becomes
-    /// void in the log. This void also removes all older records of the key.
+    /// dead in the log. This record tombstone also removes all older records of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(
@@ -231,7 +231,7 @@ impl Taker<'_> {
         }
         keys.remove(&entry.hash);
         rule!(
-            "load: what the removal log removes by key becomes void",
+            "load: what the removal log removes by key becomes dead",
             self.store.remove(Removal::Place(at)),
             ()
         );
@@ -257,7 +257,7 @@ impl Taker<'_> {
         // out of date. The record must not return after that.
         let place = self.store.space.position(spot);
         rule!(
-            "load: a record that finds its place in the index taken becomes void",
+            "load: a record that finds its place in the index taken becomes dead",
             self.store.remove_all(place.map(Removal::Place).as_slice()),
             ()
         );

@@ -78,14 +78,14 @@ impl Catalogue {
             && pending.store == store.id
         {
             rule!(
-                "supersede: a version in a cluster under way becomes void",
+                "supersede: a version in a cluster under way becomes dead",
                 removals.push(Removal::Place(place)),
                 ()
             );
         }
         let here = found.iter().filter(|e| {
             rule!(
-                "supersede: a version on disk becomes void",
+                "supersede: a version on disk becomes dead",
                 store.space.holds(e.address),
                 false
             )
@@ -137,7 +137,7 @@ impl Catalogue {
             // The entry of a twin may have been added after `found` was looked up, under the lock of
             // another shard.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
-                self.void(entry);
+                self.log_record_tombstone(entry);
             }
         }
         if existed {
@@ -147,9 +147,9 @@ impl Catalogue {
         existed
     }
 
-    /// Logs a void for the record of an index entry, so that the record does not return after a
+    /// Logs a tombstone for the record of an index entry, so that the record does not return after a
     /// restart.
-    pub(crate) fn void(&self, entry: Entry) {
+    pub(crate) fn log_record_tombstone(&self, entry: Entry) {
         if let Some(store) = self.fleet.stores().at(entry.address)
             && let Some(place) = store.space.position(Spot::of(&entry))
         {

@@ -15,7 +15,7 @@ pub(crate) struct Gone {
     /// True if there were too many keys: nothing more may be loaded.
     pub(crate) full: bool,
     /// True if the store's log lacks the removals of some keys: records that are left out because of
-    /// these keys become void.
+    /// these keys become dead.
     pub(crate) untold: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::interface::add;
 use crate::shared::StoreShared;
 
 /// The maximum number of removals that wait to be written. If there are more, everything that is in the
-/// log so far is declared void instead.
+/// log so far is declared dead instead.
 const REMOVALS_MAX: usize = 1 << 20;
 /// The number of entries that are encoded on the stack at once.
 const BATCH: usize = 16;
@@ -31,7 +31,7 @@ impl Removal {
     pub(crate) fn entry(self) -> (EntryKind, KeyHash) {
         match self {
             Self::Key(hash) => (EntryKind::Tombstone, hash),
-            Self::Place(at) => (EntryKind::Void, KeyHash(u128::from(at.0))),
+            Self::Place(at) => (EntryKind::RecordTombstone, KeyHash(u128::from(at.0))),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) struct Numbered {
 pub(crate) struct RemovalLog {
     /// The number of the next entry.
     next: u64,
-    /// The number of the oldest entry that still counts, because its tombstone or void is not covered;
+    /// The number of the oldest entry that still counts, because its tombstone is not covered;
     /// `next` if there is none.
     first: u64,
     /// The value of `first` that the newest entry contains.
@@ -252,9 +252,9 @@ impl StoreShared {
     }
 
     /// Reads the removal log of an earlier run. An entry that removes a place counts only if a record of a
-    /// present incarnation can be at that place. Such a place becomes void, and the removal is passed to the
-    /// writer. For an entry that removes a key, the loader must first find the records of the key; until then
-    /// the entry counts.
+    /// present incarnation can be at that place. The record at such a place becomes dead, and the removal is
+    /// passed to the writer. For an entry that removes a key, the loader must first find the records of the
+    /// key; until then the entry counts.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

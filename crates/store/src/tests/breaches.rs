@@ -292,9 +292,9 @@ fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
 }
 
 /// The disk accepts superblocks but no clusters. So the records that were removed while the store was
-/// away are not void in its log.
+/// away are not dead in its log.
 #[test]
-fn what_comes_back_counts_when_what_it_missed_is_durably_void() {
+fn what_comes_back_counts_when_what_it_missed_is_durably_dead() {
     let mut live = two_filled();
     assert!(live.remove(1));
     let left = live.on_disk();

@@ -105,10 +105,10 @@ fn a_cluster_that_could_not_be_written_is_no_damage() {
     }
 }
 
-/// A missing cluster that was flushed voids everything before it, and nothing after it. The next start
+/// A missing cluster that was flushed makes everything before it dead, and nothing after it. The next start
 /// finds no new damage.
 #[test]
-fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
+fn a_damaged_cluster_makes_what_is_older_dead_and_is_counted_once() {
     let mut rig = settled(3);
     for key in ["a", "b", "c"] {
         rig.put(key, b"body");

@@ -51,7 +51,7 @@ fn found(rig: &Rig) -> usize {
 }
 
 #[test]
-fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
+fn what_a_full_index_has_no_room_for_is_dead_by_one_floor() {
     let rig = start(written(), SMALL);
     let counts = rig.counts();
     assert!(counts.load_unplaced > 0, "the index has no room for all");
@@ -62,7 +62,7 @@ fn what_a_full_index_has_no_room_for_is_void_by_one_floor() {
     assert_eq!(found(&rig), loaded);
     assert!(rig.get(&name(KEYS - 1)).is_some() && rig.get(&name(0)).is_none());
     // With enough room, the next start finds most of the objects that this start loaded. Older objects stay
-    // void.
+    // dead.
     let again = start(rig.disk.kill(), LARGE);
     assert!(found(&again) > loaded / 4 * 3, "{loaded}");
     assert!(again.get(&name(0)).is_none());
@@ -79,7 +79,7 @@ fn what_a_full_index_had_no_room_for_does_not_come_back_out_of_date() {
 /// The index of a running engine is full, so some new objects displace older objects. A displaced object does
 /// not return.
 #[test]
-fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_void() {
+fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_dead() {
     let mut rig = Rig::new(700, SMALL, 43);
     with_all(&mut rig, 100, put);
     let displaced = rig.counts().index_displaced as usize;

@@ -90,7 +90,7 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         live.settle();
         let expected: BTreeSet<_> = all().into_iter().filter(|k| !gone.contains(k)).collect();
         assert_eq!(live.on_disk(), expected);
-        // Records that were removed meanwhile are void in the log of their store, so they stay removed even
+        // Records that were removed meanwhile are dead in the log of their store, so they stay removed even
         // if no process remembers the removals.
         let mut again = live.crash(kill.then_some(5));
         again.settle();

@@ -174,7 +174,7 @@ fn a_record_of_an_earlier_incarnation_at_the_same_place_is_refused() {
 
 /// There are more removals than the writer keeps, and more than the removal log has room for.
 #[test]
-fn removals_that_were_given_up_void_everything_before_them() {
+fn removals_that_were_given_up_make_everything_before_them_dead() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 53);
     rig.put("k", b"old");
     rig.settle();

@@ -1,4 +1,4 @@
-//! Purged and void objects, and the places where they could still be found: among the neighbours of an object
+//! Purged and dead objects, and the places where they could still be found: among the neighbours of an object
 //! that is read, in explanations, by a late 304, and after the end of the purge.
 
 use std::sync::Arc;
@@ -65,9 +65,9 @@ fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
 }
 
 /// The purge floor of the store rises above the purge number of an object that the index contains,
-/// so the object is void.
+/// so the object is dead.
 #[test]
-fn an_explanation_gives_nothing_that_is_void() {
+fn an_explanation_gives_nothing_that_is_dead() {
     let (rig, _) = neighbours();
     let key = "x second";
     assert!(rig.engine.reads().peek(hash(key), key.as_bytes()).is_some());

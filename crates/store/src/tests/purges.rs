@@ -326,7 +326,7 @@ fn a_purge_that_a_power_cut_interrupts_is_there_or_not_and_never_half() {
 }
 
 #[test]
-fn a_damaged_journal_voids_what_is_stored_and_nothing_that_comes() {
+fn a_damaged_journal_makes_dead_what_is_stored_and_nothing_that_comes() {
     let mut rig = Rig::new(16, MEMORY, 1);
     KEYS.iter().for_each(|key| rig.fetch(key, "t"));
     rig.settle();

@@ -70,7 +70,11 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
         let again = loading.kill();
         assert_eq!(again.text("k"), None);
         assert_eq!(again.text("other").as_deref(), Some("other"));
-        assert_eq!(again.kill().text("k"), None, "the void that took over");
+        assert_eq!(
+            again.kill().text("k"),
+            None,
+            "the record tombstone that took over"
+        );
         let twice = loading.crash_unloaded(Keep::All).crash_unloaded(Keep::All);
         assert_eq!(
             twice.kill().text("k"),
@@ -306,8 +310,8 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 }
 
 /// The removals name positions behind the end of the log, in an open segment. The next record is then written
-/// at one of these positions. The removals must not apply to this record, whether or not the voids for these
-/// removals are in the same cluster as the record.
+/// at one of these positions. The removals must not apply to this record, whether or not the record
+/// tombstones for these removals are in the same cluster as the record.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

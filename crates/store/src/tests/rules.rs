@@ -287,7 +287,8 @@ fn a_removal_whose_cluster_fails_is_written_again() {
 fn a_record_whose_cluster_failed_does_not_come_back_later() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 12);
     rig.settle();
-    // The write fails, but its bytes may be on the disk all the same, so a void for the record is written.
+    // The write fails, but its bytes may be on the disk all the same, so a tombstone for the record is
+    // written.
     rig.put("k", b"failed");
     let segments = rig.segments_at()..u64::MAX;
     rig.disk.set_faults(
@@ -333,7 +334,7 @@ fn versions_are_not_given_twice_even_with_the_same_seed() {
 }
 
 #[test]
-fn what_the_floor_covers_is_void() {
+fn what_the_floor_covers_is_dead() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 15);
     rig.put("before", b"1");
     rig.settle();

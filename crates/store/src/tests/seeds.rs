@@ -278,7 +278,7 @@ fn what_a_store_held_under_its_former_seed_does_not_come_back() {
         fleets[0].settle();
         fleets[1].fill();
         // `Engine::compare_memberships` is not called, so only the other seed makes the contents of the store
-        // void.
+        // dead.
         let alone = fleets[1].disks[0].kill();
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {

@@ -39,7 +39,7 @@ fn when_one_store_dies_the_other_goes_on_and_the_oracle_holds() {
         let mut disks = several.killed_disks();
         disks.iter().for_each(|d| d.set_faults(FaultPlan::none()));
         for _ in 0..2 {
-            // Until a read finds that a record is void, the record's entry may take the place of another
+            // Until a read finds that a record is dead, the record's entry may take the place of another
             // entry.
             let hits = several.kill(disks.clone()).hits();
             assert!((KEYS / 8..=KEYS / 2).contains(&hits), "seed {seed}: {hits}");

@@ -41,7 +41,7 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.fill("second", 40);
     forget_ram(rig, "twin");
     // The entry of the second version is removed as well. Otherwise `other twin` would push it out of
-    // the index and void its record.
+    // the index, and its record would be dead.
     rig.engine.ground().tables.index().remove(hash("twin"));
     put_twin(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
@@ -49,9 +49,9 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
 }
 
 /// While a record is loaded, a twin already has its place in the index. The index does not know the record
-/// from then on, so the record is void, and older records of its key count as removed.
+/// from then on, so the record is dead, and older records of its key count as removed.
 #[test]
-fn a_record_without_a_place_in_the_index_is_void() {
+fn a_record_without_a_place_in_the_index_is_dead() {
     let flip = twin_flip();
     let mut rig = Rig::new(16, SMALL_MEMORY, 31);
     let disk = twins_in_segments(&mut rig, flip);
@@ -86,9 +86,9 @@ fn fill_index(rig: &Rig) {
     panic!("the index has no limit");
 }
 
-/// A record that finds no room in the index when its cluster is written becomes void as well.
+/// A record that finds no room in the index when its cluster is written becomes dead as well.
 #[test]
-fn a_record_that_the_full_index_does_not_take_is_void() {
+fn a_record_that_the_full_index_does_not_take_is_dead() {
     let mut rig = Rig::new(16, 64 << 10, 33);
     fill_index(&rig);
     rig.put("k", b"not in the index");

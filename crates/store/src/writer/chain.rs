@@ -71,7 +71,7 @@ impl Chain {
             hash: KeyHash(u128::from(given_up.number) << 64 | u128::from(given_up.at.0)),
             offset_units: base,
             len_units: 0,
-            kind: EntryKind::Void,
+            kind: EntryKind::RecordTombstone,
         })
     }
 

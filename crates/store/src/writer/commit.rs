@@ -60,7 +60,7 @@ impl Writer {
     }
 
     /// Drops the records of a failed cluster and puts its removals back. Records that reached the disk
-    /// in spite of the error become void, so that they do not return.
+    /// in spite of the error become dead, so that they do not return.
     fn cluster_failed(&mut self, cluster: Cluster, error: std::io::Error) {
         let first = self.store.space.geometry().segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;
@@ -81,7 +81,7 @@ impl Writer {
             .map(|w| self.store.space.position(Spot::of(&w.entry)));
         let places: Vec<_> = places.flatten().map(Removal::Place).collect();
         rule!(
-            "write: records of a cluster that failed become void",
+            "write: records of a cluster that failed become dead",
             self.store.remove_all(&places),
             ()
         );

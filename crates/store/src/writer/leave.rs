@@ -139,7 +139,7 @@ impl Writer {
         let drained = self.drain(at_most);
         seat.note_removals();
         // The store is drained once more. Records that were removed after the first drain, but before
-        // `note_removals` was called, must be void in the log. Loading knows these removals only from the
+        // `note_removals` was called, must be dead in the log. Loading knows these removals only from the
         // log.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => grown(&self.store, self.reuse.next_sequence()),

@@ -322,7 +322,7 @@ impl Writer {
     fn take_inbox(&mut self) {
         let inbox = self.intake.take();
         if rule!(
-            "removals: when too many wait, everything before them is void",
+            "removals: when too many wait, everything before them is dead",
             inbox.overflow,
             false
         ) {
@@ -362,7 +362,7 @@ impl Writer {
         }
     }
 
-    /// Handles lost removals: everything that is in the log so far is void after the next start. The turn
+    /// Handles lost removals: everything that is in the log so far is dead after the next start. The turn
     /// waits for the disk here; this happens only after a million unwritten removals.
     pub(crate) fn raise_floor(&mut self) {
         let floor = self.log.end(self.reuse.next_sequence());

@@ -22,7 +22,7 @@ use crate::shared::{Item, StoreShared};
 use crate::{Object, StoreId};
 
 /// While the index is full, this part (1/n) of the new records replaces entries of other records. The
-/// remaining new records get no entry and become void. If every new record replaced an entry, each object
+/// remaining new records get no entry and become dead. If every new record replaced an entry, each object
 /// that is requested only once would displace an object that is requested often. If no new record replaced an
 /// entry, no new object would be found until older records are overwritten.
 const DISPLACING: u64 = 16;
@@ -173,11 +173,11 @@ impl Objects {
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
         // An entry of another key with the same hash bits (a twin) is pushed out of the index. Its record
-        // becomes void. Otherwise a restart could bring the record back when it is out of date.
+        // becomes dead. Otherwise a restart could bring the record back when it is out of date.
         for twin in self.tables.index().lookup(hash) {
             rule!(
-                "commit: a twin that loses its entry becomes void",
-                self.catalogue.void(twin),
+                "commit: a twin that loses its entry becomes dead",
+                self.catalogue.log_record_tombstone(twin),
                 ()
             );
         }
@@ -192,8 +192,8 @@ impl Objects {
             Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
             Insert::Dropped => {
                 rule!(
-                    "commit: a record without a place in the index becomes void",
-                    self.catalogue.void(entry),
+                    "commit: a record without a place in the index becomes dead",
+                    self.catalogue.log_record_tombstone(entry),
                     ()
                 );
                 add(&self.store.counters.index_displaced, 1);
@@ -215,11 +215,11 @@ impl Objects {
         let Some((_, _, least)) = known.min_by_key(|(freq, place, _)| (*freq, *place)) else {
             return false;
         };
-        // The void comes before the removal of the entry: a record that the index does not know any
-        // more must not return.
+        // The record tombstone comes before the removal of the entry: a record that the index does not know
+        // any more must not return.
         rule!(
-            "commit: an entry that gives way in a full index becomes void",
-            self.catalogue.void(least),
+            "commit: an entry that gives way in a full index becomes dead",
+            self.catalogue.log_record_tombstone(least),
             ()
         );
         add(&self.store.counters.index_displaced, 1);

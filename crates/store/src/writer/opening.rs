@@ -74,7 +74,7 @@ impl Opening {
         let outcome = ticket.outcome()?;
         let (floor, _) = self.restoring.take()?;
         rule!(
-            "return: its contents count again when what it missed is durably void",
+            "return: its contents count again when what it missed is durably dead",
             outcome == Durable::Yes,
             true
         )
@@ -119,7 +119,7 @@ impl Writer {
         self.store.all_recalled();
         loader.finish();
         self.settle_removals();
-        // If the store was away, its records that were removed meanwhile are void now. When that is
+        // If the store was away, its records that were removed meanwhile are dead now. When that is
         // durable, the store's contents count again.
         if let Some(floor) = loader.restores() {
             self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));

@@ -99,7 +99,7 @@ impl Seat {
         self.away().take(self.store.space.uuid());
     }
 
-    /// Handles a store whose disk does not record that the store's contents are void. The other stores
+    /// Handles a store whose disk does not record that the store's contents are dead. The other stores
     /// record it instead. If there are no other stores, nothing records it.
     pub(super) fn leave_unmarked(&self) {
         self.foundation.ground.fleet.trust().leave_unmarked();

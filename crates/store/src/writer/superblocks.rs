@@ -129,7 +129,7 @@ impl Superblocks {
         .then_some(epoch);
     }
 
-    /// Records in both superblocks that all present contents of the store are void. If the store has joined
+    /// Records in both superblocks that all present contents of the store are dead. If the store has joined
     /// the stores of its engine, also records `membership`, because the store still belongs to the store set.
     fn give_up_contents(&mut self, membership: Option<Membership>) -> io::Result<()> {
         let end = self.store.marks.log_end();
