@@ -4,7 +4,7 @@
 //! The journal has two halves of several blocks, which are used in turn. A half begins with a snapshot: all
 //! active purges, in one or more blocks that are written at once. The blocks behind the snapshot contain the
 //! purges that were made after it. When a half is full, the other half gets a new snapshot. The half with the
-//! newer snapshot counts.
+//! newer snapshot is current.
 //!
 //! In a *doubled* half every block is written twice, so that damage to one block loses no purge.
 //! The order is: the snapshot, the snapshot again, then each later block followed by its copy.
@@ -228,7 +228,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         let decoded = JournalBlock::decode(block).ok();
         decoded.filter(|b| {
             rule!(
-                "journal: a block of another store does not count",
+                "journal: a block of another store is not valid",
                 b.uuid == uuid,
                 true
             )
@@ -254,7 +254,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
             let block = blocks.get_mut(place).and_then(Option::take);
             let right = |b: &JournalBlock| {
                 let this_round = rule!(
-                    "journal: a block of a former round does not count",
+                    "journal: a block of a former round is not valid",
                     b.first == head.first,
                     true
                 );
@@ -278,7 +278,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         read.blocks = places.into_iter().max().map_or(0, |last| last as u32 + 1);
     }
     let whole = rule!(
-        "journal: a half without its whole snapshot does not count",
+        "journal: a half without its whole snapshot is not valid",
         read.newest.sequence + 1 >= head.first + u64::from(head.snapshot),
         true
     );

@@ -2,7 +2,7 @@
 //! so that no removed record comes back when the process dies.
 //!
 //! Entry `n` (from 1) is written to place `n` modulo the number of places. When an entry is written, it
-//! records which older entry is the oldest that still counts. The tombstones of all removals before that
+//! records which older entry is the oldest that is still active. The tombstones of all removals before that
 //! oldest entry are in the store's log.
 
 use foxy_base::{KeyHash, crc32c, rule};
@@ -16,7 +16,7 @@ pub const REMOVAL_BYTES: usize = 40;
 /// The subject of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Removed {
-    /// No record: the entry only states that entries before it no longer count.
+    /// No record: the entry only states that entries before it are no longer active.
     Nothing,
     /// The record at this log position.
     Place(LogPosition),
@@ -100,7 +100,7 @@ impl RemovalEntry {
 fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
     let mut bytes = [0; 16 + REMOVAL_BYTES - 4];
     bytes[..16].copy_from_slice(&rule!(
-        "removal log: an entry of another store does not count",
+        "removal log: an entry of another store is not valid",
         uuid.0,
         [0; 16]
     ));
@@ -108,8 +108,8 @@ fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
     crc32c(&bytes)
 }
 
-/// The entries of a removal log that still count, in order, and the number of the next entry. Entries are
-/// left out if they are torn, belong to another store or a former round, or are no longer needed.
+/// The entries of a removal log that are still active, in order, and the number of the next entry. Entries
+/// are left out if they are torn, belong to another store or a former round, or are no longer needed.
 #[must_use]
 pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let (places, _) = log.as_chunks::<REMOVAL_BYTES>();
@@ -126,7 +126,7 @@ pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
     entries.retain(|e| {
         let counts = rule!(
-            "removal log: entries of a former round, or done with, do not count",
+            "removal log: entries of a former round, or done with, are not active",
             e.number >= first,
             true
         );

@@ -13,13 +13,13 @@ const MAGIC: [u8; 4] = *b"FXSM";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SegmentState {
-    /// The segment is being written. Its clusters list its contents, and older contents do not count.
+    /// The segment is being written. Its clusters list its contents, and older contents are dead.
     Open = 1,
     /// The segment is full. The slot lists all its contents.
     Sealed = 2,
     /// The segment is full, but there was no room for the complete summary. Its clusters list its contents.
     SealedOverflow = 3,
-    /// The segment is out of use after a fault. Its contents do not count.
+    /// The segment is out of use after a fault. Its contents are dead.
     Retired = 4,
 }
 

@@ -31,7 +31,7 @@ pub struct Membership {
     pub former: [u64; FORMER_MAX],
 }
 
-/// One of the two superblocks. The valid superblock with the higher generation counts.
+/// One of the two superblocks. The valid superblock with the higher generation is current.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Extensions of the format that the store uses: bits of [`EXTENSIONS`].

@@ -46,7 +46,7 @@ fn purges(blocks: &[Vec<u8>]) -> Option<(Vec<u64>, bool)> {
 }
 
 #[test]
-fn journal_blocks_of_another_store_or_round_do_not_count() {
+fn journal_blocks_of_another_store_or_round_are_not_valid() {
     let own = block(OWN, 10, 10, 1);
     let next = block(OWN, 11, 10, 1);
     assert_eq!(
@@ -61,7 +61,7 @@ fn journal_blocks_of_another_store_or_round_do_not_count() {
 }
 
 #[test]
-fn a_journal_half_counts_with_its_whole_snapshot_and_says_what_is_missing() {
+fn a_journal_half_is_valid_with_its_whole_snapshot_and_says_what_is_missing() {
     let zeros = vec![0; BLOCK as usize];
     let two = [block(OWN, 10, 10, 2), block(OWN, 11, 10, 2)];
     assert_eq!(purges(&two), Some((vec![10, 11], false)));

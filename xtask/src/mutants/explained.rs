@@ -33,7 +33,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "the floor is raised in the same turn: only a kill between two steps of one turn meets it",
     ),
     (
-        "return: its contents count again when what it missed is durably dead",
+        "return: its contents are live again when what it missed is durably dead",
         "its superblock is flushed, and the removal log with it, which has all of that: only a full \
          removal log meets it",
     ),
@@ -80,7 +80,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
     (
         "seal: no summary vouches for clusters whose flush failed",
-        "a store whose flush failed is not written any more and says that nothing counts, which are rules \
+        "a store whose flush failed is not written any more and records that its contents are dead, which are rules \
          of their own",
     ),
     (

@@ -3,7 +3,7 @@
 //! A store that is away cannot note removals. For each store that was taken out without a failure, the engine
 //! remembers the removals as long as the engine lives. When the store returns to this engine, the engine can
 //! therefore tell current records from outdated ones. The store itself records on its disk that its contents
-//! do not count. So any other engine (for example, after a restart) treats the store as empty.
+//! are dead. So any other engine (for example, after a restart) treats the store as empty.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,9 +12,9 @@
 //!   the same membership at a past epoch, each store ran without the other: both begin empty.
 //!
 //! Two stores that share no past come from different machines. Then the membership of the first listed store
-//! counts, and the stores that do not belong to its store set begin empty. If a start ends while the stores
-//! record their new membership one by one, nothing was stored under that membership. The next start of the
-//! same stores detects this, and trusts all of them.
+//! is trusted, and the stores that do not belong to its store set begin empty. If a start ends while the
+//! stores record their new membership one by one, nothing was stored under that membership. The next start of
+//! the same stores detects this, and trusts all of them.
 
 use foxy_base::{hash64, rule};
 use foxy_format::{FORMER_MAX, Membership, StoreUuid, Superblock};

@@ -2,15 +2,15 @@
 //!
 //! **Leaving.** No new objects are sent to the store, waiting objects are written, and the open segment
 //! is sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
-//! that its contents do not count. Then it is removed from the list of open stores, and its entries are
+//! that its contents are dead. Then it is removed from the list of open stores, and its entries are
 //! removed from the index.
 //!
 //! **Coming back.** If this engine took the store out without a failure, and no engine has opened the store
-//! since then, the store keeps its contents. Only the records of keys that were removed meanwhile do not
-//! count any more. Tombstones for these records are written to the store's log. Only when these tombstones
-//! are durable does the store record that its contents count. Any other store with contents begins empty if
-//! the engine has stored, replaced or removed anything before. A store that was missing in a run of the other
-//! stores also begins empty ([`super::membership`]).
+//! since then, the store keeps its contents. Only the records of keys that were removed meanwhile are
+//! dead. Tombstones for these records are written to the store's log. Only when these tombstones
+//! are durable does the store record that its contents are live. Any other store with contents begins empty
+//! if the engine has stored, replaced or removed anything before. A store that was missing in a run of the
+//! other stores also begins empty ([`super::membership`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};
@@ -20,14 +20,14 @@ use super::Fleet;
 /// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The whole log of the store counts.
+    /// The whole log of the store is live.
     Known,
-    /// The records from this position of the log on count, except the records of keys that were removed while
-    /// the store was away.
+    /// The records from this position of the log on are live, except the records of keys that were removed
+    /// while the store was away.
     Back(LogPosition),
-    /// The store grows: the engine itself knows which contents count.
+    /// The store grows: the engine itself knows which contents are live.
     Grows,
-    /// No contents count: it is not known what was removed or replaced while this store was missing.
+    /// All contents are dead: it is not known what was removed or replaced while this store was missing.
     Stranger,
 }
 

@@ -169,7 +169,7 @@ impl PurgeSet {
 
     /// Takes a new purge number when a store stops recording removals. The journals of the other stores
     /// record this number. If the journal of a store lacks this number, the store has missed removals or
-    /// purges. Then, at the next start, none of its contents from before this number count.
+    /// purges. Then, at the next start, all its contents from before this number are dead.
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;

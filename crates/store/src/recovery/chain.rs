@@ -4,9 +4,9 @@
 //! Every cluster has a number in the store. It also contains a mark: the number of the cluster up to which
 //! the log was durable when this cluster was written. If the number of a missing cluster is not above the
 //! highest such mark, the cluster was durable once. So it is damaged, and the removals in it are not known.
-//! Therefore nothing before the next valid cluster counts. If the number of the missing cluster is above that
-//! mark, the cluster was being written. So it is torn, and its removals are in the removal log. The code is
-//! pure and performs no I/O.
+//! Therefore everything before the next valid cluster is dead. If the number of the missing cluster is above
+//! that mark, the cluster was being written. So it is torn, and its removals are in the removal log. The code
+//! is pure and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -36,7 +36,7 @@ pub(super) struct Incarnation<'a> {
     pub(super) named: u64,
 }
 
-/// A cluster that does not count and that was never durable.
+/// A cluster that is not valid and that was never durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     pub(crate) number: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Judged {
     pub(crate) torn: Vec<GivenUp>,
     /// The number of damaged clusters.
     pub(super) damaged: u64,
-    /// The position before which nothing counts.
+    /// The position before which everything is dead.
     pub(super) floor: LogPosition,
     /// The incarnation whose last clusters are damaged, if there is one.
     pub(super) lost: Option<u64>,
@@ -65,7 +65,7 @@ pub(crate) struct Judged {
 /// A gap of more clusters than this is damage, because fewer clusters are under way at once.
 const TORN_MAX: u64 = 1 << 12;
 
-/// Judges the incarnations of a store, oldest first. Records before `floor` do not count in any case.
+/// Judges the incarnations of a store, oldest first. Records before `floor` are dead in any case.
 /// `given_up` contains the numbers of clusters that later clusters name as given up.
 pub(super) fn judge(
     incarnations: &[Incarnation<'_>],

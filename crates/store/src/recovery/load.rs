@@ -53,7 +53,7 @@ pub(crate) struct Loader {
     /// The floor that the superblock gets once all records that were removed while the store was away
     /// are dead in the log.
     restore: Option<LogPosition>,
-    /// The floor that the superblock must still record: nothing before it counts any more.
+    /// The floor that the superblock must still record: everything before it is dead.
     owed: Option<LogPosition>,
 }
 
@@ -139,7 +139,7 @@ impl Loader {
         self.owed.is_some()
     }
 
-    /// The floor that the superblock must still record: nothing before it counts any more.
+    /// The floor that the superblock must still record: everything before it is dead.
     pub(crate) const fn owed(&self) -> Option<LogPosition> {
         self.owed
     }
@@ -150,7 +150,7 @@ impl Loader {
         self.restore
     }
 
-    /// Notes that the store was away: its records from `floor` on count again, except the records of
+    /// Notes that the store was away: its records from `floor` on are live again, except the records of
     /// keys in the gone set.
     pub(crate) const fn come_back(&mut self, floor: LogPosition) {
         self.floor = floor;
@@ -322,7 +322,7 @@ impl Loader {
             .as_ref()
             .is_none_or(|gone| gone.full);
         if rule!(
-            "load: nothing older counts once there are too many removals to remember",
+            "load: everything older is dead once there are too many removals to remember",
             full,
             false
         ) {

@@ -12,7 +12,7 @@ use crate::fleet::{Standing, TrustedMembership};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Sets the position from which on the store's log counts. If nothing of the log counts, this is
+/// Sets the position from which on the store's records are live. If all records are dead, this is
 /// recorded on the disk as well.
 pub(super) fn believe(
     superblock: &mut Superblock,
@@ -37,7 +37,7 @@ pub(super) fn believe(
             superblock.membership = membership;
             superblock.floor = end;
             rule!(
-                "add: nothing counts that a stranger holds",
+                "add: everything that a stranger holds is dead",
                 loader.raise_floor(end),
                 ()
             );

@@ -47,7 +47,7 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
         .into_iter()
         .max_by_key(|(_, half)| {
             rule!(
-                "journal: the half with the newer snapshot counts",
+                "journal: the half with the newer snapshot is current",
                 half.newest.first,
                 u64::MAX - half.newest.first
             )
@@ -129,7 +129,7 @@ impl Recalled {
         }
     }
 
-    /// Returns a purge number as the floor of the store. A record does not count if the newest purge had a
+    /// Returns a purge number as the floor of the store. A record is dead if the newest purge had a
     /// smaller number when the record was fetched. Purges after this opening of the store get numbers above
     /// `base`.
     fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {

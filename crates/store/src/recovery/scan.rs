@@ -92,7 +92,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
         match cluster_at(store, index, bytes, at) {
             Some((header, mut entries))
                 if rule!(
-                    "scan: a cluster of an earlier incarnation does not count",
+                    "scan: a cluster of an earlier incarnation is not valid",
                     header.sequence == wanted,
                     true
                 ) =>
@@ -166,7 +166,7 @@ fn cluster_at(
     decoded.ok().filter(|(header, _)| {
         is_own(store, index, header)
             && rule!(
-                "scan: a cluster that does not lie where it says does not count",
+                "scan: a cluster that does not lie where it says is not valid",
                 u64::from(header.offset_units) * UNIT == at,
                 true
             )
@@ -176,11 +176,11 @@ fn cluster_at(
 /// Returns whether a cluster belongs to this store and segment.
 fn is_own(store: &StoreShared, index: u32, header: &ClusterHeader) -> bool {
     rule!(
-        "scan: a cluster of another store does not count",
+        "scan: a cluster of another store is not valid",
         header.uuid == store.space.uuid(),
         true
     ) && rule!(
-        "scan: a cluster of another segment does not count",
+        "scan: a cluster of another segment is not valid",
         header.segment == index && store.space.geometry().segment_of(header.sequence) == index,
         true
     )

@@ -168,11 +168,11 @@ fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
     match SlotHeader::decode(bytes) {
         Ok(h)
             if rule!(
-                "slot: one of another store does not count",
+                "slot: one of another store is not valid",
                 h.uuid == store.space.uuid(),
                 true
             ) && rule!(
-                "slot: one of another segment does not count",
+                "slot: one of another segment is not valid",
                 h.segment == index && store.space.geometry().segment_of(h.sequence) == index,
                 true
             ) =>

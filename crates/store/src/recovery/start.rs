@@ -249,17 +249,17 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// Returns the position before which nothing counts. The removals in a lost segment are not known, nor
+/// Returns the position before which everything is dead. The removals in a lost segment are not known, nor
 /// those in a damaged cluster. `lost` is the incarnation of the newest lost segment, or 0 if no segment is
 /// lost.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
-        "start: nothing counts that was written up to the end of a lost segment",
+        "start: everything that was written up to the end of a lost segment is dead",
         (lost > 0).then(|| LogPosition::new(lost + 1, 0)),
         None
     );
     let damaged = rule!(
-        "start: nothing counts that was written before a damaged cluster",
+        "start: everything that was written before a damaged cluster is dead",
         behind_damage,
         LogPosition(0)
     );

@@ -3,8 +3,8 @@
 //! If neither the summary nor the clusters of a segment can be read, the segment is *lost*. Then more
 //! than its own records is lost. Older segments may contain records that the lost segment removed.
 //! Besides, removals of its own records are not logged from now on, so these records could return when
-//! the segment is readable again. Therefore nothing counts that was written up to the end of this
-//! segment.
+//! the segment is readable again. Therefore everything that was written up to the end of this
+//! segment is dead.
 
 use foxy_base::rule;
 use foxy_format::{Geometry, SegmentState, SlotHeader};
@@ -114,7 +114,7 @@ impl<'a> Stock<'a> {
         let newest = self.lost.iter().copied().fold(newest, u64::max);
         let current = |sequence: u64| {
             rule!(
-                "start: an incarnation a whole round behind does not count",
+                "start: an incarnation a whole round behind is dead",
                 sequence + u64::from(geometry.segments) > newest,
                 true
             )
@@ -132,7 +132,7 @@ impl<'a> Stock<'a> {
 /// preparation.
 fn latest_incarnation(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
     let latest = rule!(
-        "start: the latest incarnation of an unreadable segment counts those prepared ahead",
+        "start: the latest incarnation of an unreadable segment includes those prepared ahead",
         newest + 1 + u64::from(segments_ahead(geometry)),
         newest
     );

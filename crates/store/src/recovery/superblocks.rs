@@ -108,7 +108,7 @@ fn read_superblocks(
     match (a, b) {
         (Ok(a), Ok(b)) => Ok(Some(
             if rule!(
-                "superblock: the one with the higher generation counts",
+                "superblock: the one with the higher generation is current",
                 a.generation > b.generation,
                 a.generation < b.generation
             ) {

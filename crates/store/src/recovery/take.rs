@@ -195,7 +195,7 @@ impl Taker<'_> {
             );
         }
         if rule!(
-            "load: nothing before the floor counts",
+            "load: everything before the floor is dead",
             at < self.floor,
             false
         ) {

@@ -26,7 +26,7 @@ pub(crate) fn read_agreed(
         match read(into) {
             Ok(())
                 if rule!(
-                    "start: a read counts if a second one agrees",
+                    "start: a read is valid if a second one agrees",
                     seen.iter().any(|earlier| earlier == into),
                     true
                 ) =>

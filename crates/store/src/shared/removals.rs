@@ -49,13 +49,13 @@ pub(crate) struct Numbered {
 pub(crate) struct RemovalLog {
     /// The number of the next entry.
     next: u64,
-    /// The number of the oldest entry that still counts, because its tombstone is not covered;
+    /// The number of the oldest entry that is still active, because its tombstone is not covered;
     /// `next` if there is none.
     first: u64,
     /// The value of `first` that the newest entry contains.
     told: u64,
     places: u64,
-    /// The number of the oldest entry of an earlier run that counts. Entries from this number on count until
+    /// The number of the oldest active entry of an earlier run. Entries from this number on are active until
     /// the removed records have durable tombstones. The removals may be old, and a power cut must not undo
     /// them any more.
     hold: Option<u64>,
@@ -81,7 +81,7 @@ impl RemovalLog {
         self.next
     }
 
-    /// Returns whether entries that count take more than half of the ring: then tombstones should not
+    /// Returns whether active entries take more than half of the ring: then tombstones should not
     /// wait any longer.
     pub(crate) const fn is_pressed(&self) -> bool {
         (self.next - self.first) * 2 > self.places
@@ -92,7 +92,7 @@ impl RemovalLog {
     /// used again.
     fn write(&mut self, store: &StoreShared, removed: &[Removed]) -> bool {
         if rule!(
-            "removal log: an entry that counts is not overwritten",
+            "removal log: an active entry is not overwritten",
             self.next + removed.len() as u64 > self.first + self.places,
             false
         ) {
@@ -131,15 +131,16 @@ impl RemovalLog {
         entry.encode(uuid)
     }
 
-    /// Notes that entries before `first` need not count any more. Entries from `hold` on still count.
+    /// Notes that entries before `first` need not be active any more. Entries from `hold` on are still
+    /// active.
     fn advance(&mut self, store: &StoreShared, first: u64) {
         let hold = rule!(
-            "removal log: entries of an earlier run count until all of theirs are covered",
+            "removal log: entries of an earlier run are active until all of theirs are covered",
             self.hold,
             None::<u64>
         );
         self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
-        // If no entry counts any more, a new entry states that at once, so that a restart does not
+        // If no entry is active any more, a new entry states that at once, so that a restart does not
         // process old entries.
         if self.first == self.next && self.told < self.first {
             self.write(store, &[Removed::Nothing]);
@@ -229,7 +230,7 @@ impl StoreShared {
             return false;
         }
         let posted = rule!(
-            "removal log: an entry counts while its removal is in the inbox",
+            "removal log: an entry is active while its removal is in the inbox",
             inbox.removals.first().map(|r| r.number),
             None
         );
@@ -251,10 +252,10 @@ impl StoreShared {
         self.removals.lock().hold = None;
     }
 
-    /// Reads the removal log of an earlier run. An entry that removes a place counts only if a record of a
+    /// Reads the removal log of an earlier run. An entry that removes a place is active only if a record of a
     /// present incarnation can be at that place. The record at such a place becomes dead, and the removal is
     /// passed to the writer. For an entry that removes a key, the loader must first find the records of the
-    /// key; until then the entry counts.
+    /// key; until then the entry is active.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

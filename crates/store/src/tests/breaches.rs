@@ -98,7 +98,7 @@ fn no_mark_passes_a_cluster_that_is_under_way() {
 /// A cluster contains a mark: the number of the cluster up to which the log was durable. The cluster covers
 /// the removals up to its mark once the cluster itself is durable.
 #[test]
-fn a_removal_counts_until_the_cluster_that_covers_it_is_durable() {
+fn a_removal_is_active_until_the_cluster_that_covers_it_is_durable() {
     let mut rig = Rig::new(16, MEMORY, 2);
     rig.settle();
     rig.put("k", b"old");
@@ -260,7 +260,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     assert_eq!(live.on_disk(), left);
 }
 
-/// The disk refuses the write which states that the store's contents do not count. All other operations
+/// The disk refuses the write which states that the store's contents are dead. All other operations
 /// succeed.
 #[test]
 fn the_others_note_a_store_that_leaves_without_saying_so() {

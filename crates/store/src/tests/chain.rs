@@ -133,7 +133,7 @@ fn a_damaged_cluster_makes_what_is_older_dead_and_is_counted_once() {
 /// When the log is at rest, a removal causes one more cluster, which covers the removal. Until then the
 /// removal is in the removal log.
 #[test]
-fn a_removal_counts_until_a_durable_cluster_covers_it() {
+fn a_removal_is_active_until_a_durable_cluster_covers_it() {
     let mut rig = settled(5);
     let recalled = |rig: &Rig| rig.kill().counts().removals_recalled;
     rig.supersede("k");

@@ -107,7 +107,7 @@ fn a_purge_of_a_url_is_noted_for_a_store_that_is_away() {
     assert!(away.iter().all(|key| !again.on_disk().contains(key)));
 }
 
-/// The removals in the unreadable segment are not known, so no older record counts. No record returns
+/// The removals in the unreadable segment are not known, so all older records are dead. No record returns
 /// when the segment becomes readable again.
 #[test]
 fn an_open_segment_that_cannot_be_read_undoes_no_purge() {

@@ -50,7 +50,7 @@ fn newest_cluster(rig: &Rig) -> u64 {
 
 /// A removal is still in the inbox when the flush of an earlier removal is done.
 #[test]
-fn a_removal_in_the_inbox_counts_while_an_earlier_one_settles() {
+fn a_removal_in_the_inbox_is_active_while_an_earlier_one_settles() {
     for apart in 0..500 {
         let mut rig = with(&["a", "b"], 1);
         rig.supersede("a");
@@ -62,10 +62,10 @@ fn a_removal_in_the_inbox_counts_while_an_earlier_one_settles() {
     }
 }
 
-/// A removal counts until it is covered itself, even if an earlier removal is covered: one damaged
+/// A removal is active until it is covered itself, even if an earlier removal is covered: one damaged
 /// cluster undoes neither of them.
 #[test]
-fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
+fn a_removal_that_is_not_covered_is_active_beside_one_that_is() {
     for apart in (0..5_000).step_by(400) {
         let mut rig = with(&["a", "b"], 1);
         rig.supersede("a");
@@ -85,7 +85,7 @@ fn a_removal_that_is_not_covered_counts_beside_one_that_is() {
 }
 
 /// A store whose disk refuses most writes cannot record removals. It records in its superblocks that its
-/// contents do not count, because the disk still accepts these writes.
+/// contents are dead, because the disk still accepts these writes.
 #[test]
 fn a_store_that_takes_no_writes_says_so_on_its_disk() {
     let mut rig = with(&["k"], 4);

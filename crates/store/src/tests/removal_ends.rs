@@ -37,7 +37,7 @@ fn removals_count_until_their_own_cluster_is_complete() {
     assert_eq!((first.len(), second.len()), (1, 1));
     rig.disk.release(second[0]);
     rig.turns(2);
-    // The new entry states which earlier entries still count.
+    // The new entry states which earlier entries are still active.
     rig.supersede("later");
     assert_eq!(rig.kill().text("k"), None);
 }

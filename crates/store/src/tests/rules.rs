@@ -185,7 +185,7 @@ fn records_of_an_earlier_incarnation_stay_away() {
         assert!(n < 1000);
     }
     // The segment of the key is being reused, its old cluster is still there, and no entry records that
-    // the key was superseded. Only the incarnation of the segment shows that the old record does not count.
+    // the key was superseded. Only the incarnation of the segment shows that the old record is dead.
     put_dropped(&rig, "k");
     forget_ram(&rig, "k");
     for keep in [Keep::Nothing, Keep::All, Keep::Random(1)] {
@@ -390,7 +390,7 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
 /// A device lost all writes to a segment for a whole round, including its mark. The contents that it still
 /// has are out of date, and the segments with their removals may have been reused.
 #[test]
-fn a_segment_a_whole_round_behind_does_not_count() {
+fn a_segment_a_whole_round_behind_is_dead() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 35);
     rig.settle();
     rig.put("k", b"old");

@@ -51,7 +51,7 @@ fn write(disk: &MemDisk, store: &StoreShared, block: u32, change: impl Fn(&mut C
 }
 
 #[test]
-fn a_cluster_counts_in_its_own_place_incarnation_and_store() {
+fn a_cluster_is_valid_in_its_own_place_incarnation_and_store() {
     let (rig, store) = written();
     let incarnation = Some(store.space.incarnation(0));
     let before = clusters(&store, 0, incarnation);

@@ -133,7 +133,7 @@ fn a_journal_that_is_gone_is_damage() {
         let sequence = again.engine.purges().purge_sequence();
         again.engine.put(tagged("new", b"body", "other", sequence));
         again.settle();
-        // The half is readable again. The blocks that were written since the damage was found count.
+        // The half is readable again. The blocks that were written since the damage was found are valid.
         disk.set_faults(FaultPlan::none());
         again.clock.advance(std::time::Duration::from_secs(1));
         again.turns(10);
@@ -171,7 +171,7 @@ fn a_store_that_is_known_to_be_out_of_date_begins_empty() {
     let (found, writer) = open(disk.clone(), uuid);
     assert!(!found);
     drop(writer);
-    // The store itself now records that its contents do not count.
+    // The store itself now records that its contents are dead.
     assert!(!open(disk.kill(), *b"some other store").0);
 }
 

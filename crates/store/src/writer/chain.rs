@@ -19,7 +19,7 @@ pub(super) struct Chain {
     last: u64,
     /// The checksum of the newest cluster.
     sum: u32,
-    /// Clusters that do not count: they were torn when the store was opened, or could not be written.
+    /// Clusters that are not valid: they were torn when the store was opened, or could not be written.
     /// They stay here until a complete cluster names them as given up.
     given_up: Vec<GivenUp>,
     /// The log is durable up to the cluster with this number.

@@ -40,14 +40,14 @@ impl Writer {
     /// of an earlier run when all of them are covered.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
-            "removal log: an entry counts until its tombstone is covered",
+            "removal log: an entry is active until its tombstone is covered",
             self.log.chain().first_removal(),
             None
         );
         let waiting = [
             open,
             rule!(
-                "removal log: an entry counts while its removal waits for a cluster",
+                "removal log: an entry is active while its removal waits for a cluster",
                 self.gather.first_removal(),
                 None
             ),

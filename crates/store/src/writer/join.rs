@@ -40,7 +40,7 @@ impl Engine {
     /// as well.
     ///
     /// # Errors
-    /// The device failed. The call did not change which contents of the stores count.
+    /// The device failed. The call did not change which contents of the stores are live.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
         self.fleet().renew();
         for writer in writers {

@@ -94,7 +94,7 @@ impl Writer {
         );
         let floor = self.superblocks.floor();
         let marked = rule!(
-            "leave: it says on its disk that nothing counts which it holds",
+            "leave: it records on its disk that its contents are dead",
             store.health() != crate::Health::Offline && self.superblocks.disown().is_ok(),
             true
         );

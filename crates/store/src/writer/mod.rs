@@ -371,8 +371,8 @@ impl Writer {
         }
     }
 
-    /// Records in both superblocks that nothing before `floor` counts. Returns false if that is not possible
-    /// yet.
+    /// Records in both superblocks that everything before `floor` is dead. Returns false if that is not
+    /// possible yet.
     fn say_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;

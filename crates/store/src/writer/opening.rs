@@ -42,7 +42,7 @@ impl Opening {
         self.loader.is_some()
     }
 
-    /// Returns whether everything is loaded and the store's contents count.
+    /// Returns whether everything is loaded and the store's contents are live.
     pub(super) const fn is_done(&self) -> bool {
         self.loader.is_none() && self.restoring.is_none()
     }
@@ -74,7 +74,7 @@ impl Opening {
         let outcome = ticket.outcome()?;
         let (floor, _) = self.restoring.take()?;
         rule!(
-            "return: its contents count again when what it missed is durably dead",
+            "return: its contents are live again when what it missed is durably dead",
             outcome == Durable::Yes,
             true
         )
@@ -120,13 +120,13 @@ impl Writer {
         loader.finish();
         self.settle_removals();
         // If the store was away, its records that were removed meanwhile are dead now. When that is
-        // durable, the store's contents count again.
+        // durable, the store's contents are live again.
         if let Some(floor) = loader.restores() {
             self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));
         }
     }
 
-    /// Lets the contents of a store that was away count again.
+    /// Makes the contents of a store that was away live again.
     pub(super) fn restore_step(&mut self) {
         if let Some(floor) = self.opening.restored()
             && let Err(error) = self.superblocks.lower_floor(floor)

@@ -89,7 +89,7 @@ impl Seat {
         self.barrier();
     }
 
-    /// Notes that the contents from `floor` on count if the store comes back with this generation.
+    /// Notes that the contents from `floor` on are live if the store comes back with this generation.
     pub(super) fn may_come_back(&self, generation: u64, floor: LogPosition) {
         self.away().left(self.store.space.uuid(), generation, floor);
     }

@@ -12,7 +12,7 @@ use crate::Health;
 use crate::recovery::{write_both, write_superblock};
 use crate::shared::StoreShared;
 
-/// Pause between attempts to record, on a disk that takes no writes, that its contents do not count.
+/// Pause between attempts to record, on a disk that takes no writes, that its contents are dead.
 const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// The superblock as it was last written, and the code that writes it anew.
@@ -20,7 +20,7 @@ const DISOWN_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct Superblocks {
     store: Arc<StoreShared>,
     superblock: Superblock,
-    /// The epoch at which the disk last recorded that the store's contents do not count.
+    /// The epoch at which the disk last recorded that the store's contents are dead.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
 }
@@ -58,19 +58,19 @@ impl Superblocks {
         write_superblock(&*self.store.disk, &self.superblock)
     }
 
-    /// Records in both superblocks that nothing before `floor` counts.
+    /// Records in both superblocks that everything before `floor` is dead.
     pub(super) fn set_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write()
     }
 
-    /// Records in both superblocks that nothing before `floor` counts. If their present floor is
+    /// Records in both superblocks that everything before `floor` is dead. If their present floor is
     /// higher, it stays.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.set_floor(self.superblock.floor.max(floor))
     }
 
-    /// Records that the contents from `floor` on count again.
+    /// Records that the contents from `floor` on are live again.
     pub(super) fn lower_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write_next()
@@ -101,7 +101,7 @@ impl Superblocks {
         Ok(())
     }
 
-    /// Records in both superblocks that nothing that is now in the store counts.
+    /// Records in both superblocks that everything that is now in the store is dead.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
         // The store then belongs to no store set: wherever it is opened next, it does not affect the
@@ -111,18 +111,18 @@ impl Superblocks {
     }
 
     /// Returns whether the disk of a store that takes no writes must still record, at this epoch, that its
-    /// contents do not count. Returns false for a disk that is offline, because the write could block this
+    /// contents are dead. Returns false for a disk that is offline, because the write could block this
     /// thread.
     pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
         let said = self.disowned_at == Some(epoch);
         !said && self.disown_due <= now && self.store.health() != Health::Offline
     }
 
-    /// Tries to record that the contents do not count, for a store whose disk must still record it.
+    /// Tries to record that the contents are dead, for a store whose disk must still record it.
     pub(super) fn part(&mut self, epoch: u64, membership: Option<Membership>, now: MonoTime) {
         self.disown_due = now + DISOWN_EVERY;
         self.disowned_at = rule!(
-            "faults: a store that takes no writes says on its disk that nothing counts",
+            "faults: a store that takes no writes records that its contents are dead",
             self.give_up_contents(membership).is_ok(),
             true
         )
