@@ -65,7 +65,7 @@ impl ChainLink {
         let (before, number, distance) = (take.u32()?, take.u48()?, take.u16()?);
         let flushed = match distance {
             u16::MAX => rule!(
-                "cluster: a mark too far back for its field is not known",
+                "cluster: a flushed number too far back for its field is not known",
                 Some(0),
                 Some(number.saturating_sub(65_535))
             ),
@@ -210,7 +210,7 @@ mod tests {
     /// If the cluster in [`ChainLink::flushed`] is too far back for the field, the field reads as 0. A wrong
     /// number could name a cluster that was not durable.
     #[test]
-    fn a_mark_far_back_reads_as_not_known() {
+    fn a_flushed_number_far_back_reads_as_not_known() {
         let link = |flushed| ChainLink {
             number: 100_000,
             before: 7,

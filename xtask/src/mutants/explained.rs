@@ -42,12 +42,12 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "a full set names every key, so that nothing of it is loaded either",
     ),
     (
-        "reuse: a mark whose flush failed is made again",
+        "reuse: an open header whose flush failed is written again",
         "a store whose flush failed is not written any more, which is a rule of its own",
     ),
     (
         "reuse: the victim's slot is of its present incarnation",
-        "two lost writes of one slot are needed, its seal and its mark",
+        "two lost writes of one slot are needed, its seal and its open header",
     ),
     (
         "read: a damaged record leaves a tombstone for its key",
@@ -66,17 +66,17 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "what waits under a key has taken its entry away, which is looked at first",
     ),
     (
-        "reuse: a mark that could not be written is not taken for made",
-        "the mark is read back, which is a rule of its own",
+        "reuse: an open header that could not be written is not taken for written",
+        "the open header is read back, which is a rule of its own",
     ),
     (
-        "reuse: slots are marked in sequence",
-        "an incarnation before a marked one is a whole round behind at a start, which is a rule of its \
+        "reuse: open headers are written in sequence",
+        "an incarnation before one with an open header is a whole round behind at a start, which is a rule of its \
          own: what it held is forgotten",
     ),
     (
         "reuse: entries are dropped in sequence",
-        "each waits for its own mark; to drop some earlier only forgets",
+        "each waits for its own open header; to drop some earlier only forgets",
     ),
     (
         "seal: no summary vouches for clusters whose flush failed",

@@ -1,12 +1,12 @@
 //! Judges searched segments by the chain of clusters: which clusters are missing, and whether a torn
 //! write or damage is the cause.
 //!
-//! Every cluster has a number in the store. It also contains a mark: the number of the cluster up to which
-//! the log was durable when this cluster was written. If the number of a missing cluster is not above the
-//! highest such mark, the cluster was durable once. So it is damaged, and the removals in it are not known.
-//! Therefore everything before the next valid cluster is dead. If the number of the missing cluster is above
-//! that mark, the cluster was being written. So it is torn, and its removals are in the removal log. The code
-//! is pure and performs no I/O.
+//! Every cluster has a number in the store. It also contains the flushed number: the number of the cluster up
+//! to which the log was durable when this cluster was written. If the number of a missing cluster is not
+//! above the highest flushed number, the cluster was durable once. So it is damaged, and the removals in it
+//! are not known. Therefore everything before the next valid cluster is dead. If the number of the missing
+//! cluster is above that flushed number, the cluster was being written. So it is torn, and its removals are
+//! in the removal log. The code is pure and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -196,7 +196,7 @@ impl Judge<'_> {
             at: LogPosition::new(incarnation.sequence, begins),
         };
         let flushed = rule!(
-            "chain: a missing cluster up to the flushed mark is damage",
+            "chain: a missing cluster up to the flushed number is damage",
             self.judged.flushed,
             0
         );
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_cluster_is_damage_up_to_the_mark_and_torn_above_it() {
+    fn a_missing_cluster_is_damage_up_to_the_flushed_number_and_torn_above_it() {
         let whole = [seen(0, 1, 0), seen(1, 2, 0), seen(2, 3, 1)];
         let all = judged(&whole, 0, &[]);
         assert_eq!((all.damaged, all.floor, all.last), (0, LogPosition(0), 3));

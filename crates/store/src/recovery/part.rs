@@ -17,7 +17,7 @@ pub(crate) struct Part {
     pub(crate) index: u32,
     pub(crate) sequence: u64,
     pub(crate) used_units: u32,
-    /// True if the slot of the segment marks it as open.
+    /// True if the slot of the segment contains an open header.
     pub(crate) open: bool,
     /// The header of the segment's slot, if the entries must still be read from there; `None` if they are
     /// in `entries`.
@@ -43,7 +43,7 @@ impl Part {
             named: header.last_cluster,
         }
     }
-    /// Makes the part of a scanned segment. `slot` is its slot, if the slot marks the segment as open.
+    /// Makes the part of a scanned segment. `slot` is the header of its slot, if this is an open header.
     pub(crate) fn scanned(index: u32, scan: Scan, slot: Option<&SlotHeader>) -> Self {
         Self {
             index,
@@ -69,7 +69,7 @@ impl Part {
         let seen = self.clusters.iter().map(|seen| seen.link.number);
         seen.fold(self.named, u64::max)
     }
-    /// Returns whether the segment is marked open and is empty.
+    /// Returns whether the segment has an open header and is empty.
     pub(crate) const fn is_unused(&self) -> bool {
         self.open && self.used_units == 0
     }

@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     pub(crate) superblock: Superblock,
     /// The segment in which writing continues.
     pub(crate) current: Option<OpenSegment>,
-    /// A segment that is already marked for its next incarnation: its index and sequence.
+    /// A segment that already has the open header of its next incarnation: its index and sequence.
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
     /// The state of the chain of clusters.
@@ -172,7 +172,7 @@ fn take_stock(
     let newest = parts.first().map_or(0, |part| part.sequence).max(lost);
     let mut next_sequence = newest + 1;
     let ready = take_ready(&mut parts, &mut next_sequence);
-    let ready = ready.filter(|(_, sequence)| is_mark_after(*sequence, lost));
+    let ready = ready.filter(|(_, sequence)| is_opened_after(*sequence, lost));
     next_sequence = next_sequence.max(lost + 1);
     let steps = options.load_steps;
     let mut loader = Loader::new(ground, store.clone(), superblock.floor, steps);
@@ -233,9 +233,9 @@ fn recalls(standing: Standing) -> bool {
     )
 }
 
-fn is_mark_after(sequence: u64, lost: u64) -> bool {
+fn is_opened_after(sequence: u64, lost: u64) -> bool {
     rule!(
-        "start: a mark from before a lost segment is not gone on with",
+        "start: an open header from before a lost segment is not gone on with",
         sequence > lost,
         true
     )
@@ -315,16 +315,17 @@ fn forget(
     )
 }
 
-/// Takes out the newest segments that are marked open and contain no cluster yet. Returns the oldest of them,
-/// which takes clusters next.
+/// Takes out the newest segments that have an open header and contain no cluster yet. Returns the oldest of
+/// them, which takes clusters next.
 fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u64)> {
-    // After a crash between two marks there can be more than one such segment: only the oldest can come next.
+    // After a crash between the writes of two open headers there can be more than one such segment: only the
+    // oldest can come next.
     let mut ready = None;
     while parts.first().is_some_and(Part::is_unused) {
         let part = parts.remove(0);
         *next_sequence = part.sequence + 1;
         ready = rule!(
-            "start: of several marked segments the oldest comes next",
+            "start: of several segments with open headers the oldest comes next",
             Some((part.index, part.sequence)),
             ready.or(Some((part.index, part.sequence)))
         );
@@ -333,7 +334,7 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
 }
 
 /// Returns the newest segment that contains anything, if it has room left: writing continues after its
-/// last cluster. If the summary of this segment was written, the segment must be marked open again
+/// last cluster. If the summary of this segment was written, the segment must get an open header again
 /// before writing continues.
 fn go_on(
     store: &StoreShared,
@@ -362,16 +363,16 @@ fn go_on(
         ..OpenSegment::empty(newest.index, newest.sequence)
     };
     if !rule!(
-        "start: a summarised segment is marked open before it is gone on with",
+        "start: a summarised segment gets an open header before it is gone on with",
         newest.open,
         true
     ) {
-        let mark = summary(store.space.geometry(), store.space.uuid(), &segment, true).slot;
+        let header = summary(store.space.geometry(), store.space.uuid(), &segment, true).slot;
         let at = store.space.geometry().slot_at(segment.index);
         rule!(
-            "start: the mark of a segment that is gone on with is read back",
-            write_checked(&*store.disk, at, &mark),
-            (store.disk.write_at(at, &mark)).and_then(|()| store.disk.flush())
+            "start: the open header of a segment that is gone on with is read back",
+            write_checked(&*store.disk, at, &header),
+            (store.disk.write_at(at, &header)).and_then(|()| store.disk.flush())
         )
         .ok()?;
         newest.open = true;

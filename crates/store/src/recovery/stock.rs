@@ -100,16 +100,16 @@ impl<'a> Stock<'a> {
         let unknown = self.unknown.iter();
         self.lost
             .extend(unknown.filter_map(|index| latest_incarnation(geometry, *index, newest)));
-        // The slot of a segment in `guessed` may have been marked with the segment's next incarnation before
-        // it was damaged. In this case the index entries of the segment were dropped, and later
+        // The slot of a segment in `guessed` may have contained the open header of the next incarnation
+        // before it was damaged. In this case the index entries of the segment were dropped, and later
         // removals of its records were not logged.
-        let marked = self.guessed.iter().filter(|(index, sequence)| {
+        let opened = self.guessed.iter().filter(|(index, sequence)| {
             latest_incarnation(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
         });
         rule!(
-            "start: a damaged slot may have been the mark of the next incarnation",
-            self.lost.extend(marked.map(|(_, sequence)| *sequence)),
-            drop(marked)
+            "start: a damaged slot may have been the open header of the next incarnation",
+            self.lost.extend(opened.map(|(_, sequence)| *sequence)),
+            drop(opened)
         );
         let newest = self.lost.iter().copied().fold(newest, u64::max);
         let current = |sequence: u64| {

@@ -60,7 +60,7 @@ fn superblocks(disk: &MemDisk) -> [Superblock; 2] {
 /// A later cluster is written before an earlier cluster, and a kill tears the earlier cluster. Only the
 /// contents of the earlier cluster are lost.
 #[test]
-fn no_mark_passes_a_cluster_that_is_under_way() {
+fn no_flushed_number_passes_a_cluster_that_is_under_way() {
     let mut rig = Rig::new(16, MEMORY, 1);
     rig.settle();
     rig.put("k", b"old");
@@ -85,7 +85,7 @@ fn no_mark_passes_a_cluster_that_is_under_way() {
     rig.disk.release(second);
     rig.turns(2);
     flush(&mut rig);
-    rig.put("c", b"names the mark");
+    rig.put("c", b"names the flushed number");
     let third = next(&mut rig, first);
     rig.disk.release(third);
     rig.turns(2);
@@ -95,8 +95,8 @@ fn no_mark_passes_a_cluster_that_is_under_way() {
     assert!(again.text("b").is_some() && again.text("c").is_some());
 }
 
-/// A cluster contains a mark: the number of the cluster up to which the log was durable. The cluster covers
-/// the removals up to its mark once the cluster itself is durable.
+/// A cluster contains its flushed number: the number of the cluster up to which the log was durable. The
+/// cluster covers the removals up to its flushed number once the cluster itself is durable.
 #[test]
 fn a_removal_is_active_until_the_cluster_that_covers_it_is_durable() {
     let mut rig = Rig::new(16, MEMORY, 2);
@@ -111,7 +111,7 @@ fn a_removal_is_active_until_the_cluster_that_covers_it_is_durable() {
     rig.turns(1);
     flush(&mut rig);
     rig.supersede("another");
-    rig.put("b", b"names the mark");
+    rig.put("b", b"names the flushed number");
     for _ in 0..200 {
         rig.clock.advance(Duration::from_millis(20));
         rig.turns(1);

@@ -186,25 +186,25 @@ fn a_busy_log_writes_no_clusters_to_cover_removals() {
     assert!(log < 120, "{log} removals count though most are covered");
 }
 
-/// The slot of a segment was marked for its next incarnation, and is damaged now. Nothing on the disk shows
-/// the mark any more, and supersessions since then were not logged.
+/// The slot of a segment contained the open header of its next incarnation, and is damaged now. Nothing on
+/// the disk shows the open header any more, and supersessions since then were not logged.
 #[test]
 fn a_damaged_slot_does_not_bring_an_earlier_incarnation_back() {
     let mut rig = Rig::new(8, MEMORY, 8);
     rig.put("k", b"old");
     rig.settle();
-    let mut marked = None;
+    let mut opened = None;
     for n in 0..2000 {
         rig.put(&format!("filler {n}"), &[b'f'; 1500]);
         rig.engine.foundation().memory.clear();
         rig.settle();
         rig.engine.foundation().memory.clear();
         if rig.plan("k").is_none() {
-            marked = Some(n);
+            opened = Some(n);
             break;
         }
     }
-    assert!(marked.is_some());
+    assert!(opened.is_some());
     let incarnation = rig
         .engine
         .fleet()
@@ -212,7 +212,7 @@ fn a_damaged_slot_does_not_bring_an_earlier_incarnation_back() {
         .unwrap()
         .space
         .incarnation(0);
-    assert_eq!(incarnation, 9, "marked, and nothing written to it");
+    assert_eq!(incarnation, 9, "opened, and nothing written to it");
     // The index does not know the record, so this removal is not logged.
     rig.supersede("k");
     rig.settle();

@@ -138,9 +138,9 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     assert_eq!(last.text("new").as_deref(), Some("body"));
 }
 
-/// Until the mark of the next incarnation is durable, a start would load the old incarnation.
+/// Until the open header of the next incarnation is durable, a start would load the old incarnation.
 #[test]
-fn a_mark_that_could_not_be_written_drops_nothing() {
+fn an_open_header_that_could_not_be_written_drops_nothing() {
     let mut rig = Rig::new(8, MEMORY, 6);
     rig.settle();
     rig.put("k", b"old");
@@ -148,8 +148,8 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
     let geometry = geometry(&rig.engine);
     let slot = geometry.slot_at(0)..geometry.slot_at(1);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(slot);
-    // The slot was already marked once. Its next write is the summary, and the write after that is the
-    // mark of the next incarnation, which fails.
+    // The slot already got one open header. Its next write is the summary, and the write after that is the
+    // open header of the next incarnation, which fails.
     rig.disk
         .set_faults(FaultPlan::none().and(broken.after(1).times(1)));
     let mut failed = false;
@@ -163,7 +163,7 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
             forget_ram(&rig, "k");
             if !failed && rig.counts().write_errors > errors {
                 failed = true;
-                // The mark is tried again after a pause; no time passes here, so the pause does not
+                // The write is tried again after a pause; no time passes here, so the pause does not
                 // end.
                 rig.turns(20);
                 assert!(rig.plan("k").is_some(), "filler {n}");
@@ -177,5 +177,5 @@ fn a_mark_that_could_not_be_written_drops_nothing() {
             return;
         }
     }
-    panic!("the mark was never written");
+    panic!("the open header was never written");
 }

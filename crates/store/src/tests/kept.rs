@@ -204,7 +204,7 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     assert_eq!(rig.text("later 19").as_deref(), Some("body"));
 }
 
-/// The contents of a skipped segment stay known until the mark of the next segment is durable.
+/// The contents of a skipped segment stay known until the open header of the next segment is durable.
 #[test]
 fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {
@@ -214,7 +214,7 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
         let slots = geometry.slot_at(0)..geometry.segment_at(0);
         let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(slots);
         several.disks[0].set_faults(FaultPlan::from(stuck.after(skip)));
-        // Objects are written as long as segments can be marked for their next incarnations.
+        // Objects are written as long as open headers for the next incarnations can be written.
         for key in (0..KEYS).cycle().take(6 * KEYS as usize) {
             if key % 3 == 0 {
                 several.put(key);
@@ -229,10 +229,10 @@ fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     }
 }
 
-/// Two segments are marked for their next incarnations, and are empty. Writing continues in the first of
-/// these.
+/// Two segments have the open headers of their next incarnations, and are empty. Writing continues in the
+/// first of these.
 #[test]
-fn of_two_marked_segments_both_are_used() {
+fn of_two_segments_with_open_headers_both_are_used() {
     let mut tried = 0;
     for objects in 40..60 {
         let mut rig = Rig::new(16, MEMORY, 11);
@@ -263,12 +263,12 @@ fn of_two_marked_segments_both_are_used() {
         }
         tried += 1;
         let disk = rig.disk.kill();
-        let mark = encode_slot(&next, &[]);
+        let header = encode_slot(&next, &[]);
         disk.corrupt(
             store.space.geometry().slot_at(next.segment),
-            mark.len(),
+            header.len(),
             |b| {
-                b.copy_from_slice(&mark);
+                b.copy_from_slice(&header);
             },
         );
         let mut again = Rig::open(disk, MEMORY, 12, options());

@@ -202,12 +202,12 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment is marked for its next incarnation, and the segment after it is lost. Objects that are stored
-/// from then on are written after a segment whose contents are unknown.
+/// A segment has the open header of its next incarnation, and the segment after it is lost. Objects that are
+/// stored from then on are written after a segment whose contents are unknown.
 #[test]
-fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
+fn what_is_stored_after_a_segment_was_lost_that_follows_one_with_an_open_header_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);
-    let marked = |rig: &Rig| {
+    let opened = |rig: &Rig| {
         rig.engine
             .fleet()
             .store(StoreId(0))
@@ -217,13 +217,13 @@ fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
             == 9
     };
     for n in 0..2000 {
-        if marked(&rig) {
+        if opened(&rig) {
             break;
         }
         rig.put(&format!("filler {n}"), &[b'f'; 1500]);
         rig.settle();
     }
-    assert!(marked(&rig), "nothing is written to it yet");
+    assert!(opened(&rig), "nothing is written to it yet");
     let geometry = geometry(&rig.engine);
     let disk = rig.disk.kill();
     Damage::SlotAndAll.strike(&geometry, 1, &disk);

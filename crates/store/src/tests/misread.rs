@@ -1,4 +1,4 @@
-//! One write of a mark is lost, or one read returns bytes from another place while a store is being
+//! One write of an open header is lost, or one read returns bytes from another place while a store is being
 //! opened: neither undoes a removal.
 
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The mark of a next incarnation is lost, and the process is killed once the old incarnation was given up.
-/// The index does not contain the records of the old incarnation any more, and since then no removal of these
-/// records was logged.
+/// The open header of a next incarnation is lost, and the process is killed once the old incarnation was
+/// given up. The index does not contain the records of the old incarnation any more, and since then no
+/// removal of these records was logged.
 #[test]
-fn a_lost_mark_does_not_bring_an_earlier_incarnation_back() {
+fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
     let (mut lost, mut gone) = (0, 0);
     for skip in 0..14 {
         let mut rig = Rig::new(6, MEMORY, 31);
@@ -65,10 +65,10 @@ fn a_lost_mark_does_not_bring_an_earlier_incarnation_back() {
     assert!(lost > 6 && gone > 60, "{lost} {gone}");
 }
 
-/// A segment in which writing continues is marked open again. Without that mark, a start would read its
-/// old summary, which lacks the removals made from then on.
+/// A segment in which writing continues gets an open header again. Without that header, a start would read
+/// its old summary, which lacks the removals made from then on.
 #[test]
-fn a_lost_mark_of_a_segment_that_is_gone_on_with_undoes_nothing() {
+fn a_lost_open_header_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     let mut rig = Rig::new(6, MEMORY, 32);
     rig.settle();
     rig.put("k", b"old");

@@ -78,8 +78,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     let geometry = geometry(&rig.engine);
     let slots = geometry.slot_at(0)..geometry.segment_at(0);
     let mut unflushed = std::collections::HashSet::new();
-    let mut unflushed_mark = false;
-    let (mut seals, mut marks) = (0, 0);
+    let mut unflushed_header = false;
+    let (mut seals, mut headers) = (0, 0);
     for n in 0..2000 {
         rig.put(&format!("x{n}"), &[1; 1500]);
         // The pauses are uneven, so that segments end at any time between two flushes.
@@ -87,11 +87,11 @@ fn summaries_and_reuse_wait_for_their_flushes() {
         rig.clock.advance(std::time::Duration::from_millis(pause));
         let known = rig.plan("k").is_some();
         rig.turns(3);
-        if unflushed_mark {
+        if unflushed_header {
             let still = rig.plan("k").is_some();
             assert_eq!(
                 still, known,
-                "entries were dropped before the mark was durable"
+                "entries were dropped before the open header was durable"
             );
         }
         // Operations complete one by one, and flushes complete last: a write that does not wait for its
@@ -103,7 +103,7 @@ fn summaries_and_reuse_wait_for_their_flushes() {
         match op.class {
             OpClass::Flush => {
                 unflushed.clear();
-                unflushed_mark = false;
+                unflushed_header = false;
             }
             OpClass::Write if slots.contains(&op.at) => {
                 let index = (op.at - slots.start) / u64::from(geometry.slot_bytes);
@@ -113,8 +113,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
                     "sealed before its flush"
                 );
                 seals += usize::from(sealed);
-                marks += usize::from(!sealed);
-                unflushed_mark |= !sealed;
+                headers += usize::from(!sealed);
+                unflushed_header |= !sealed;
             }
             OpClass::Write => {
                 unflushed.insert((op.at - slots.end) / u64::from(geometry.segment_bytes));
@@ -123,8 +123,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
         }
     }
     assert!(
-        seals > 3 && marks > 3 && rig.counts().reused > 1,
-        "{seals} {marks}"
+        seals > 3 && headers > 3 && rig.counts().reused > 1,
+        "{seals} {headers}"
     );
 }
 

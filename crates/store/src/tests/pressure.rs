@@ -82,7 +82,7 @@ fn a_disk_with_slow_flushes_loses_nothing_of_a_stream_that_it_can_write() {
     assert_eq!(dropped, 0, "{counts:?}");
 }
 
-/// In this test, marks of several segments are under way at once, so that some of them may be on the
+/// In this test, open headers of several segments are under way at once, so that some of them may be on the
 /// disk after a crash.
 #[test]
 fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
@@ -177,7 +177,7 @@ fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     some
 }
 
-/// The number of clusters that the disk holds back. Held writes of at most 4096 bytes are marks of slots.
+/// The number of clusters that the disk holds back. Held writes of at most 4096 bytes are open headers.
 fn under_way(rig: &Rig) -> usize {
     let held = rig.disk.held();
     let long = |op: &&HeldOp| op.class == OpClass::Write && op.len > 4096;

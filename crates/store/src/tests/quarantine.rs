@@ -137,10 +137,10 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     assert_eq!(entries(&several), 0);
 }
 
-/// A segment is skipped. Until the segment after it is marked, a start would still load the contents of
-/// the skipped segment.
+/// A segment is skipped. Until the segment after it has its open header, a start would still load the
+/// contents of the skipped segment.
 #[test]
-fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
+fn a_segment_that_is_passed_over_is_known_until_the_next_open_header_is_written() {
     let mut rng = Rng::new(9);
     let (mut several, _) = quarantined(&mut rng);
     let store = several.engine.fleet().store(StoreId(0)).unwrap();
@@ -154,7 +154,7 @@ fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
         if store.space.incarnation(BAD) == 0 {
             let slot = disk.peek(store.space.geometry().slot_at(BAD + 1), SLOT_HEADER_BYTES);
             let next = SlotHeader::decode(&slot).unwrap();
-            assert!(next.sequence > incarnation + 1, "not marked: {next:?}");
+            assert!(next.sequence > incarnation + 1, "no open header: {next:?}");
             return;
         }
         for op in disk.held() {

@@ -7,8 +7,8 @@ use super::rig::Rig;
 use crate::recovery::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 use crate::shared::StoreShared;
 
-/// Makes a store of 300 segments, of which a hundred are used. Segments are sealed, marked, or were never
-/// used.
+/// Makes a store of 300 segments, of which a hundred are used. Segments are sealed, have an open header, or
+/// were never used.
 fn written() -> Rig {
     let mut rig = Rig::new(300, 8 << 20, 3);
     for n in 0..1200 {

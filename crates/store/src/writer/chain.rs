@@ -30,10 +30,11 @@ pub(super) struct Chain {
     /// Clusters with removals that are not covered. Each element has two numbers: the number of the cluster,
     /// and the lowest number in the removal log of all removals in this cluster and later clusters.
     removals: VecDeque<(u64, u64)>,
-    /// Clusters whose mark (the number of the cluster up to which the log was durable) is higher than the
-    /// marks of all earlier clusters. Each element has the number of the cluster, and the mark.
-    marks: VecDeque<(u64, u64)>,
-    /// The highest mark that a cluster contains.
+    /// Clusters whose flushed number (the number of the cluster up to which the log was durable) is higher
+    /// than the flushed numbers of all earlier clusters. Each element has the number of the cluster, and its
+    /// flushed number.
+    flushed_numbers: VecDeque<(u64, u64)>,
+    /// The highest flushed number that a cluster contains.
     named: u64,
 }
 
@@ -46,7 +47,7 @@ impl Chain {
             durable: found.flushed,
             flushes: [(0, 0); 2],
             removals: VecDeque::new(),
-            marks: VecDeque::new(),
+            flushed_numbers: VecDeque::new(),
             named: found.flushed,
         }
     }
@@ -87,7 +88,7 @@ impl Chain {
         self.sum = sum;
         if self.durable > self.named {
             self.named = self.durable;
-            self.marks.push_back((self.last, self.durable));
+            self.flushed_numbers.push_back((self.last, self.durable));
         }
         let Some(first) = removals else { return };
         // Each element contains the lowest number of a removal in its cluster and in all later
@@ -126,7 +127,7 @@ impl Chain {
     pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
         let given_up = self.given_up.iter().map(|given_up| given_up.number);
         let open = rule!(
-            "chain: no mark passes a cluster that is under way or was given up",
+            "chain: no flushed number passes a cluster that is under way or was given up",
             given_up.chain(first).min(),
             None::<u64>
         );
@@ -146,12 +147,12 @@ impl Chain {
         self.durable = self.durable.max(*durable);
         let mut covered = 0;
         let durable = rule!(
-            "chain: a mark covers once the cluster that names it is durable",
+            "chain: a flushed number covers once the cluster that names it is durable",
             self.durable,
             u64::MAX
         );
-        while let Some((_, mark)) = self.marks.pop_front_if(|(by, _)| *by <= durable) {
-            covered = mark;
+        while let Some((_, flushed)) = self.flushed_numbers.pop_front_if(|(by, _)| *by <= durable) {
+            covered = flushed;
         }
         self.cover(covered)
     }
@@ -172,9 +173,9 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would cover removals that no mark of the clusters so far covers. If
-    /// `some` is true, it is enough that the cluster would cover the oldest of these removals. Otherwise it
-    /// must cover all of them.
+    /// Returns whether one more cluster would cover removals that no flushed number of the clusters so far
+    /// covers. If `some` is true, it is enough that the cluster would cover the oldest of these removals.
+    /// Otherwise it must cover all of them.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),

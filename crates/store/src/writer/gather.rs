@@ -27,20 +27,21 @@ pub(super) struct Gather {
     flush_age: Duration,
     tombstone_delay: Duration,
     /// The number of items and removals that have left so far.
-    left: Mark,
+    left: QueuePosition,
     /// The number of items (without those in buffers) and removals that have arrived so far.
-    came: Mark,
+    came: QueuePosition,
 }
 
-/// A position in the line of items and the line of removals.
+/// A position in the queue of items and the queue of removals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct QueuePosition {
     pub(super) items: u64,
     pub(super) removals: u64,
 }
 
-impl Mark {
-    /// Returns whether this mark is at or after `other` in the queue of items and in the queue of removals.
+impl QueuePosition {
+    /// Returns whether this position is at or after `other` in the queue of items and in the queue of
+    /// removals.
     pub(super) const fn covers(self, other: Self) -> bool {
         self.items >= other.items && self.removals >= other.removals
     }
@@ -63,8 +64,8 @@ impl Gather {
             removals_since: None,
             flush_age: options.flush_age,
             tombstone_delay: options.tombstone_delay,
-            left: Mark::default(),
-            came: Mark::default(),
+            left: QueuePosition::default(),
+            came: QueuePosition::default(),
         }
     }
 
@@ -223,10 +224,10 @@ impl Gather {
             + self.removals.capacity() * size_of::<Numbered>()
     }
 
-    pub(super) const fn left(&self) -> Mark {
+    pub(super) const fn left(&self) -> QueuePosition {
         self.left
     }
-    pub(super) const fn came(&self) -> Mark {
+    pub(super) const fn came(&self) -> QueuePosition {
         self.came
     }
     pub(super) fn next_bytes(&self) -> Option<u32> {

@@ -20,10 +20,10 @@ pub(crate) enum Purpose {
     Spill(u64),
     /// The write of the summary of the sealed incarnation with this sequence.
     SealSlot(u64),
-    /// The write of the mark that a segment begins the incarnation with this sequence.
+    /// The write of the open header: a segment begins the incarnation with this sequence.
     OpenSlot(u64),
-    /// The read that checks the mark of the incarnation with this sequence.
-    MarkCheck(u64),
+    /// The read that checks the open header of the incarnation with this sequence.
+    OpenSlotCheck(u64),
     /// The flush with this number.
     Flush(u64),
     /// The read of the summary slot of the victim with this sequence.

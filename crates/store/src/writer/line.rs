@@ -1,10 +1,10 @@
 //! The segments that are being prepared for their next incarnation, in sequence, and their number.
 //!
 //! One segment is enough as long as its preparation ends before the open segment is full. If writing had to
-//! wait, more segments are prepared at a time. Then one flush makes the marks of several segments durable. A
-//! ready segment takes the clusters that arrive while the next segments are read, marked and flushed. But the
-//! old contents of these segments are forgotten earlier. So the number of prepared segments falls again after
-//! a while in which fewer segments would have sufficed.
+//! wait, more segments are prepared at a time. Then one flush makes the open headers of several segments
+//! durable. A ready segment takes the clusters that arrive while the next segments are read, opened and
+//! flushed. But the old contents of these segments are forgotten earlier. So the number of prepared segments
+//! falls again after a while in which fewer segments would have sufficed.
 
 use std::collections::VecDeque;
 
@@ -37,17 +37,17 @@ pub(super) enum Stage {
     Reading,
     /// Used records are being read and reinserted.
     Reinserting,
-    /// The segment waits until the segments before it are being marked or, after a failure, until
-    /// marking is tried again.
-    Unmarked,
-    /// The slot is being marked with the new incarnation.
-    Marking,
-    /// The mark waits for this flush.
+    /// The segment waits until the open headers of the segments before it are being written or, after a
+    /// failure, until the write is tried again.
+    Unopened,
+    /// The open header of the new incarnation is being written to the slot.
+    Opening,
+    /// The open header waits for this flush.
     Flushing(u64),
-    /// The mark is being read back to check it.
+    /// The open header is being read back to check it.
     Checking,
-    /// The mark is durable on the disk.
-    Marked,
+    /// The open header is durable on the disk.
+    Opened,
     /// The index entries of the old incarnation (0: there is none) are being dropped.
     Dropping(u64),
     /// The segment may be overwritten.
@@ -76,17 +76,17 @@ impl Preparing {
         }
     }
 
-    /// Returns whether the mark of this segment is written or is being written.
-    pub(super) const fn is_marked(&self) -> bool {
+    /// Returns whether the open header of this segment is written or is being written.
+    pub(super) const fn is_opened(&self) -> bool {
         !matches!(
             self.stage,
-            Stage::Reading | Stage::Reinserting | Stage::Unmarked
+            Stage::Reading | Stage::Reinserting | Stage::Unopened
         )
     }
 
-    /// Returns whether no work on the segment is under way: it is ready, or waits to be marked.
+    /// Returns whether no work on the segment is under way: it is ready, or waits to be opened.
     const fn is_at_rest(&self) -> bool {
-        matches!(self.stage, Stage::Ready | Stage::Unmarked)
+        matches!(self.stage, Stage::Ready | Stage::Unopened)
     }
 }
 

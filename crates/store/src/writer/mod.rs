@@ -233,12 +233,12 @@ impl Writer {
                 }
                 Purpose::SealSlot(sequence) => self.log.slot_done(sequence, result.is_ok()),
                 Purpose::OpenSlot(sequence) => {
-                    let done = self.reuse.mark_done(sequence, result, &mut self.io);
+                    let done = self.reuse.open_header_done(sequence, result, &mut self.io);
                     self.unless_failed(done);
                 }
-                Purpose::MarkCheck(sequence) => {
+                Purpose::OpenSlotCheck(sequence) => {
                     let found = buf.filter(|_| result.is_ok());
-                    let done = self.reuse.mark_checked(sequence, found.as_ref());
+                    let done = self.reuse.open_header_checked(sequence, found.as_ref());
                     self.unless_failed(done);
                 }
                 Purpose::VictimSlot(sequence) => {
@@ -284,15 +284,15 @@ impl Writer {
     }
 
     fn reuse_step(&mut self) {
-        let mark = self.trouble.may_write(self.now);
+        let write_headers = self.trouble.may_write(self.now);
         let loading = rule!(
             "reuse: it does not begin while the store is being loaded",
             self.opening.is_loading(),
             false
         );
         let may = May {
-            begin: !loading && mark,
-            mark,
+            begin: !loading && write_headers,
+            write_headers,
         };
         self.reuse.step(may, &self.log, &mut self.io, &self.objects);
         self.reuse.hand_over(&mut self.gather, self.now);

@@ -1,11 +1,12 @@
 //! Reuse of segments, strictly in sequence.
 //!
-//! The order is: read the victim and write the used records again; mark the slot with the new incarnation;
-//! flush; read the mark back; drop the index entries; only then overwrite. Until the mark is durable,
+//! The order is: read the victim and write the used records again; write the open header of the new
+//! incarnation to the slot; flush; read the open header back; drop the index entries; only then overwrite.
+//! Until the open header is durable,
 //! the index still knows every record of the victim, so a supersession writes its removal to the log.
 //! Afterwards a restart rejects the old incarnation. Several segments may be in preparation at once. Each
-//! segment keeps this order. Records are chosen, slots marked and entries dropped in the sequence of
-//! the segments, and the marks share flushes.
+//! segment keeps this order. Records are chosen, open headers written and entries dropped in the
+//! sequence of the segments, and the open headers share flushes.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const DROP_STEP: usize = 4096;
 /// The state of the line when a store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// The segment that is already marked for its next incarnation: its index and sequence.
+    /// The segment that already has the open header of its next incarnation: its index and sequence.
     pub(super) ready: Option<(u32, u64)>,
     pub(super) next_sequence: u64,
     /// True if a table could not be read.
@@ -43,14 +44,14 @@ pub(super) struct Found {
 pub(super) struct May {
     /// True if the step may begin with another segment.
     pub(super) begin: bool,
-    /// True if the step may mark slots.
-    pub(super) mark: bool,
+    /// True if the step may write open headers.
+    pub(super) write_headers: bool,
 }
 
 /// The progress of the segments that are before this segment in the line.
 #[derive(Clone, Copy)]
 struct Before {
-    marked: bool,
+    opened: bool,
     ready: bool,
 }
 
@@ -131,7 +132,7 @@ impl Reuse {
             && let Some(next) = self.begin(log, io)
         {
             let at_once = rule!(
-                "reuse: what lay in a segment that is passed over is forgotten with the next mark",
+                "reuse: what lay in a segment that is passed over is forgotten with the next open header",
                 Vec::new(),
                 next.passed_over.clone()
             );
@@ -140,7 +141,7 @@ impl Reuse {
         }
         let mut all = self.line.lend();
         let mut before = Before {
-            marked: true,
+            opened: true,
             ready: true,
         };
         let hurry = self.line.is_urgent();
@@ -149,41 +150,45 @@ impl Reuse {
                 && self.reinserter.step(&mut next.work, hurry, io, objects)
             {
                 next.work = Reinsertion::default();
-                next.stage = Stage::Unmarked;
+                next.stage = Stage::Unopened;
             }
-            if next.stage != Stage::Unmarked || may.mark {
+            if next.stage != Stage::Unopened || may.write_headers {
                 self.prepare(next, before, io, objects);
             }
-            before.marked &= next.is_marked();
+            before.opened &= next.is_opened();
             before.ready &= next.stage == Stage::Ready;
         }
         self.line.give_back(all);
     }
 
-    /// Continues the preparation of one segment by one step. Marking and dropping follow the sequence
-    /// of the segments.
+    /// Continues the preparation of one segment by one step. Open headers are written and entries dropped in
+    /// the sequence of the segments.
     fn prepare(&mut self, next: &mut Preparing, before: Before, io: &mut Io, objects: &Objects) {
         match next.stage {
-            Stage::Unmarked
-                if rule!("reuse: slots are marked in sequence", before.marked, true) =>
+            Stage::Unopened
+                if rule!(
+                    "reuse: open headers are written in sequence",
+                    before.opened,
+                    true
+                ) =>
             {
-                self.mark(next, io);
+                self.write_open_header(next, io);
             }
             Stage::Flushing(number) => match rule!(
-                "reuse: entries are dropped after the flush of the mark",
+                "reuse: entries are dropped after the flush of the open header",
                 io.flushed(number),
                 Some(true)
             ) {
                 None => {}
-                Some(true) => self.check_mark(next, io),
-                // The mark is not durable, and must be made again later.
+                Some(true) => self.check_open_header(next, io),
+                // The open header is not durable, and must be written again later.
                 Some(false) => rule!(
-                    "reuse: a mark whose flush failed is made again",
-                    next.stage = Stage::Unmarked,
+                    "reuse: an open header whose flush failed is written again",
+                    next.stage = Stage::Unopened,
                     next.stage = Stage::Dropping(self.store.space.incarnation(next.index))
                 ),
             },
-            Stage::Marked
+            Stage::Opened
                 if rule!("reuse: entries are dropped in sequence", before.ready, true) =>
             {
                 next.stage = Stage::Dropping(self.store.space.incarnation(next.index));
@@ -206,7 +211,7 @@ impl Reuse {
         }
         let mut next = self.next_in_line(log)?;
         if self.store.space.incarnation(next.index) == 0 {
-            next.stage = Stage::Unmarked;
+            next.stage = Stage::Unopened;
         } else {
             let at = geometry.slot_at(next.index);
             let purpose = Purpose::VictimSlot(next.sequence);
@@ -215,7 +220,7 @@ impl Reuse {
         Some(next)
     }
 
-    /// Returns the segment whose turn it is. Segments in quarantine are skipped. Until the mark of the
+    /// Returns the segment whose turn it is. Segments in quarantine are skipped. Until the open header of the
     /// segment after a skipped segment is durable, a start would load the skipped segment. Until then the
     /// index keeps the entries of the skipped segment, so that a supersession of its records logs a removal.
     fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
@@ -288,8 +293,8 @@ impl Reuse {
         }
     }
 
-    /// The bytes of the slot of a segment that begins an incarnation.
-    fn mark_of(&self, index: u32, sequence: u64) -> AlignedBuf {
+    /// The open header of a segment that begins an incarnation, with the rest of its slot.
+    fn open_header_of(&self, index: u32, sequence: u64) -> AlignedBuf {
         let unused = OpenSegment::empty(index, sequence);
         summary(
             self.store.space.geometry(),
@@ -300,18 +305,18 @@ impl Reuse {
         .slot
     }
 
-    fn mark(&self, next: &mut Preparing, io: &mut Io) {
+    fn write_open_header(&self, next: &mut Preparing, io: &mut Io) {
         let geometry = *self.store.space.geometry();
-        let buf = self.mark_of(next.index, next.sequence);
+        let buf = self.open_header_of(next.index, next.sequence);
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         let purpose = Purpose::OpenSlot(next.sequence);
         io.write(purpose, geometry.slot_at(next.index), len, buf);
-        next.stage = Stage::Marking;
+        next.stage = Stage::Opening;
     }
 
-    /// Handles the end of the write of a mark, successful or not.
-    pub(super) fn mark_done(
+    /// Handles the end of the write of an open header, successful or not.
+    pub(super) fn open_header_done(
         &mut self,
         sequence: u64,
         result: io::Result<()>,
@@ -327,8 +332,8 @@ impl Reuse {
             }
             Err(error) => {
                 next.stage = rule!(
-                    "reuse: a mark that could not be written is not taken for made",
-                    Stage::Unmarked,
+                    "reuse: an open header that could not be written is not taken for written",
+                    Stage::Unopened,
                     Stage::Flushing(io.want_flush())
                 );
                 let at = self.store.space.geometry().slot_at(next.index);
@@ -337,17 +342,17 @@ impl Reuse {
         }
     }
 
-    /// Begins to read the mark back. If the disk still contained the old slot, a start would take the
+    /// Begins to read the open header back. If the disk still contained the old slot, a start would take the
     /// old incarnation for the present one, although from now on removals of its records are not logged.
-    fn check_mark(&self, next: &mut Preparing, io: &mut Io) {
-        let len = self.mark_of(next.index, next.sequence).len();
+    fn check_open_header(&self, next: &mut Preparing, io: &mut Io) {
+        let len = self.open_header_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);
-        io.read(Purpose::MarkCheck(next.sequence), at, len);
+        io.read(Purpose::OpenSlotCheck(next.sequence), at, len);
         next.stage = Stage::Checking;
     }
 
-    /// Checks the mark that was read back. A missing mark must be made again.
-    pub(super) fn mark_checked(
+    /// Checks the open header that was read back. A missing open header must be written again.
+    pub(super) fn open_header_checked(
         &mut self,
         sequence: u64,
         found: Option<&AlignedBuf>,
@@ -355,17 +360,17 @@ impl Reuse {
         let Some(index) = self.line.find(sequence).map(|next| next.index) else {
             return Ok(());
         };
-        let made = self.mark_of(index, sequence);
+        let made = self.open_header_of(index, sequence);
         let right = rule!(
-            "reuse: the mark is read back before anything relies on it",
+            "reuse: the open header is read back before anything relies on it",
             found.is_some_and(|found| found[..] == made[..]),
             true
         );
         if let Some(next) = self.line.find(sequence) {
             next.stage = if right {
-                Stage::Marked
+                Stage::Opened
             } else {
-                Stage::Unmarked
+                Stage::Unopened
             };
         }
         match right {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use foxy_base::{MonoTime, rule};
 
-use super::gather::{Gather, Mark};
+use super::gather::{Gather, QueuePosition};
 use super::io::Io;
 use crate::Durable;
 use crate::interface::{Health, TicketPart};
@@ -22,7 +22,7 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Some objects and removals before the ticket have not been assembled yet.
-    Gathering(Mark),
+    Gathering(QueuePosition),
     /// The clusters up to this number have not all been written yet.
     Writing(u64),
     /// This flush has not been carried out yet.
@@ -33,7 +33,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     /// The number of items and removals that have left the gatherer.
-    pub(super) left: Mark,
+    pub(super) left: QueuePosition,
     /// Number of the newest cluster.
     pub(super) last: u64,
     /// Number of the first cluster under way.
@@ -72,23 +72,23 @@ impl Tickets {
         if request.objects {
             gather.fill_up(u64::MAX, now);
         }
-        let mut mark = gather.came();
+        let mut position = gather.came();
         if !request.objects {
-            mark.items = 0;
+            position.items = 0;
         }
         self.waiting.push(Waiting {
             part: Some(request.part),
             failed: false,
-            stage: Stage::Gathering(mark),
+            stage: Stage::Gathering(position),
         });
     }
 
-    /// Returns whether a ticket waits for objects or removals beyond `left`, which marks those that
-    /// have left the gatherer.
-    pub(super) fn wait_for_more_than(&self, left: Mark) -> bool {
+    /// Returns whether a ticket waits for objects or removals beyond `left`, which is the position of those
+    /// that have left the gatherer.
+    pub(super) fn wait_for_more_than(&self, left: QueuePosition) -> bool {
         self.waiting
             .iter()
-            .any(|w| matches!(w.stage, Stage::Gathering(mark) if !left.covers(mark)))
+            .any(|w| matches!(w.stage, Stage::Gathering(position) if !left.covers(position)))
     }
 
     /// Continues every ticket by one step.
@@ -153,10 +153,10 @@ impl Tickets {
 impl Waiting {
     /// Advances the ticket as far as possible. Returns the outcome of the flush for which it waits.
     fn advance(&mut self, reached: Reached, io: &mut Io) -> Option<bool> {
-        if let Stage::Gathering(mark) = self.stage
+        if let Stage::Gathering(position) = self.stage
             && rule!(
                 "ticket: it waits for what is still gathered",
-                reached.left.covers(mark),
+                reached.left.covers(position),
                 true
             )
         {
