@@ -217,7 +217,7 @@ fn filled(secret: u64) -> Option<(Index, Vec<KeyHash>)> {
 
 fn entry(n: u64) -> Option<Entry> {
     Some(Entry::new(
-        Address::from_units(n * 17)?,
+        Address::from_sectors(n * 17)?,
         SizeClass::for_bytes(6000)?,
     ))
 }

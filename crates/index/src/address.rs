@@ -1,13 +1,14 @@
-//! Positions on disk as the index stores them: 36 bits, in 512-byte units, over all stores.
+//! Positions on disk as the index stores them: 36 bits, in sectors of 512 bytes, over all stores.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes in one unit of an [`Address`] and of a [`crate::SizeClass`].
-pub const UNIT_BYTES: u64 = 512;
+/// Bytes in one sector of an [`Address`] and of a [`crate::SizeClass`].
+pub const SECTOR_BYTES: u64 = 512;
 
-/// Position of a record, in 512-byte units. The address space joins the spaces of all stores. The code that
-/// uses the index knows which store covers which range. An address has 36 bits, which are enough for 32 TiB.
+/// Position of a record, in sectors of 512 bytes. The address space joins the spaces of all stores. The code
+/// that uses the index knows which store covers which range. An address has 36 bits, which are enough for
+/// 32 TiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(u64);
 
@@ -17,11 +18,11 @@ impl Address {
     /// The greatest address.
     pub const MAX: Self = Self((1 << Self::BITS) - 1);
 
-    /// Makes an address from a number of units of 512 bytes; `None` from 2^36 up.
+    /// Makes an address from a number of sectors of 512 bytes; `None` from 2^36 up.
     #[must_use]
-    pub const fn from_units(units: u64) -> Option<Self> {
-        if units <= Self::MAX.0 {
-            Some(Self(units))
+    pub const fn from_sectors(sectors: u64) -> Option<Self> {
+        if sectors <= Self::MAX.0 {
+            Some(Self(sectors))
         } else {
             None
         }
@@ -31,8 +32,8 @@ impl Address {
     /// 32 TiB.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Option<Self> {
-        if bytes.is_multiple_of(UNIT_BYTES) {
-            Self::from_units(bytes / UNIT_BYTES)
+        if bytes.is_multiple_of(SECTOR_BYTES) {
+            Self::from_sectors(bytes / SECTOR_BYTES)
         } else {
             None
         }
@@ -43,19 +44,19 @@ impl Address {
         Self(word & Self::MAX.0)
     }
 
-    /// Position in units of 512 bytes.
+    /// Position in sectors of 512 bytes.
     #[must_use]
-    pub const fn units(self) -> u64 {
+    pub const fn sectors(self) -> u64 {
         self.0
     }
 
     /// Position in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
-        self.0 * UNIT_BYTES
+        self.0 * SECTOR_BYTES
     }
 
-    /// Range of all possible addresses in units, for sweeps and scans of the whole table.
+    /// Range of all possible addresses in sectors, for sweeps and scans of the whole table.
     #[must_use]
     pub const fn all() -> Range<u64> {
         0..Self::MAX.0 + 1

@@ -1,35 +1,35 @@
 //! The memory of all shards. It is handed out from the front and never moved. So readers need no guard, and
 //! the system can back the memory with huge pages.
 //!
-//! Memory is handed out in order, so lines that are used together lie together. All of the memory comes from
-//! one *reserve*: mapped memory that takes no physical memory until it is used. So the number of a line is
-//! enough to find the line. Huge pages are requested for the reserve, because with small pages a random
-//! access spends as much time on the translation of its address as on the data. A huge page is requested only
-//! when all of its memory has been handed out. An earlier request would make memory resident that nobody uses
-//! yet.
+//! Memory is handed out in order, so buckets that are used together lie together. All of the memory comes
+//! from one *reserve*: mapped memory that takes no physical memory until it is used. So the number of a
+//! bucket is enough to find the bucket. Huge pages are requested for the reserve, because with small pages a
+//! random access spends as much time on the translation of its address as on the data. A huge page is
+//! requested only when all of its memory has been handed out. An earlier request would make memory resident
+//! that nobody uses yet.
 //!
-//! If the system cannot map memory, or the reserve is used up, further lines are placed in *regions*, which
+//! If the system cannot map memory, or the reserve is used up, further buckets are placed in *regions*, which
 //! are allocated on the heap. The first regions are short: each is as long as all regions before it
 //! together. So a small index stays small.
 
 use std::sync::OnceLock;
 
-use crate::line::Line;
+use crate::bucket::Bucket;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// The first region has `2^FIRST_BITS` lines: 256 KiB.
+/// The first region has `2^FIRST_BITS` buckets: 256 KiB.
 const FIRST_BITS: u32 = if cfg!(loom) { 8 } else { 12 };
-/// Together the short regions have `2^SHORT_BITS` lines: 2 MiB, enough for 136,000 entries.
+/// Together the short regions have `2^SHORT_BITS` buckets: 2 MiB, enough for 136,000 entries.
 const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
-/// `2^REGION_BITS` lines make a long region: 64 MiB, as long as the longest chunk.
+/// `2^REGION_BITS` buckets make a long region: 64 MiB, as long as the longest chunk.
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Number of regions. There are twice as many regions as all shards need at their greatest size, because the
 /// end of a region stays unused if a chunk does not fit into it.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
-/// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
+/// The reserve of an index without a limit has `2^RESERVE_BITS` buckets: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle that has no line. The handles that follow it in a chunk have no lines either.
+/// A handle that has no bucket. The handles that follow it in a chunk have no buckets either.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// Length and alignment of one request to [`PageAdvice`].
@@ -54,15 +54,15 @@ pub struct Pages {
     pub prefetch: fn(*const u8),
 }
 
-/// Lines in memory that the system maps; empty if it maps none.
+/// Buckets in memory that the system maps; empty if it maps none.
 #[derive(Debug)]
 struct Reserve {
-    lines: &'static mut [Line],
+    buckets: &'static mut [Bucket],
     pages: Option<Pages>,
 }
 
 impl Reserve {
-    /// Maps as many lines as fit into `limit` bytes, or fewer if the system has no room for them.
+    /// Maps as many buckets as fit into `limit` bytes, or fewer if the system has no room for them.
     #[cfg(not(loom))]
     fn new(limit: u64, pages: Option<Pages>) -> Self {
         let most = HUGE_BYTES << (RESERVE_BITS - SHORT_BITS);
@@ -73,29 +73,30 @@ impl Reserve {
             let mut sizes = sizes.take_while(|size| *size > 0).map(pages_of);
             sizes.find_map(|size| (pages.map)(size))
         });
-        // The mapped memory is aligned and full of zeros: lines without entries.
-        let lines = mapped.and_then(|bytes| zerocopy::FromBytes::mut_from_bytes(bytes).ok());
+        // The mapped memory is aligned and full of zeros: buckets without entries.
+        let buckets = mapped.and_then(|bytes| zerocopy::FromBytes::mut_from_bytes(bytes).ok());
         Self {
-            lines: lines.unwrap_or_default(),
+            buckets: buckets.unwrap_or_default(),
             pages,
         }
     }
 
     #[cfg(loom)]
     fn new(_: u64, pages: Option<Pages>) -> Self {
-        let lines = Default::default();
-        Self { lines, pages }
+        let buckets = Default::default();
+        Self { buckets, pages }
     }
 
-    /// Requests huge pages after the lines `from..to` were handed out: each huge page whose last line is
+    /// Requests huge pages after the buckets `from..to` were handed out: each huge page whose last bucket is
     /// among them.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
         };
-        let start = self.lines.as_ptr().cast::<u8>();
+        let start = self.buckets.as_ptr().cast::<u8>();
         let first = start.align_offset(HUGE_BYTES);
-        let whole = |line: usize| (line * size_of::<Line>()).saturating_sub(first) / HUGE_BYTES;
+        let whole =
+            |bucket: usize| (bucket * size_of::<Bucket>()).saturating_sub(first) / HUGE_BYTES;
         for huge in whole(from)..whole(to) {
             advice(start.wrapping_add(first + huge * HUGE_BYTES), HUGE_BYTES);
         }
@@ -105,9 +106,9 @@ impl Reserve {
 #[cfg(not(loom))]
 impl Drop for Reserve {
     fn drop(&mut self) {
-        if let (Some(pages), false) = (self.pages, self.lines.is_empty()) {
-            let lines = std::mem::take(&mut self.lines);
-            (pages.unmap)(zerocopy::IntoBytes::as_mut_bytes(lines));
+        if let (Some(pages), false) = (self.pages, self.buckets.is_empty()) {
+            let buckets = std::mem::take(&mut self.buckets);
+            (pages.unmap)(zerocopy::IntoBytes::as_mut_bytes(buckets));
         }
     }
 }
@@ -116,8 +117,8 @@ impl Drop for Reserve {
 #[derive(Debug)]
 pub(crate) struct Arena {
     reserve: Reserve,
-    regions: Box<[OnceLock<Box<[Line]>>]>,
-    /// Number of the first line that was not handed out.
+    regions: Box<[OnceLock<Box<[Bucket]>>]>,
+    /// Number of the first bucket that was not handed out.
     next: Mutex<u32>,
     used: AtomicU64,
     limit: AtomicU64,
@@ -126,7 +127,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Makes an arena. `used` bytes are counted in addition to the lines; both together stay within `limit`.
+    /// Makes an arena. `used` bytes are counted in addition to the buckets; both together stay within
+    /// `limit`.
     pub(crate) fn new(limit: u64, used: u64, pages: Option<Pages>) -> Self {
         Self {
             reserve: Reserve::new(limit, pages),
@@ -164,33 +166,33 @@ impl Arena {
         fits
     }
 
-    /// The line of `handle`, if it exists.
+    /// The bucket of `handle`, if it exists.
     #[inline(always)]
-    pub(crate) fn line(&self, handle: u32) -> Option<&Line> {
-        let reserved = self.reserve.lines.get(handle as usize);
-        reserved.or_else(|| self.line_of_region(handle))
+    pub(crate) fn bucket(&self, handle: u32) -> Option<&Bucket> {
+        let reserved = self.reserve.buckets.get(handle as usize);
+        reserved.or_else(|| self.bucket_of_region(handle))
     }
 
-    /// Both lines of `handles`. They are looked up in the reserve first, because it usually contains both.
+    /// Both buckets of `handles`. They are looked up in the reserve first, because it usually contains both.
     #[inline(always)]
-    pub(crate) fn lines(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
-        let [first, second] = handles.map(|handle| self.reserve.lines.get(handle as usize));
+    pub(crate) fn buckets(&self, handles: [u32; 2]) -> Option<[&Bucket; 2]> {
+        let [first, second] = handles.map(|handle| self.reserve.buckets.get(handle as usize));
         match (first, second) {
             (Some(first), Some(second)) => Some([first, second]),
-            _ => self.lines_of_regions(handles),
+            _ => self.buckets_of_regions(handles),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lines_of_regions(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
-        let [first, second] = handles.map(|handle| self.line(handle));
+    fn buckets_of_regions(&self, handles: [u32; 2]) -> Option<[&Bucket; 2]> {
+        let [first, second] = handles.map(|handle| self.bucket(handle));
         Some([first?, second?])
     }
 
     #[cold]
     #[inline(never)]
-    fn line_of_region(&self, handle: u32) -> Option<&Line> {
+    fn bucket_of_region(&self, handle: u32) -> Option<&Bucket> {
         let handle = handle - self.reserved();
         let (region, offset) = (handle >> REGION_BITS, handle & ((1 << REGION_BITS) - 1));
         let region = self.regions.get(region as usize)?.get()?;
@@ -198,37 +200,37 @@ impl Arena {
     }
 
     fn reserved(&self) -> u32 {
-        self.reserve.lines.len() as u32
+        self.reserve.buckets.len() as u32
     }
 
-    /// Function that prefetches lines, if the source of memory has one.
+    /// Function that prefetches buckets, if the source of memory has one.
     #[inline]
     pub(crate) fn prefetch(&self) -> Option<fn(*const u8)> {
         self.reserve.pages.map(|pages| pages.prefetch)
     }
 
-    /// Takes `lines` empty lines in a row (at most a long region). Returns the handle of the first line; the
-    /// handles of the other lines follow it. Returns `None` if there is no more room.
-    pub(crate) fn take(&self, lines: u32) -> Option<u32> {
+    /// Takes `buckets` empty buckets in a row (at most a long region). Returns the handle of the first
+    /// bucket; the handles of the other buckets follow it. Returns `None` if there is no more room.
+    pub(crate) fn take(&self, buckets: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();
-        let (from, to) = (*next, *next + lines);
+        let (from, to) = (*next, *next + buckets);
         if to <= reserved {
             *next = to;
             self.reserve.advise(from as usize, to as usize);
             return Some(from);
         }
         let from = from.saturating_sub(reserved);
-        let (first, region, offset, length) = room_from(from, lines as usize);
+        let (first, region, offset, length) = room_from(from, buckets as usize);
         let there = self.regions.get(region)?;
         there.get_or_init(|| new_region(length));
-        *next = reserved + first + lines;
+        *next = reserved + first + buckets;
         Some(reserved + handle(region, offset))
     }
 
     /// Size of the directory of regions, in bytes.
     const fn base_bytes() -> u64 {
-        (REGIONS * size_of::<OnceLock<Box<[Line]>>>()) as u64
+        (REGIONS * size_of::<OnceLock<Box<[Bucket]>>>()) as u64
     }
 }
 
@@ -237,8 +239,8 @@ const fn handle(region: usize, offset: usize) -> u32 {
     (region << REGION_BITS | offset) as u32
 }
 
-/// Region of a line, the line's offset in the region, and the region's length. Offset and length are in
-/// lines.
+/// Region of a bucket, the bucket's offset in the region, and the region's length. Offset and length are in
+/// buckets.
 #[inline]
 const fn place(number: u32) -> (usize, usize, usize) {
     if let Some(far) = number.checked_sub(1 << SHORT_BITS) {
@@ -255,13 +257,13 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first line from `next` on that begins a run of `lines` lines in one region, and its region, offset and
-/// region length.
-const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
+/// The first bucket from `next` on that begins a run of `buckets` buckets in one region, and its region,
+/// offset and region length.
+const fn room_from(mut next: u32, buckets: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);
         let left = length - offset;
-        if lines <= left || length == 1 << REGION_BITS && offset == 0 {
+        if buckets <= left || length == 1 << REGION_BITS && offset == 0 {
             return (next, region, offset, length);
         }
         next += left as u32;
@@ -269,15 +271,15 @@ const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
 }
 
 #[cfg(not(loom))]
-fn new_region(lines: usize) -> Box<[Line]> {
+fn new_region(buckets: usize) -> Box<[Bucket]> {
     // If there is no memory, the program ends, as with any other failed allocation.
-    let heap = <[Line] as zerocopy::FromZeros>::new_box_zeroed_with_elems(lines);
-    heap.unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Line>()))
+    let heap = <[Bucket] as zerocopy::FromZeros>::new_box_zeroed_with_elems(buckets);
+    heap.unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Bucket>()))
 }
 
 #[cfg(loom)]
-fn new_region(lines: usize) -> Box<[Line]> {
-    (0..lines).map(|_| Line::new()).collect()
+fn new_region(buckets: usize) -> Box<[Bucket]> {
+    (0..buckets).map(|_| Bucket::new()).collect()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -303,11 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_handed_out_once_and_never_across_regions() {
+    fn buckets_are_handed_out_once_and_never_across_regions() {
         let arena = Arena::new(u64::MAX, 0, None);
         let long = 1 << SHORT_BITS;
         let mut end = 0;
-        for (lines, first) in [
+        for (buckets, first) in [
             (16, 0),
             (1 << 12, 1 << 12),
             (1 << 12, 1 << 13),
@@ -317,13 +319,13 @@ mod tests {
         ] {
             let (region, offset, _) = place(first);
             let at = handle(region, offset);
-            assert_eq!(arena.take(lines), Some(at));
+            assert_eq!(arena.take(buckets), Some(at));
             assert!(first >= end);
-            end = first + lines;
-            assert!(arena.line(at).is_some() && arena.line(at + lines - 1).is_some());
+            end = first + buckets;
+            assert!(arena.bucket(at).is_some() && arena.bucket(at + buckets - 1).is_some());
         }
         let (region, offset, _) = place(end);
-        assert!(arena.line(handle(region, offset)).is_none());
+        assert!(arena.bucket(handle(region, offset)).is_none());
     }
 
     fn leak(bytes: usize) -> Option<&'static mut [u8]> {
@@ -366,10 +368,10 @@ mod tests {
             assert_eq!(arena.take(step), Some(taken as u32 * step));
         }
         assert_eq!(ASKED.load(Ordering::Relaxed), 2);
-        let last = arena.line(reserved - 1).expect("in the reserve");
-        assert!(arena.line(reserved).is_none() && arena.line(NO_HANDLE).is_none());
+        let last = arena.bucket(reserved - 1).expect("in the reserve");
+        assert!(arena.bucket(reserved).is_none() && arena.bucket(NO_HANDLE).is_none());
         let further = arena.take(step).expect("in a region");
-        let first = arena.line(further).expect("in a region");
+        let first = arena.bucket(further).expect("in a region");
         assert!(further >= reserved && !std::ptr::eq(first, last));
         assert_eq!(ASKED.load(Ordering::Relaxed), 2);
         drop(arena);
@@ -385,6 +387,6 @@ mod tests {
             prefetch: |_| {},
         };
         let arena = Arena::new(1 << 20, 0, Some(pages));
-        assert_eq!(arena.reserved() as usize * size_of::<Line>(), HUGE_BYTES);
+        assert_eq!(arena.reserved() as usize * size_of::<Bucket>(), HUGE_BYTES);
     }
 }

@@ -1,9 +1,9 @@
-//! The bits of a key's hash that the table uses, where they are stored, and how they select a line.
+//! The bits of a key's hash that the table uses, where they are stored, and how they select a bucket.
 //!
-//! The key is not stored, so growth must derive an entry's new line from the bits that are stored. A
-//! *fingerprint* is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of the
+//! The key is not stored, so growth must derive an entry's new bucket from the bits that are stored. A
+//! *fingerprint* is [`FP_BITS`] bits of the hash. A bucket of a shard is chosen by the lowest bits of the
 //! fingerprint (their number depends on the shard's size and is at least [`BASE_BITS`]). A slot stores all
-//! fingerprint bits above [`BASE_BITS`]. So line number and slot together always contain the whole
+//! fingerprint bits above [`BASE_BITS`]. So bucket number and slot together always contain the whole
 //! fingerprint, at any size of the table. Therefore growth reads no record.
 //!
 //! The second place of an entry follows from a second fingerprint: the high bits of the first fingerprint are
@@ -16,11 +16,11 @@ use crate::address::Address;
 use crate::entry::Entry;
 use crate::size_class::SizeClass;
 
-/// A shard starts with `2^BASE_BITS` lines.
+/// A shard starts with `2^BASE_BITS` buckets.
 pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
-/// Limit of a shard's growth: it has fewer than `2^LINE_BITS_MAX` lines.
-pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
-/// Number of bits of a fingerprint: the bits that a slot stores, and the bits that the line number of the
+/// Limit of a shard's growth: it has fewer than `2^BUCKET_BITS_MAX` buckets.
+pub(crate) const BUCKET_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
+/// Number of bits of a fingerprint: the bits that a slot stores, and the bits that the bucket number of the
 /// smallest shard contains.
 pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
 /// Number of the fingerprint bits next above [`BASE_BITS`]. They are stored beside the word, above the
@@ -30,9 +30,9 @@ const EXT_BITS: u32 = 4;
 pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
 /// Number of the fingerprint bits next above the bits that [`EXT_BITS`] counts. They are stored in the word.
 const WORD_BITS: u32 = 19;
-/// Number of the highest fingerprint bits, which are the tag. A line keeps the tags of all its slots in one
-/// number, so that one operation compares all tags. Tags distinguish the keys of one line best, since the
-/// bits that chose the line are the same for all of these keys.
+/// Number of the highest fingerprint bits, which are the tag. A bucket keeps the tags of all its slots in one
+/// number, so that one operation compares all tags. Tags distinguish the keys of one bucket best, since the
+/// bits that chose the bucket are the same for all of these keys.
 pub(crate) const TAG_BITS: u32 = 12;
 /// Number of the fingerprint bits that differ between the two places of an entry; the tag is not among them.
 const LOW_BITS: u32 = 24;
@@ -53,7 +53,7 @@ const HINT_MASK: u16 = (1 << HINT_BITS) - 1;
 pub(crate) const FREQ_ONE: u64 = 1 << FREQ_SHIFT;
 
 const _: () = assert!(WORD_SHIFT + WORD_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
-const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && LINE_BITS_MAX <= LOW_BITS);
+const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && BUCKET_BITS_MAX <= LOW_BITS);
 
 /// The shard of each part of the hash space. Shards have unequal shares of the hash space: the largest share
 /// is nearly twice the smallest. So the shards do not all grow at the same moment. While some shards have
@@ -113,28 +113,28 @@ impl Fingerprint {
     }
 
     /// The fingerprint of the same entry at its other place. This function is its own inverse. The lowest bit
-    /// always changes, so the two places are never the same line.
+    /// always changes, so the two places are never the same bucket.
     pub(crate) const fn other(self) -> Self {
         let mixed = (self.0 >> LOW_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LOW_BITS);
         Self(self.0 ^ (mixed | 1))
     }
 
-    /// The line of this fingerprint in a shard of `extent`, by linear hashing.
-    pub(crate) const fn line(self, extent: Extent) -> u32 {
+    /// The bucket of this fingerprint in a shard of `extent`, by linear hashing.
+    pub(crate) const fn bucket(self, extent: Extent) -> u32 {
         let wide = self.0 as u32 & extent.mask();
-        if wide < extent.lines() {
+        if wide < extent.buckets() {
             wide
         } else {
             wide & (extent.mask() >> 1)
         }
     }
 
-    /// The bit that decides whether an entry moves when its line is split at `level`.
+    /// The bit that decides whether an entry moves when its bucket is split at `level`.
     pub(crate) const fn bit(self, level: u32) -> bool {
         self.0 >> level & 1 == 1
     }
 
-    /// The part of the fingerprint that a line's tags store: the same at both places.
+    /// The part of the fingerprint that a bucket's tags store: the same at both places.
     pub(crate) const fn tag(self) -> u64 {
         self.0 >> (FP_BITS - TAG_BITS)
     }
@@ -150,28 +150,28 @@ impl Fingerprint {
         (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)
     }
 
-    /// Restores the fingerprint from the line's number, the slot's tag and the slot's contents.
-    pub(crate) const fn from_slot(line: u32, tag: u64, slot: Packed) -> Self {
+    /// Restores the fingerprint from the bucket's number, the slot's tag and the slot's contents.
+    pub(crate) const fn from_slot(bucket: u32, tag: u64, slot: Packed) -> Self {
         let (word, ext) = slot.stored();
         let stored = (tag << WORD_BITS | word) << EXT_BITS | ext as u64;
-        Self(stored << BASE_BITS | (line as u64 & ((1 << BASE_BITS) - 1)))
+        Self(stored << BASE_BITS | (bucket as u64 & ((1 << BASE_BITS) - 1)))
     }
 }
 
 /// Two values in one number, so that readers always see both at the same moment. The lower half is the number
-/// of lines of a shard. The upper half is a mask. It selects the fingerprint bits that choose a line once
-/// every line of the present level has been split.
+/// of buckets of a shard. The upper half is a mask. It selects the fingerprint bits that choose a bucket once
+/// every bucket of the present level has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);
 
 impl Extent {
-    /// The extent of a shard with `lines` lines, at least `2^BASE_BITS`.
-    pub(crate) const fn of(lines: u32) -> Self {
-        let mask = (2u64 << (lines | 1).ilog2()) - 1;
-        Self(mask << 32 | lines as u64)
+    /// The extent of a shard with `buckets` buckets, at least `2^BASE_BITS`.
+    pub(crate) const fn of(buckets: u32) -> Self {
+        let mask = (2u64 << (buckets | 1).ilog2()) - 1;
+        Self(mask << 32 | buckets as u64)
     }
 
-    pub(crate) const fn lines(self) -> u32 {
+    pub(crate) const fn buckets(self) -> u32 {
         self.0 as u32
     }
 
@@ -193,7 +193,7 @@ impl Packed {
         let (word, ext) = fp.stored();
         let freq = u64::from(entry.freq.min(3));
         Self {
-            word: entry.address.units()
+            word: entry.address.sectors()
                 | u64::from(entry.class.number()) << CLASS_SHIFT
                 | freq << FREQ_SHIFT
                 | word << WORD_SHIFT,
@@ -258,13 +258,13 @@ mod tests {
     #[test]
     fn a_slot_and_its_line_give_back_the_fingerprint_at_every_size() {
         let mut rng = Rng::new(1);
-        let address = Address::from_units(Address::MAX.units()).unwrap();
+        let address = Address::from_sectors(Address::MAX.sectors()).unwrap();
         for _ in 0..20_000 {
             let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
-            let lines = (1u32 << BASE_BITS) + rng.below(1 << 23) as u32;
+            let buckets = (1u32 << BASE_BITS) + rng.below(1 << 23) as u32;
             let slot = Packed::new(fp, Entry::new(address, SizeClass::MAX));
             assert_eq!(
-                Fingerprint::from_slot(fp.line(Extent::of(lines)), fp.tag(), slot),
+                Fingerprint::from_slot(fp.bucket(Extent::of(buckets)), fp.tag(), slot),
                 fp
             );
             assert_eq!(slot.entry().unwrap().address, address);
@@ -276,27 +276,30 @@ mod tests {
         let mut rng = Rng::new(2);
         for _ in 0..20_000 {
             let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
-            let lines = (1u32 << BASE_BITS) + rng.below(1 << 20) as u32;
+            let buckets = (1u32 << BASE_BITS) + rng.below(1 << 20) as u32;
             assert_eq!(fp.other().other(), fp);
             assert_eq!(fp.other().tag(), fp.tag());
-            let extent = Extent::of(lines);
-            assert_eq!(extent.lines(), lines);
-            assert_ne!(fp.line(extent), fp.other().line(extent));
-            assert!(fp.line(extent) < lines && fp.other().line(extent) < lines);
+            let extent = Extent::of(buckets);
+            assert_eq!(extent.buckets(), buckets);
+            assert_ne!(fp.bucket(extent), fp.other().bucket(extent));
+            assert!(fp.bucket(extent) < buckets && fp.other().bucket(extent) < buckets);
         }
     }
 
     #[test]
     fn a_split_moves_exactly_the_entries_whose_bit_is_set() {
         let mut rng = Rng::new(3);
-        for lines in (1u32 << BASE_BITS)..600 {
-            let level = lines.ilog2();
-            let source = lines - (1 << level);
+        for buckets in (1u32 << BASE_BITS)..600 {
+            let level = buckets.ilog2();
+            let source = buckets - (1 << level);
             for _ in 0..50 {
                 let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
-                let (before, after) = (fp.line(Extent::of(lines)), fp.line(Extent::of(lines + 1)));
+                let (before, after) = (
+                    fp.bucket(Extent::of(buckets)),
+                    fp.bucket(Extent::of(buckets + 1)),
+                );
                 let moved = before == source && fp.bit(level);
-                assert_eq!(after, if moved { lines } else { before });
+                assert_eq!(after, if moved { buckets } else { before });
             }
         }
     }

@@ -1,30 +1,30 @@
-//! Finds the lines of a shard by their number. The lines lie in chunks. A chunk has a sixteenth of the length
-//! that the shard had at its last doubling, so that growth is smooth. Chunks are added, never moved, and
-//! freed only with the index.
+//! Finds the buckets of a shard by their number. The buckets lie in chunks. A chunk has a sixteenth of the
+//! length that the shard had at its last doubling, so that growth is smooth. Chunks are added, never moved,
+//! and freed only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
-use crate::bits::{BASE_BITS, LINE_BITS_MAX};
-use crate::line::Line;
+use crate::bits::{BASE_BITS, BUCKET_BITS_MAX};
+use crate::bucket::Bucket;
 use crate::sync::{AtomicU32, Ordering};
 
-/// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS` lines.
+/// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS` buckets.
 /// Smaller chunks would cost more memory in their directory than they save.
 const STEP_BITS: u32 = BASE_BITS;
-/// Lines below this number lie in chunks of the smallest size.
+/// Buckets below this number lie in chunks of the smallest size.
 const SMALL_BITS: u32 = BASE_BITS + STEP_BITS;
-const CHUNKS: usize = ((LINE_BITS_MAX - SMALL_BITS) << STEP_BITS) as usize;
+const CHUNKS: usize = ((BUCKET_BITS_MAX - SMALL_BITS) << STEP_BITS) as usize;
 
-const _: () = assert!(CHUNKS.is_power_of_two() && LINE_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
+const _: () = assert!(CHUNKS.is_power_of_two() && BUCKET_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
 
 /// Positions of the chunks of a shard.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Handle of a chunk's first line in the arena; [`NO_HANDLE`] if the chunk does not exist.
+    /// Handle of a chunk's first bucket in the arena; [`NO_HANDLE`] if the chunk does not exist.
     starts: [AtomicU32; CHUNKS],
 }
 
 impl Chunks {
-    /// Makes the first `2^BASE_BITS` lines.
+    /// Makes the first `2^BASE_BITS` buckets.
     pub(crate) fn new(arena: &Arena) -> Self {
         let starts = std::array::from_fn(|_| AtomicU32::new(NO_HANDLE));
         let chunks = Self { starts };
@@ -32,16 +32,20 @@ impl Chunks {
         chunks
     }
 
-    /// Line `number`; `None` if [`Chunks::ensure`] was never called for it.
+    /// Bucket `number`; `None` if [`Chunks::ensure`] was never called for it.
     #[inline(always)]
-    pub(crate) fn line<'a>(&self, number: u32, arena: &'a Arena) -> Option<&'a Line> {
-        arena.line(self.handle(number))
+    pub(crate) fn bucket<'a>(&self, number: u32, arena: &'a Arena) -> Option<&'a Bucket> {
+        arena.bucket(self.handle(number))
     }
 
-    /// Both lines of `numbers`.
+    /// Both buckets of `numbers`.
     #[inline(always)]
-    pub(crate) fn lines<'a>(&self, numbers: [u32; 2], arena: &'a Arena) -> Option<[&'a Line; 2]> {
-        arena.lines(numbers.map(|number| self.handle(number)))
+    pub(crate) fn buckets<'a>(
+        &self,
+        numbers: [u32; 2],
+        arena: &'a Arena,
+    ) -> Option<[&'a Bucket; 2]> {
+        arena.buckets(numbers.map(|number| self.handle(number)))
     }
 
     #[inline(always)]
@@ -53,48 +57,48 @@ impl Chunks {
         start + offset
     }
 
-    /// The number of the first line behind the chunk that contains line `number`.
+    /// The number of the first bucket behind the chunk that contains bucket `number`.
     pub(crate) const fn end_of(number: u32) -> u32 {
-        let (_, offset, lines) = place(number);
-        number - offset + lines
+        let (_, offset, buckets) = place(number);
+        number - offset + buckets
     }
 
-    /// Bytes of memory to allocate before line `number` can be used; 0 if the line exists already.
+    /// Bytes of memory to allocate before bucket `number` can be used; 0 if the bucket exists already.
     pub(crate) fn cost(&self, number: u32) -> u64 {
-        let (chunk, _, lines) = place(number);
+        let (chunk, _, buckets) = place(number);
         match self.starts.get(chunk) {
             Some(start) if start.load(Ordering::Relaxed) == NO_HANDLE => {
-                u64::from(lines) * size_of::<Line>() as u64
+                u64::from(buckets) * size_of::<Bucket>() as u64
             }
             _ => 0,
         }
     }
 
-    /// Makes line `number` if it does not exist. Only the holder of the shard's lock calls this.
-    /// Returns false if the line is beyond the greatest size, or if there is no memory for it.
+    /// Makes bucket `number` if it does not exist. Only the holder of the shard's lock calls this.
+    /// Returns false if the bucket is beyond the greatest size, or if there is no memory for it.
     pub(crate) fn ensure(&self, number: u32, arena: &Arena) -> bool {
-        let (chunk, _, lines) = place(number);
+        let (chunk, _, buckets) = place(number);
         let Some(start) = self.starts.get(chunk) else {
             return false;
         };
         if start.load(Ordering::Relaxed) != NO_HANDLE {
             return true;
         }
-        let taken = arena.take(lines);
+        let taken = arena.take(buckets);
         start.store(taken.unwrap_or(NO_HANDLE), Ordering::Release);
         taken.is_some()
     }
 
-    /// Bytes of the first lines of a shard.
+    /// Bytes of the first buckets of a shard.
     pub(crate) const fn base_bytes() -> u64 {
-        (size_of::<Line>() << BASE_BITS) as u64
+        (size_of::<Bucket>() << BASE_BITS) as u64
     }
 }
 
-/// The number of the chunk that contains a line, the line's offset in the chunk, and the chunk's
-/// size in lines.
+/// The number of the chunk that contains a bucket, the bucket's offset in the chunk, and the chunk's
+/// size in buckets.
 ///
-/// Lines are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. The
+/// Buckets are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. The
 /// count is converted to a floating-point number. Its exponent is the level; the exponent and the
 /// leading fraction bits together are the number of the chunk. This is the fastest way for the
 /// processor.
@@ -127,7 +131,7 @@ mod tests {
                 (chunk, offset + 1)
             };
         }
-        let last = (1 << LINE_BITS_MAX) - (1 << SMALL_BITS) - 1;
+        let last = (1 << BUCKET_BITS_MAX) - (1 << SMALL_BITS) - 1;
         assert_eq!((place(last).0, place(last + 1).0), (CHUNKS - 1, CHUNKS));
     }
 
@@ -135,10 +139,10 @@ mod tests {
     fn growth_ends_at_the_greatest_size() {
         let arena = Arena::new(u64::MAX, 0, None);
         let chunks = Chunks::new(&arena);
-        assert!(chunks.line(15, &arena).is_some() && chunks.line(16, &arena).is_none());
+        assert!(chunks.bucket(15, &arena).is_some() && chunks.bucket(16, &arena).is_none());
         assert_eq!(chunks.cost(16), 1024);
-        assert!(chunks.ensure(16, &arena) && chunks.line(16, &arena).is_some());
+        assert!(chunks.ensure(16, &arena) && chunks.bucket(16, &arena).is_some());
         assert_eq!(chunks.cost(16), 0);
-        assert!(!chunks.ensure(1 << LINE_BITS_MAX, &arena));
+        assert!(!chunks.ensure(1 << BUCKET_BITS_MAX, &arena));
     }
 }

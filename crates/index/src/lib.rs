@@ -9,10 +9,10 @@
 mod address;
 mod arena;
 mod bits;
+mod bucket;
 mod chunks;
 mod entry;
 mod home;
-mod line;
 mod shard;
 mod size_class;
 mod sweep;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use foxy_base::KeyHash;
 
-pub use address::{Address, UNIT_BYTES};
+pub use address::{Address, SECTOR_BYTES};
 pub use arena::{PageAdvice, Pages};
 pub use entry::{Candidates, Entry, IndexStats, Insert};
 pub use size_class::SizeClass;
@@ -95,7 +95,7 @@ impl Index {
     }
 
     /// Makes the places of entries depend on the hash and `secret` (0: only on the hash). So only somebody
-    /// who knows the secret can choose keys that share a line. Call this on an index without entries.
+    /// who knows the secret can choose keys that share a bucket. Call this on an index without entries.
     #[must_use]
     pub fn with_secret(mut self, secret: u64) -> Self {
         self.secret = secret;
@@ -227,24 +227,24 @@ impl Index {
         shard.take_freq(fp, address)
     }
 
-    /// Calls `visit` for every entry whose address lies in `units` (512-byte units). Entries moved by
+    /// Calls `visit` for every entry whose address lies in `sectors` (sectors of 512 bytes). Entries moved by
     /// concurrent writers may be seen twice or not at all. So use this only for figures, not for decisions.
-    pub fn for_each_in(&self, units: Range<u64>, mut visit: impl FnMut(Entry)) {
+    pub fn for_each_in(&self, sectors: Range<u64>, mut visit: impl FnMut(Entry)) {
         for shard in &self.shards {
             shard.for_each(&mut |entry| {
-                if units.contains(&entry.address.units()) {
+                if sectors.contains(&entry.address.sectors()) {
                     visit(entry);
                 }
             });
         }
     }
 
-    /// Starts to remove every entry whose address lies in `units` (512-byte units), in steps. It removes all
-    /// entries of the range that were in the table at the start. Entries of the range that are inserted
-    /// meanwhile may be removed or not. So finish the sweep before the range is used again.
+    /// Starts to remove every entry whose address lies in `sectors` (sectors of 512 bytes), in steps. It
+    /// removes all entries of the range that were in the table at the start. Entries of the range that are
+    /// inserted meanwhile may be removed or not. So finish the sweep before the range is used again.
     #[must_use]
-    pub fn sweep(&self, units: Range<u64>) -> Sweep<'_> {
-        Sweep::new(&self.shards, units)
+    pub fn sweep(&self, sectors: Range<u64>) -> Sweep<'_> {
+        Sweep::new(&self.shards, sectors)
     }
 
     /// Number of entries.

@@ -1,5 +1,5 @@
 //! Tests the concurrent core of the index under loom, in every interleaving of small scenarios (2 slots in a
-//! line, 4 lines at the start): `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
+//! bucket, 4 buckets at the start): `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
 
 use loom::sync::Arc;
 use loom::thread;
@@ -11,21 +11,21 @@ use crate::entry::{Entry, IndexStats, Insert};
 use crate::shard::Shard;
 use crate::size_class::SizeClass;
 
-fn entry(units: u64) -> Entry {
+fn entry(sectors: u64) -> Entry {
     Entry::new(
-        Address::from_units(units).expect("36 bits"),
+        Address::from_sectors(sectors).expect("36 bits"),
         SizeClass::from_number(1).expect("a class"),
     )
 }
 
-/// The `nth` fingerprint whose two lines are `lines`, in a shard of four lines.
-fn fp_in(lines: [u32; 2], nth: usize) -> Fingerprint {
-    let fits = |fp: &Fingerprint| [fp, &fp.other()].map(|fp| fp.line(Extent::of(4))) == lines;
+/// The `nth` fingerprint whose two buckets are `buckets`, in a shard of four buckets.
+fn fp_in(buckets: [u32; 2], nth: usize) -> Fingerprint {
+    let fits = |fp: &Fingerprint| [fp, &fp.other()].map(|fp| fp.bucket(Extent::of(4))) == buckets;
     let all = (1..).map(|n: u64| Fingerprint((n * 0x5_1234_5671) & ((1 << FP_BITS) - 1)));
     all.filter(fits).nth(nth).expect("there is always one more")
 }
 
-/// Different keys with the same two lines.
+/// Different keys with the same two buckets.
 fn fp(n: u64) -> Fingerprint {
     fp_in([0, 1], n as usize)
 }
@@ -36,7 +36,7 @@ fn check(scenario: impl Fn() + Sync + Send + 'static) {
     builder.check(scenario);
 }
 
-/// An empty shard that may use `limit` bytes of memory in addition to its first lines.
+/// An empty shard that may use `limit` bytes of memory in addition to its first buckets.
 fn shard_within(limit: u64) -> Arc<Shard> {
     let arena = Arena::new(limit, 0, None);
     Arc::new(Shard::new(std::sync::Arc::new(arena)))
@@ -54,7 +54,7 @@ fn shard_with(keys: u64) -> Arc<Shard> {
 fn a_present_key_is_found_while_the_table_grows() {
     check(|| {
         let shard = shard_within(u64::MAX);
-        // The seventh entry in eight slots causes a split of line 0; line 4 is the new line.
+        // The seventh entry in eight slots causes a split of bucket 0; bucket 4 is the new bucket.
         let keys = [[0, 1], [0, 1], [2, 3], [2, 3], [2, 1], [2, 3], [0, 3]];
         let keys: Vec<Fingerprint> = (0..7).map(|n| fp_in(keys[n], n * 3)).collect();
         for (n, fp) in keys[..6].iter().enumerate() {
@@ -62,8 +62,8 @@ fn a_present_key_is_found_while_the_table_grows() {
         }
         let moves = keys
             .iter()
-            .position(|fp| fp.line(Extent::of(5)) == 4 || fp.other().line(Extent::of(5)) == 4);
-        let moves = moves.expect("a key of line 0 with its third bit set");
+            .position(|fp| fp.bucket(Extent::of(5)) == 4 || fp.other().bucket(Extent::of(5)) == 4);
+        let moves = moves.expect("a key of bucket 0 with its third bit set");
         let (reader, key) = (shard.clone(), keys[moves]);
         let reading = thread::spawn(move || {
             let found = reader.lookup(key).first();
@@ -78,8 +78,8 @@ fn a_present_key_is_found_while_the_table_grows() {
 fn a_present_key_is_found_while_it_is_displaced() {
     for movable in [[0, 3], [3, 0]] {
         check(move || {
-            // There is no memory to grow, so the last insertion must push `movable` from line 0 to
-            // line 3.
+            // There is no memory to grow, so the last insertion must push `movable` from bucket 0 to
+            // bucket 3.
             let shard = shard_within(0);
             let put = |fp, n| assert!(shard.insert(fp, entry(n), false).is_stored());
             put(fp_in([3, 2], 0), 1);
@@ -92,8 +92,8 @@ fn a_present_key_is_found_while_it_is_displaced() {
                 put(fp(n), n);
             }
             for n in 0..4 {
-                let lines = if n < 2 { [3, 2] } else { [2, 3] };
-                assert!(!shard.remove(fp_in(lines, n), None).is_empty());
+                let buckets = if n < 2 { [3, 2] } else { [2, 3] };
+                assert!(!shard.remove(fp_in(buckets, n), None).is_empty());
             }
             let reader = shard.clone();
             let reading = thread::spawn(move || {
@@ -114,8 +114,8 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
         let shard = shard_with(2);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
-            let first = reader.lookup(fp(1)).first().unwrap().address.units();
-            let second = reader.lookup(fp(1)).first().unwrap().address.units();
+            let first = reader.lookup(fp(1)).first().unwrap().address.sectors();
+            let second = reader.lookup(fp(1)).first().unwrap().address.sectors();
             assert!((first == 1 || first == 9) && (second == 9 || first == 1));
         });
         assert!(shard.replace_if(fp(1), entry(1).address, entry(9)));

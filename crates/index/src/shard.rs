@@ -1,8 +1,8 @@
 //! A part of the table that has its own lock for writers. It uses linear hashing with two places for each
 //! entry.
 //!
-//! A lookup that finds nothing is trusted only if meanwhile no entry was moved into its two lines and the
-//! shard's growth did not change these lines. Otherwise the lookup is repeated.
+//! A lookup that finds nothing is trusted only if meanwhile no entry was moved into its two buckets and the
+//! shard's growth did not change these buckets. Otherwise the lookup is repeated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use std::sync::Arc;
 use crate::address::Address;
 use crate::arena::Arena;
 use crate::bits::{BASE_BITS, Extent, FREQ_MASK, Fingerprint, Packed};
+use crate::bucket::{Bucket, SLOTS};
 use crate::chunks::Chunks;
 use crate::entry::{Candidates, Entry, IndexStats, Insert};
 use crate::home::{Home, Place};
-use crate::line::{Line, SLOTS};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Load, in entries per 1,000 slots, above which the shard grows by a line.
+/// Load, in entries per 1,000 slots, above which the shard grows by a bucket.
 const LOAD_PERMILLE: u64 = 855;
 /// Load, in entries per 1,000 slots, above which the shard grows if an entry found no room. It is not zero,
 /// so that colliding keys of an attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
-/// Number of lines by which a full shard grows. A split of several neighbouring lines takes little longer
-/// than a split of one line, because there is only one wait for their memory.
+/// Number of buckets by which a full shard grows. A split of several neighbouring buckets takes little longer
+/// than a split of one bucket, because there is only one wait for their memory.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
-/// Greatest number of attempts to place an entry. The shard grows by a line after each failed attempt.
+/// Greatest number of attempts to place an entry. The shard grows by a bucket after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
@@ -38,7 +38,7 @@ struct Writer {
     dropped: u64,
     displaced: u64,
     /// Address ranges that are being swept. An entry in one of them is dropped instead of moved, since it
-    /// could be moved to a line that the sweep has already passed.
+    /// could be moved to a bucket that the sweep has already passed.
     condemned: Vec<Range<u64>>,
 }
 
@@ -46,8 +46,8 @@ struct Writer {
 pub(crate) struct Shard {
     arena: Arc<Arena>,
     chunks: Chunks,
-    /// Lines in use. The number grows after the new line is filled, and before the moved entries are removed
-    /// from the line that was split.
+    /// Buckets in use. The number grows after the new bucket is filled, and before the moved entries are
+    /// removed from the bucket that was split.
     extent: AtomicU64,
     counted: Counted,
 }
@@ -77,8 +77,8 @@ impl Shard {
     }
 
     #[inline(always)]
-    fn line(&self, number: u32) -> Option<&Line> {
-        self.chunks.line(number, &self.arena)
+    fn bucket(&self, number: u32) -> Option<&Bucket> {
+        self.chunks.bucket(number, &self.arena)
     }
 
     #[inline(always)]
@@ -94,10 +94,10 @@ impl Shard {
     #[inline(always)]
     fn home_in(&self, extent: Extent, fp: Fingerprint) -> Option<Home<'_>> {
         let fps = [fp, fp.other()];
-        let numbers = fps.map(|fp| fp.line(extent));
-        let lines = self.chunks.lines(numbers, &self.arena)?;
+        let numbers = fps.map(|fp| fp.bucket(extent));
+        let buckets = self.chunks.buckets(numbers, &self.arena)?;
         let place = |n: usize| Place {
-            line: lines[n],
+            bucket: buckets[n],
             number: numbers[n],
             fp: fps[n],
         };
@@ -127,44 +127,45 @@ impl Shard {
     fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
         let extent = self.extent();
         let home = self.home_in(extent, fp)?;
-        // Reads both versions first, so that the memory of both lines is requested at the same time.
+        // Reads both versions first, so that the memory of both buckets is requested at the same time.
         let versions = home.versions();
         let found = home.find();
         let believed = || self.still_leads_to(extent, fp) && home.versions() == versions;
         (!found.is_empty() || believed()).then_some(found)
     }
 
-    /// True if the lines of `fp` are still the same as they were with `extent`.
+    /// True if the buckets of `fp` are still the same as they were with `extent`.
     #[inline(always)]
     fn still_leads_to(&self, extent: Extent, fp: Fingerprint) -> bool {
         let now = self.extent();
         now == extent
             || [fp, fp.other()]
                 .iter()
-                .all(|fp| fp.line(now) == fp.line(extent))
+                .all(|fp| fp.bucket(now) == fp.bucket(extent))
     }
 
-    /// Requests the lines of `fp` for the processor's cache.
+    /// Requests the buckets of `fp` for the processor's cache.
     pub(crate) fn warm(&self, fp: Fingerprint) {
         if let Some(home) = self.home(fp) {
-            home.0.iter().for_each(|place| self.ask_for(place.line));
+            home.0.iter().for_each(|place| self.ask_for(place.bucket));
         }
     }
 
-    /// Requests a line for the processor's cache. If there is no function for prefetching, the line is read.
-    /// Nothing waits for the value, but each read occupies one of the few hundred places for unfinished
+    /// Requests a bucket for the processor's cache. If there is no function for prefetching, the bucket is
+    /// read. Nothing waits for the value, but each read occupies one of the few hundred places for unfinished
     /// instructions in a core. So fewer reads than prefetches can be under way at once.
     #[inline]
-    fn ask_for(&self, line: &Line) {
+    fn ask_for(&self, bucket: &Bucket) {
         match self.arena.prefetch() {
-            Some(prefetch) => prefetch(std::ptr::from_ref(line).cast()),
-            None => drop(std::hint::black_box(line.version())),
+            Some(prefetch) => prefetch(std::ptr::from_ref(bucket).cast()),
+            None => drop(std::hint::black_box(bucket.version())),
         }
     }
 
     pub(crate) fn touch(&self, fp: Fingerprint, address: Address) {
         if let Some(home) = self.home(fp) {
-            let _ = (home.tagged()).any(|(place, slot)| place.line.touch(place.fp, slot, address));
+            let _ =
+                (home.tagged()).any(|(place, slot)| place.bucket.touch(place.fp, slot, address));
         }
     }
 
@@ -196,12 +197,12 @@ impl Shard {
             return false;
         };
         place
-            .line
+            .bucket
             .put(slot, place.fp.tag(), Packed::new(place.fp, entry));
         true
     }
 
-    /// Returns a free slot in the line with more free slots. If both lines are full, a slot is freed by
+    /// Returns a free slot in the bucket with more free slots. If both buckets are full, a slot is freed by
     /// moving an entry.
     fn find_room<'a>(
         &self,
@@ -209,7 +210,7 @@ impl Shard {
         home: &'a Home<'a>,
     ) -> Option<(&'a Place<'a>, usize)> {
         let [first, second] = &home.0;
-        let free = [first.line.free(), second.line.free()];
+        let free = [first.bucket.free(), second.bucket.free()];
         let emptier = usize::from(free[1].count_ones() > free[0].count_ones());
         if free[emptier] != 0 {
             return Some((&home.0[emptier], free[emptier].trailing_zeros() as usize));
@@ -222,25 +223,25 @@ impl Shard {
         })
     }
 
-    /// Frees a slot of line `number` by moving an entry to its other place. If the other place is full too
+    /// Frees a slot of bucket `number` by moving an entry to its other place. If the other place is full too
     /// and `chain` permits it, room is made there in the same way first.
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
         let extent = self.extent();
-        let line = self.line(number)?;
+        let bucket = self.bucket(number)?;
         if chain == 1 {
-            // Some of these lines will be read. Prefetching all of them makes the waits for memory overlap.
-            let others = (0..SLOTS).map(|slot| line.fingerprint(number, slot));
-            let others = others.filter_map(|fp| self.line(fp.other().line(extent)));
+            // Some of these buckets will be read. Prefetching all of them makes the waits for memory overlap.
+            let others = (0..SLOTS).map(|slot| bucket.fingerprint(number, slot));
+            let others = others.filter_map(|fp| self.bucket(fp.other().bucket(extent)));
             others.for_each(|other| self.ask_for(other));
         }
         (0..SLOTS).find(|slot| {
-            let packed = line.get(*slot);
-            let other = line.fingerprint(number, *slot).other();
+            let packed = bucket.get(*slot);
+            let other = bucket.fingerprint(number, *slot).other();
             self.move_out(
                 writer,
-                (line, *slot, packed),
+                (bucket, *slot, packed),
                 other,
-                other.line(extent),
+                other.bucket(extent),
                 chain,
             )
             .is_some()
@@ -250,85 +251,85 @@ impl Shard {
     fn move_out(
         &self,
         writer: &mut Writer,
-        (line, slot, packed): (&Line, usize, Packed),
+        (bucket, slot, packed): (&Bucket, usize, Packed),
         other: Fingerprint,
         target: u32,
         chain: u32,
     ) -> Option<()> {
         let entry = packed.entry()?;
         if writer.is_condemned(entry.address) {
-            line.clear(slot);
+            bucket.clear(slot);
             self.add_len(-1);
             return Some(());
         }
-        let target_line = self.line(target)?;
-        let free = match (chain, target_line.free()) {
+        let target_bucket = self.bucket(target)?;
+        let free = match (chain, target_bucket.free()) {
             (1, 0) => return None,
             (1, free) => free.trailing_zeros() as usize,
             _ => self.make_room(writer, target, chain - 1)?,
         };
         // The chain of moves may have come back to this slot and changed it.
-        let now = line.get(slot);
+        let now = bucket.get(slot);
         if (now.word ^ packed.word) & !FREQ_MASK != 0 || now.aux != packed.aux {
             return None;
         }
-        target_line.put(free, other.tag(), Packed::new(other, entry));
-        target_line.announce_arrival();
-        line.leave(slot);
+        target_bucket.put(free, other.tag(), Packed::new(other, entry));
+        target_bucket.announce_arrival();
+        bucket.leave(slot);
         writer.displaced += 1;
         Some(())
     }
 
-    /// Adds `more` lines if the load is over `permille`, as far as the memory limit permits. True if at least
-    /// one line was added.
+    /// Adds `more` buckets if the load is over `permille`, as far as the memory limit permits. True if at
+    /// least one bucket was added.
     fn grow(&self, permille: u64, more: u32) -> bool {
-        let lines = self.extent().lines();
-        let slots = u64::from(lines) * SLOTS as u64;
-        self.len() * 1000 > slots * permille && self.grow_to(lines + more)
+        let buckets = self.extent().buckets();
+        let slots = u64::from(buckets) * SLOTS as u64;
+        self.len() * 1000 > slots * permille && self.grow_to(buckets + more)
     }
 
-    /// Makes room for `more` entries: calls `by` with the number of lines that the shard then needs. `by` is
-    /// [`Shard::have_memory`] or [`Shard::grow_to`].
+    /// Makes room for `more` entries: calls `by` with the number of buckets that the shard then needs. `by`
+    /// is [`Shard::have_memory`] or [`Shard::grow_to`].
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
-        let lines = (entries * 1000).div_ceil(SLOTS as u64 * LOAD_PERMILLE);
-        by(self, u32::try_from(lines).unwrap_or(u32::MAX));
+        let buckets = (entries * 1000).div_ceil(SLOTS as u64 * LOAD_PERMILLE);
+        by(self, u32::try_from(buckets).unwrap_or(u32::MAX));
     }
 
-    /// Gets memory for `target` lines, as far as the memory limit permits; false if there is less memory.
+    /// Gets memory for `target` buckets, as far as the memory limit permits; false if there is less memory.
     pub(crate) fn have_memory(&self, target: u32) -> bool {
-        let mut lines = self.extent().lines();
-        while lines < target && self.have_chunk(lines) {
-            lines = Chunks::end_of(lines);
+        let mut buckets = self.extent().buckets();
+        while buckets < target && self.have_chunk(buckets) {
+            buckets = Chunks::end_of(buckets);
         }
-        lines >= target
+        buckets >= target
     }
 
     fn have_chunk(&self, number: u32) -> bool {
         self.arena.charge(self.chunks.cost(number)) && self.chunks.ensure(number, &self.arena)
     }
 
-    /// Grows to `target` lines, as far as the memory limit permits; true if at least one line was added.
+    /// Grows to `target` buckets, as far as the memory limit permits; true if at least one bucket was added.
     pub(crate) fn grow_to(&self, target: u32) -> bool {
-        let before = self.extent().lines();
-        let mut lines = before;
-        while lines < target && self.have_chunk(lines) {
-            let end = Chunks::end_of(lines).min(target);
-            if (lines..end).any(|number| self.split(number).is_none()) {
+        let before = self.extent().buckets();
+        let mut buckets = before;
+        while buckets < target && self.have_chunk(buckets) {
+            let end = Chunks::end_of(buckets).min(target);
+            if (buckets..end).any(|number| self.split(number).is_none()) {
                 break;
             }
-            lines = end;
+            buckets = end;
         }
-        self.extent().lines() > before
+        self.extent().buckets() > before
     }
 
-    /// Adds a line to a shard of `lines` lines, and fills it from the line that is split for it.
-    fn split(&self, lines: u32) -> Option<()> {
-        let level = lines.ilog2();
-        let source_number = lines - (1 << level);
-        let source = self.line(source_number)?;
-        let target = self.line(lines)?;
+    /// Adds a bucket to a shard of `buckets` buckets, and fills it from the bucket that is split for it.
+    fn split(&self, buckets: u32) -> Option<()> {
+        let level = buckets.ilog2();
+        let source_number = buckets - (1 << level);
+        let source = self.bucket(source_number)?;
+        let target = self.bucket(buckets)?;
         let mut moved = [false; SLOTS];
         let mut next = 0;
         for (slot, moved) in moved.iter_mut().enumerate() {
@@ -340,7 +341,7 @@ impl Shard {
                 *moved = true;
             }
         }
-        let grown = Extent::of(lines + 1).0;
+        let grown = Extent::of(buckets + 1).0;
         self.extent.store(grown, Ordering::Release);
         let left = (0..SLOTS).filter(|slot| moved[*slot]);
         left.for_each(|slot| source.leave(slot));
@@ -355,7 +356,7 @@ impl Shard {
             return removed;
         };
         while let Some((place, slot)) = home.position(address) {
-            removed.push(place.line.clear(slot));
+            removed.push(place.bucket.clear(slot));
             self.add_len(-1);
         }
         removed
@@ -366,8 +367,8 @@ impl Shard {
         let _writer = self.counted.writer.lock();
         let mut found = [None; 2 * SLOTS];
         let slots = self.home(fp).into_iter().flat_map(Home::slots);
-        for (out, (line, slot)) in found.iter_mut().zip(slots) {
-            *out = line.get(slot).entry();
+        for (out, (bucket, slot)) in found.iter_mut().zip(slots) {
+            *out = bucket.get(slot).entry();
         }
         found
     }
@@ -381,18 +382,18 @@ impl Shard {
         // Uses may have been counted meanwhile, so they are not compared. Short records may have the same
         // address, but then their hints differ.
         let unused = |entry| Entry { freq: 0, ..entry };
-        let is_it = |(line, slot): &(&Line, usize)| {
-            let now = line.get(*slot).entry();
+        let is_it = |(bucket, slot): &(&Bucket, usize)| {
+            let now = bucket.get(*slot).entry();
             now.map(unused) == Some(unused(neighbour))
         };
-        let Some((line, slot)) = home.slots().find(is_it) else {
+        let Some((bucket, slot)) = home.slots().find(is_it) else {
             return false;
         };
-        let removed = line.clear(slot).entry();
+        let removed = bucket.clear(slot).entry();
         self.add_len(-1);
         if removed.is_some_and(|entry| entry.freq > 0) {
-            home.slots().for_each(|(line, slot)| {
-                let _ = line.take_freq(slot);
+            home.slots().for_each(|(bucket, slot)| {
+                let _ = bucket.take_freq(slot);
             });
         }
         true
@@ -406,7 +407,7 @@ impl Shard {
         let Some((place, slot)) = home.position(Some(old)) else {
             return false;
         };
-        place.line.exchange(slot, Packed::new(place.fp, new));
+        place.bucket.exchange(slot, Packed::new(place.fp, new));
         true
     }
 
@@ -414,43 +415,43 @@ impl Shard {
         let _writer = self.counted.writer.lock();
         let home = self.home(fp)?;
         let (place, slot) = home.position(Some(address))?;
-        place.line.take_freq(slot)
+        place.bucket.take_freq(slot)
     }
 
-    pub(crate) fn condemn(&self, units: &Range<u64>) {
-        self.counted.writer.lock().condemned.push(units.clone());
+    pub(crate) fn condemn(&self, sectors: &Range<u64>) {
+        self.counted.writer.lock().condemned.push(sectors.clone());
     }
 
-    pub(crate) fn acquit(&self, units: &Range<u64>) {
+    pub(crate) fn acquit(&self, sectors: &Range<u64>) {
         let condemned = &mut self.counted.writer.lock().condemned;
-        if let Some(at) = condemned.iter().position(|range| range == units) {
+        if let Some(at) = condemned.iter().position(|range| range == sectors) {
             condemned.swap_remove(at);
         }
     }
 
-    /// Removes the entries with addresses in `units` from lines `from..to`. Returns the number of removed
+    /// Removes the entries with addresses in `sectors` from buckets `from..to`. Returns the number of removed
     /// entries; `None` if `from` is past the end.
-    pub(crate) fn sweep(&self, units: &Range<u64>, from: u32, to: u32) -> Option<u64> {
+    pub(crate) fn sweep(&self, sectors: &Range<u64>, from: u32, to: u32) -> Option<u64> {
         let _writer = self.counted.writer.lock();
-        let lines = self.extent().lines();
+        let buckets = self.extent().buckets();
         let mut removed = 0;
-        for line in (from..to.min(lines)).filter_map(|number| self.line(number)) {
+        for bucket in (from..to.min(buckets)).filter_map(|number| self.bucket(number)) {
             for slot in 0..SLOTS {
-                let entry = line.get(slot).entry();
-                if entry.is_some_and(|e| units.contains(&e.address.units())) {
-                    line.clear(slot);
+                let entry = bucket.get(slot).entry();
+                if entry.is_some_and(|e| sectors.contains(&e.address.sectors())) {
+                    bucket.clear(slot);
                     removed += 1;
                 }
             }
         }
         self.add_len(-removed);
-        (from < lines).then_some(removed as u64)
+        (from < buckets).then_some(removed as u64)
     }
 
     pub(crate) fn for_each(&self, visit: &mut impl FnMut(Entry)) {
-        let lines = self.extent().lines();
-        for line in (0..lines).filter_map(|number| self.line(number)) {
-            for entry in (0..SLOTS).filter_map(|slot| line.get(slot).entry()) {
+        let buckets = self.extent().buckets();
+        for bucket in (0..buckets).filter_map(|number| self.bucket(number)) {
+            for entry in (0..SLOTS).filter_map(|slot| bucket.get(slot).entry()) {
                 visit(entry);
             }
         }
@@ -470,7 +471,7 @@ impl Shard {
     pub(crate) fn add_stats(&self, stats: &mut IndexStats) {
         let writer = self.counted.writer.lock();
         stats.len += self.len();
-        stats.slots += u64::from(self.extent().lines()) * SLOTS as u64;
+        stats.slots += u64::from(self.extent().buckets()) * SLOTS as u64;
         stats.dropped += writer.dropped;
         stats.displaced += writer.displaced;
         stats.retried += self.counted.retried.load(Ordering::Relaxed);
@@ -481,6 +482,6 @@ impl Writer {
     fn is_condemned(&self, address: Address) -> bool {
         self.condemned
             .iter()
-            .any(|range| range.contains(&address.units()))
+            .any(|range| range.contains(&address.sectors()))
     }
 }

@@ -3,42 +3,42 @@
 
 use std::num::NonZeroU8;
 
-use crate::address::UNIT_BYTES;
+use crate::address::SECTOR_BYTES;
 
-/// A range of sizes of records. Each of the classes 1 to 28 has only one size in units of 512 bytes. The
+/// A range of sizes of records. Each of the classes 1 to 28 has only one size in sectors of 512 bytes. The
 /// upper bound of each later class is 5 to 7 % above the upper bound of the class before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeClass(NonZeroU8);
 
-/// Upper bound of each class in units; class 0 is not used, so that no entry equals the empty word.
-const UNITS: [u32; 128] = table();
+/// Upper bound of each class in sectors; class 0 is not used, so that no entry equals the empty word.
+const SECTORS: [u32; 128] = table();
 
 const fn table() -> [u32; 128] {
-    let mut units = [0u32; 128];
+    let mut sectors = [0u32; 128];
     let mut class = 1;
     while class < 128 {
-        let before = units[class - 1];
+        let before = sectors[class - 1];
         let step = before / 14;
-        units[class] = before + if step == 0 { 1 } else { step };
+        sectors[class] = before + if step == 0 { 1 } else { step };
         class += 1;
     }
-    units
+    sectors
 }
 
-/// Number of units from which on the class of a record is searched for. The class of a shorter
+/// Number of sectors from which on the class of a record is searched for. The class of a shorter
 /// record is read from a table.
 const SHORT: usize = 257;
-/// The class of each number of units.
+/// The class of each number of sectors.
 const CLASSES: [u8; SHORT] = classes();
 
 const fn classes() -> [u8; SHORT] {
     let mut classes = [1; SHORT];
-    let mut units = 2;
-    while units < SHORT {
-        let before = classes[units - 1];
-        let fits = units as u32 <= UNITS[before as usize];
-        classes[units] = if fits { before } else { before + 1 };
-        units += 1;
+    let mut sectors = 2;
+    while sectors < SHORT {
+        let before = classes[sectors - 1];
+        let fits = sectors as u32 <= SECTORS[before as usize];
+        classes[sectors] = if fits { before } else { before + 1 };
+        sectors += 1;
     }
     classes
 }
@@ -48,14 +48,14 @@ impl SizeClass {
     pub const MAX: Self = Self(NonZeroU8::MIN.saturating_add(126));
 
     /// The smallest class that holds a record of `bytes`; `None` if the record is longer than
-    /// `SizeClass::MAX.bytes()` (over 8 MiB). Zero bytes count as one unit.
+    /// `SizeClass::MAX.bytes()` (over 8 MiB). Zero bytes count as one sector.
     #[must_use]
     pub fn for_bytes(bytes: u64) -> Option<Self> {
-        let units = bytes.div_ceil(UNIT_BYTES);
-        if let Some(class) = CLASSES.get(usize::try_from(units).ok()?) {
+        let sectors = bytes.div_ceil(SECTOR_BYTES);
+        if let Some(class) = CLASSES.get(usize::try_from(sectors).ok()?) {
             return Self::from_number(*class);
         }
-        let class = UNITS.partition_point(|bound| u64::from(*bound) < units);
+        let class = SECTORS.partition_point(|bound| u64::from(*bound) < sectors);
         Self::from_number(u8::try_from(class).ok()?)
     }
 
@@ -78,6 +78,6 @@ impl SizeClass {
     /// a multiple of 512.
     #[must_use]
     pub const fn bytes(self) -> u64 {
-        UNITS[self.number() as usize] as u64 * UNIT_BYTES
+        SECTORS[self.number() as usize] as u64 * SECTOR_BYTES
     }
 }

@@ -10,43 +10,43 @@ use crate::shard::Shard;
 #[derive(Debug)]
 pub struct Sweep<'a> {
     shards: &'a [Shard],
-    units: Range<u64>,
-    /// The next line of `shards[0]` to sweep; 0 means that the sweep of this shard has not begun.
-    line: u32,
+    sectors: Range<u64>,
+    /// The next bucket of `shards[0]` to sweep; 0 means that the sweep of this shard has not begun.
+    bucket: u32,
     removed: u64,
 }
 
 impl<'a> Sweep<'a> {
-    pub(crate) const fn new(shards: &'a [Shard], units: Range<u64>) -> Self {
+    pub(crate) const fn new(shards: &'a [Shard], sectors: Range<u64>) -> Self {
         Self {
             shards,
-            units,
-            line: 0,
+            sectors,
+            bucket: 0,
             removed: 0,
         }
     }
 
-    /// Sweeps up to `lines` further lines: at least one, and never beyond the end of a shard. A
-    /// line holds up to 5 entries. Returns true when the whole table has been swept. A step of 1,024
-    /// lines holds one shard's lock for about 10 us; lookups do not wait for it.
-    pub fn step(&mut self, lines: u32) -> bool {
+    /// Sweeps up to `buckets` further buckets: at least one, and never beyond the end of a shard. A
+    /// bucket holds up to 5 entries. Returns true when the whole table has been swept. A step of 1,024
+    /// buckets holds one shard's lock for about 10 us; lookups do not wait for it.
+    pub fn step(&mut self, buckets: u32) -> bool {
         let Some((shard, rest)) = self.shards.split_first() else {
             return true;
         };
-        if self.line == 0 {
-            shard.condemn(&self.units);
+        if self.bucket == 0 {
+            shard.condemn(&self.sectors);
         }
-        let to = self.line.saturating_add(lines.max(1));
-        match shard.sweep(&self.units, self.line, to) {
+        let to = self.bucket.saturating_add(buckets.max(1));
+        match shard.sweep(&self.sectors, self.bucket, to) {
             Some(removed) => {
                 self.removed += removed;
-                self.line = to;
+                self.bucket = to;
                 false
             }
             None => {
-                shard.acquit(&self.units);
+                shard.acquit(&self.sectors);
                 self.shards = rest;
-                self.line = 0;
+                self.bucket = 0;
                 rest.is_empty()
             }
         }
@@ -67,10 +67,10 @@ impl<'a> Sweep<'a> {
 
 impl Drop for Sweep<'_> {
     fn drop(&mut self) {
-        if self.line > 0
+        if self.bucket > 0
             && let Some(shard) = self.shards.first()
         {
-            shard.acquit(&self.units);
+            shard.acquit(&self.sectors);
         }
     }
 }

@@ -13,9 +13,10 @@ fn hash(n: u64) -> KeyHash {
     KeyHash(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
 }
 
-fn entry(units: u64) -> Entry {
-    let class = SizeClass::for_bytes(1 + units % 100_000).expect("below the greatest class");
-    Entry::new(Address::from_units(units).expect("36 bits"), class).with_hint(units as u16 & 0xfff)
+fn entry(sectors: u64) -> Entry {
+    let class = SizeClass::for_bytes(1 + sectors % 100_000).expect("below the greatest class");
+    Entry::new(Address::from_sectors(sectors).expect("36 bits"), class)
+        .with_hint(sectors as u16 & 0xfff)
 }
 
 #[derive(Clone, Debug)]
@@ -109,10 +110,10 @@ fn apply(index: &Index, model: &mut BTreeMap<u64, Entry>, step: u64, op: &Op) {
             assert_eq!(index.take_freq(twin_hash(key), at), expected);
         }
         Op::Sweep(from) => {
-            let units = from * 20..from * 20 + 60;
+            let sectors = from * 20..from * 20 + 60;
             let before = model.len();
-            model.retain(|_, e| !units.contains(&e.address.units()));
-            assert_eq!(index.sweep(units).run(), (before - model.len()) as u64);
+            model.retain(|_, e| !sectors.contains(&e.address.sectors()));
+            assert_eq!(index.sweep(sectors).run(), (before - model.len()) as u64);
         }
     }
 }
@@ -319,7 +320,7 @@ fn an_evicted_neighbour_makes_room() {
     let index = Index::with_limit(200 << 10);
     let short = |n: u64| {
         let class = SizeClass::for_bytes(16).unwrap();
-        let address = Address::from_units(7).unwrap();
+        let address = Address::from_sectors(7).unwrap();
         Entry::new(address, class).with_hint((n % 4096) as u16)
     };
     let refused = |n: &u64| index.insert(hash(*n), short(*n)) == Insert::Dropped;
@@ -362,7 +363,7 @@ fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
             ..entry(1)
         }]
     );
-    // Inserts further entries until these two lines contain three entries.
+    // Inserts further entries until these two buckets contain three entries.
     let beside = || index.neighbours(hash(1)).count();
     for n in 2..1_000_000 {
         let near = index
@@ -386,7 +387,7 @@ fn size_classes_cover_and_do_not_over_read() {
     for bytes in (0..8_000_000u64).step_by(509) {
         let class = SizeClass::for_bytes(bytes).unwrap();
         assert!(class.bytes() >= bytes);
-        let rounded = bytes.next_multiple_of(UNIT_BYTES).max(UNIT_BYTES);
+        let rounded = bytes.next_multiple_of(SECTOR_BYTES).max(SECTOR_BYTES);
         assert!(class.bytes() * 100 <= rounded * 108, "{bytes}: {class:?}");
         assert_eq!(SizeClass::from_number(class.number()), Some(class));
     }
@@ -404,9 +405,9 @@ fn size_classes_cover_and_do_not_over_read() {
 
 #[test]
 fn addresses_are_36_bits_of_512_bytes() {
-    assert_eq!(Address::from_units(1 << 36), None);
+    assert_eq!(Address::from_sectors(1 << 36), None);
     assert_eq!(Address::from_bytes(513), None);
-    assert_eq!(Address::from_bytes(1024).map(Address::units), Some(2));
+    assert_eq!(Address::from_bytes(1024).map(Address::sectors), Some(2));
     assert_eq!(Address::MAX.bytes() + 512, 32 << 40);
     assert_eq!(Address::all().end, 1 << 36);
 }

@@ -144,7 +144,7 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     for hash in hashes {
         let after = if WAITS { last & mask } else { 0 };
         let found = index.lookup(KeyHash(hash.0 ^ u128::from(after) << 64));
-        last ^= found.first().map_or(1, |e| e.address.units());
+        last ^= found.first().map_or(1, |e| e.address.sectors());
     }
     black_box(last);
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
@@ -204,7 +204,7 @@ fn hash(n: u64) -> KeyHash {
 }
 
 fn entry(n: u64) -> Entry {
-    let address = Address::from_units(n * 13 % Address::MAX.units()).unwrap_or(Address::MAX);
+    let address = Address::from_sectors(n * 13 % Address::MAX.sectors()).unwrap_or(Address::MAX);
     let class = SizeClass::for_bytes(6000).unwrap_or(SizeClass::MAX);
     Entry::new(address, class)
 }

@@ -2,11 +2,11 @@
 //! unit (16 bytes) within the sector.
 
 use foxy_format::UNIT;
-use foxy_index::{Address, Entry, SizeClass, UNIT_BYTES};
+use foxy_index::{Address, Entry, SECTOR_BYTES, SizeClass};
 
 /// The number of units (16 bytes) in a sector (512 bytes). A record begins at any unit, but the index
 /// addresses sectors.
-const PER_SECTOR: u64 = UNIT_BYTES / UNIT;
+const PER_SECTOR: u64 = SECTOR_BYTES / UNIT;
 /// The bits of the index's hint that contain the number of the unit in its sector.
 const HINT_MASK: u16 = PER_SECTOR as u16 - 1;
 
@@ -30,14 +30,14 @@ impl Spot {
     /// Makes a spot from a number of units since the beginning of the address space.
     pub(crate) fn from_units(units: u64) -> Option<Self> {
         Some(Self {
-            address: Address::from_units(units / PER_SECTOR)?,
+            address: Address::from_sectors(units / PER_SECTOR)?,
             unit: (units % PER_SECTOR) as u16,
         })
     }
 
     /// The number of units from the beginning of the address space to this spot.
     pub(crate) const fn units(self) -> u64 {
-        self.address.units() * PER_SECTOR + self.unit as u64
+        self.address.sectors() * PER_SECTOR + self.unit as u64
     }
 
     /// The bytes of the sector that are before the record.

@@ -84,8 +84,8 @@ pub(crate) fn open(
         return Err(OpenError::Twice { disk: name });
     }
     let too_many = || OpenError::TooMany { disk: name.clone() };
-    let units = needed / foxy_index::UNIT_BYTES;
-    let (id, base) = ground.fleet.registry().next(units).ok_or_else(too_many)?;
+    let sectors = needed / foxy_index::SECTOR_BYTES;
+    let (id, base) = ground.fleet.registry().next(sectors).ok_or_else(too_many)?;
     raise_generation(&*disk, &mut superblock)
         .map_err(|e| failed(&name, "write the superblock", e))?;
     let weight = options

@@ -61,10 +61,10 @@ impl Registry {
         self.load().by_id(id).cloned()
     }
 
-    /// Returns the number and the first address for the next store, which has `units` units. The
+    /// Returns the number and the first address for the next store, which has `sectors` sectors. The
     /// address is the beginning of the first gap that is long enough. Returns `None` if there are too
     /// many stores, or no such gap.
-    pub(crate) fn next(&self, units: u64) -> Option<(StoreId, u64)> {
+    pub(crate) fn next(&self, sectors: u64) -> Option<(StoreId, u64)> {
         let stores = self.load();
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;
         let mut taken: Vec<_> = stores
@@ -74,12 +74,12 @@ impl Registry {
         taken.sort_unstable();
         let mut base = 0;
         for (begin, end) in taken {
-            if base + units <= begin {
+            if base + sectors <= begin {
                 break;
             }
             base = end;
         }
-        Address::from_units(base + units)?;
+        Address::from_sectors(base + sectors)?;
         (stores.len() < MAX_STORES).then_some((StoreId(id), base))
     }
 

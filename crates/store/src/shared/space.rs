@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{KeyHash, KeySeed};
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
-use foxy_index::{Address, Entry, UNIT_BYTES};
+use foxy_index::{Address, Entry, SECTOR_BYTES};
 
 use crate::interface::Spot;
 use crate::{ReadPlan, StoreId};
@@ -65,17 +65,17 @@ impl Space {
 
     /// The sectors of this store in the engine's address space.
     pub(crate) fn sectors(&self) -> Range<u64> {
-        self.base_sectors..self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
+        self.base_sectors..self.base_sectors + self.geometry.total_bytes() / SECTOR_BYTES
     }
 
     /// Returns whether an address belongs to this store.
     pub(crate) fn holds(&self, address: Address) -> bool {
-        self.sectors().contains(&address.units())
+        self.sectors().contains(&address.sectors())
     }
 
     /// First unit of this store in the engine's address space.
     const fn base_units(&self) -> u64 {
-        self.base_sectors * (UNIT_BYTES / UNIT)
+        self.base_sectors * (SECTOR_BYTES / UNIT)
     }
 
     /// Returns the spot of a record in segment `index` at `offset_units`.
@@ -161,7 +161,7 @@ impl Space {
         let spot = Spot::of(entry);
         let (index, _) = self.locate(spot)?;
         let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
-        let sector = (spot.address.units() - self.base_sectors) * UNIT_BYTES;
+        let sector = (spot.address.sectors() - self.base_sectors) * SECTOR_BYTES;
         let end = (sector + entry.class.bytes()).min(segment_end);
         let at = sector / self.block_bytes * self.block_bytes;
         let len = end.div_ceil(self.block_bytes) * self.block_bytes - at;
@@ -206,8 +206,8 @@ mod tests {
             assert!(space.holds(spot.address));
             assert_eq!(space.locate(spot), Some((index, 7)));
         }
-        let before = Address::from_units(4095).unwrap();
-        let behind = Address::from_units(space.sectors().end).unwrap();
+        let before = Address::from_sectors(4095).unwrap();
+        let behind = Address::from_sectors(space.sectors().end).unwrap();
         assert!(!space.holds(before) && !space.holds(behind));
     }
 

@@ -17,7 +17,7 @@ fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
 fn twin_flip() -> u128 {
     let entry = |units| {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
-        foxy_index::Entry::new(foxy_index::Address::from_units(units).unwrap(), class)
+        foxy_index::Entry::new(foxy_index::Address::from_sectors(units).unwrap(), class)
     };
     let index = foxy_index::Index::new();
     assert!(index.insert(hash("twin"), entry(1)).is_stored());
@@ -70,7 +70,7 @@ fn fill_index(rig: &Rig) {
     let class = foxy_index::SizeClass::for_bytes(512).unwrap();
     let mut refused = 0;
     for n in 0..10_000_000u64 {
-        let nowhere = foxy_index::Address::from_units(1 << 35 | n).unwrap();
+        let nowhere = foxy_index::Address::from_sectors(1 << 35 | n).unwrap();
         let entry = foxy_index::Entry::new(nowhere, class);
         let taken = rig
             .engine
@@ -169,7 +169,7 @@ fn the_secret_of_the_engine_is_the_index_s() {
         };
         let engine = Engine::new(config, clock.clone());
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
-        let place = foxy_index::Address::from_units(1).unwrap();
+        let place = foxy_index::Address::from_sectors(1).unwrap();
         let entry = foxy_index::Entry::new(place, class);
         let _ = engine.ground().tables.index().insert(hash("twin"), entry);
         let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);

@@ -61,7 +61,7 @@ pub(super) struct Objects {
 /// Returns true for one in [`DISPLACING`] records, chosen by their place. An object that is stored
 /// again has another place, and so gets another chance.
 fn may_displace(entry: &IndexEntry) -> bool {
-    let place = entry.address.units() << 12 | u64::from(entry.hint);
+    let place = entry.address.sectors() << 12 | u64::from(entry.hint);
     hash64(0, &place.to_le_bytes()).is_multiple_of(DISPLACING)
 }
 

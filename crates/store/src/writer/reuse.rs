@@ -419,8 +419,9 @@ impl Reuse {
             .store
             .space
             .spot(index, 0)
-            .map_or(0, |s| s.address.units());
-        let sectors = u64::from(self.store.space.geometry().segment_bytes) / foxy_index::UNIT_BYTES;
+            .map_or(0, |s| s.address.sectors());
+        let sectors =
+            u64::from(self.store.space.geometry().segment_bytes) / foxy_index::SECTOR_BYTES;
         let removed = objects.sweep(start..start + sectors);
         add(&self.store.counters.reuse_dropped, removed);
     }

@@ -8,7 +8,7 @@ use foxy_format::{
     BLOCK, ClusterHeader, Entry, EntryKind, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
     parse_record,
 };
-use foxy_index::UNIT_BYTES;
+use foxy_index::SECTOR_BYTES;
 
 use super::{Place, Walk, WalkFault, Walked};
 use crate::Object;
@@ -153,11 +153,11 @@ impl Walk {
             return false;
         }
         let first = store.space.spot(segment.index, 0);
-        let first = first.map_or(0, |spot| spot.address.units());
+        let first = first.map_or(0, |spot| spot.address.sectors());
         let mut found = false;
         for gap in &segment.gaps {
-            let units = first + gap.start / UNIT_BYTES..first + gap.end / UNIT_BYTES;
-            self.tables.index().for_each_in(units, |_| found = true);
+            let sectors = first + gap.start / SECTOR_BYTES..first + gap.end / SECTOR_BYTES;
+            self.tables.index().for_each_in(sectors, |_| found = true);
         }
         found
     }

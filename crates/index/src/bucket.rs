@@ -1,9 +1,9 @@
-//! One cache line of the table: five slots, their tags in one number, and a version.
+//! One bucket of the table: a cache line with five slots, their tags in one number, and a version.
 //!
 //! Writers hold the shard's lock; readers hold no lock. The order of the stores makes this safe. While a slot
 //! changes its key, it is empty: the writer stores 0 as the word, then the aux (the bits beside the word),
 //! and then the new word. So a reader may trust an aux that it read between two reads of the same word. The
-//! version of a line counts the entries that were *moved* into it; it is increased before such an entry
+//! version of a bucket counts the entries that were *moved* into it; it is increased before such an entry
 //! leaves its former place. A slot's tag is stored last and stays when the slot is emptied. A reader that
 //! finds the tag reads the word next. The rest of the fingerprint shows the reader whether the slot now
 //! belongs to another key. (In one of 2^23 such cases the rest is the same. Then the reader gets an entry of
@@ -13,7 +13,7 @@ use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Slots of a line: 5 slots of 10 bytes, 8 bytes of tags, 4 bytes of version and 2 unused bytes make 64
+/// Slots of a bucket: 5 slots of 10 bytes, 8 bytes of tags, 4 bytes of version and 2 unused bytes make 64
 /// bytes.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 
@@ -24,7 +24,7 @@ pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
     derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::KnownLayout)
 )]
 #[repr(C, align(64))]
-pub(crate) struct Line {
+pub(crate) struct Bucket {
     tags: AtomicU64,
     words: [AtomicU64; SLOTS],
     aux: [AtomicU16; SLOTS],
@@ -33,10 +33,10 @@ pub(crate) struct Line {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<Bucket>() == 64);
 
-impl Line {
-    /// Makes an empty line under loom. Without loom, lines are made from zeroed memory.
+impl Bucket {
+    /// Makes an empty bucket under loom. Without loom, buckets are made from zeroed memory.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Line {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Lets readers know that an entry was moved into this line. Call it between storing the
+    /// Lets readers know that an entry was moved into this bucket. Call it between storing the
     /// entry here and clearing its former place.
     pub(crate) fn announce_arrival(&self) {
         let version = self.version.load(Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Line {
         }
     }
 
-    /// The fingerprint of the entry in `slot` of this line; `number` is the number of the line.
+    /// The fingerprint of the entry in `slot` of this bucket; `number` is the number of the bucket.
     pub(crate) fn fingerprint(&self, number: u32, slot: usize) -> Fingerprint {
         Fingerprint::from_slot(number, self.tag(slot), self.get(slot))
     }
