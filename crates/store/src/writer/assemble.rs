@@ -1,4 +1,4 @@
-//! Assembling clusters: objects and removals from the ready line are written to the disk.
+//! Assembling clusters: objects and removals from the ready queue are written to the disk.
 
 use foxy_format::{ENTRY_BYTES, cluster_table_bytes, round_to_block};
 

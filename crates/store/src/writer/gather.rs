@@ -1,5 +1,5 @@
 //! Gathering: items from the inbox go to locality buffers, and full or old buffers go to the ready
-//! line.
+//! queue.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -83,8 +83,8 @@ impl Gather {
         }
     }
 
-    /// Puts an item into the line at once, bypassing the buffers.
-    pub(super) fn item_in_line(&mut self, item: Item, now: MonoTime) {
+    /// Puts an item into the ready queue at once, bypassing the buffers.
+    pub(super) fn item_at_once(&mut self, item: Item, now: MonoTime) {
         self.line_up(item);
         self.ready_since.get_or_insert(now);
     }
@@ -112,7 +112,7 @@ impl Gather {
         self.removals_since = (!self.removals.is_empty()).then_some(now);
     }
 
-    /// Moves buffers that have reached their maximum age to the ready line.
+    /// Moves buffers that have reached their maximum age to the ready queue.
     pub(super) fn expire(&mut self, now: MonoTime) {
         while let Some(buffer) = self.locality.expire(now) {
             self.move_to_ready(buffer, now);
@@ -121,7 +121,7 @@ impl Gather {
         }
     }
 
-    /// Moves buffers to the ready line, oldest first, until `bytes` bytes are ready.
+    /// Moves buffers to the ready queue, oldest first, until `bytes` bytes are ready.
     pub(super) fn fill_up(&mut self, bytes: u64, now: MonoTime) {
         while self.ready_bytes < bytes
             && let Some(buffer) = self.locality.flush_any()
@@ -141,7 +141,7 @@ impl Gather {
         }
     }
 
-    /// Takes the next item from the line, if it has at most `room` bytes.
+    /// Takes the next item from the ready queue, if it has at most `room` bytes.
     pub(super) fn pop(&mut self, room: u64) -> Option<Item> {
         let item = self
             .ready
@@ -165,7 +165,7 @@ impl Gather {
         taken
     }
 
-    /// Takes items that are still wanted from the ready line, up to `limit` bytes including the entries
+    /// Takes items that are still wanted from the ready queue, up to `limit` bytes including the entries
     /// of `removals` removals. `room` returns the number of bytes that the segment has for a cluster
     /// with a given number of entries.
     pub(super) fn choose(
@@ -195,9 +195,9 @@ impl Gather {
         chosen
     }
 
-    /// Returns whether there is a reason to write a cluster: `full` bytes are in the line, or an item or
-    /// removal has waited for its maximum time. If `forced` is true, any waiting item or removal is a reason.
-    /// If `pressed` returns true, any waiting removal is a reason.
+    /// Returns whether there is a reason to write a cluster: `full` bytes are in the ready queue, or an item
+    /// or removal has waited for its maximum time. If `forced` is true, any waiting item or removal is a
+    /// reason. If `pressed` returns true, any waiting removal is a reason.
     pub(super) fn wants_cluster(
         &mut self,
         full: u64,
@@ -217,7 +217,7 @@ impl Gather {
             || (forced && !self.removals.is_empty())
     }
 
-    /// Memory of the lines in bytes; the waiting objects are accounted for elsewhere.
+    /// Memory of the queues in bytes; the waiting objects are accounted for elsewhere.
     pub(super) fn memory_bytes(&self) -> usize {
         let items: usize = self.buffers.iter().map(Vec::capacity).sum();
         (items + self.ready.capacity()) * size_of::<Item>()
@@ -247,7 +247,7 @@ impl Gather {
         self.ready.is_empty() && self.removals.is_empty() && self.locality.used_total() == 0
     }
 
-    /// Returns whether items in the line have waited for their maximum time.
+    /// Returns whether items in the ready queue have waited for their maximum time.
     fn items_due(&self, now: MonoTime) -> bool {
         self.ready_since
             .is_some_and(|since| now >= since + self.flush_age)
@@ -304,11 +304,11 @@ mod tests {
             gather.wants_cluster(5000, forced, || pressed, now)
         };
         assert!(!wants(&mut gather, true, true, 9), "there is nothing");
-        gather.item_in_line(item(400), NOW);
+        gather.item_at_once(item(400), NOW);
         assert!(!wants(&mut gather, false, true, 1));
         assert!(wants(&mut gather, false, false, 2), "it has waited");
         assert!(wants(&mut gather, true, false, 0), "it is forced");
-        gather.item_in_line(item(4600), NOW);
+        gather.item_at_once(item(4600), NOW);
         assert!(wants(&mut gather, false, false, 0), "it is full");
         while gather.pop(u64::MAX).is_some() {}
         gather.removal(removal(1), NOW);

@@ -33,7 +33,6 @@ pub(crate) mod io;
 mod join;
 mod journal;
 mod leave;
-mod line;
 mod log;
 mod objects;
 mod opening;
@@ -41,6 +40,7 @@ mod quarantine;
 mod records;
 mod reinsert;
 mod reuse;
+mod reuse_queue;
 mod seal;
 mod seat;
 #[cfg(test)]
@@ -386,7 +386,7 @@ impl Writer {
         }
     }
 
-    /// The memory in use, in bytes: cluster buffers (in huge pages), tables of segments, lines,
+    /// The memory in use, in bytes: cluster buffers (in huge pages), tables of segments, queues,
     /// recovery.
     fn memory_bytes(&self) -> usize {
         let entries = self.log.entries() + self.reuse.entries();

@@ -17,10 +17,10 @@ use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader};
 
 use super::gather::Gather;
 use super::io::{Io, Purpose};
-use super::line::{Line, Preparing, Stage};
 use super::log::Log;
 use super::objects::Objects;
 use super::reinsert::{Reinserter, Reinsertion};
+use super::reuse_queue::{Preparing, ReuseQueue, Stage};
 use super::trouble::Fault;
 use crate::interface::add;
 use crate::recovery::{scan_segment, summary_entries};
@@ -29,7 +29,7 @@ use crate::shared::{OpenSegment, StoreShared, summary};
 /// Maximum number of index entries that one turn drops.
 const DROP_STEP: usize = 4096;
 
-/// The state of the line when a store was opened.
+/// The state of reuse when a store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// The segment that already has the open header of its next incarnation: its index and sequence.
@@ -48,7 +48,7 @@ pub(super) struct May {
     pub(super) write_headers: bool,
 }
 
-/// The progress of the segments that are before this segment in the line.
+/// The progress of the segments that are before this segment in the queue.
 #[derive(Clone, Copy)]
 struct Before {
     opened: bool,
@@ -59,7 +59,7 @@ struct Before {
 #[derive(Debug)]
 pub(super) struct Reuse {
     store: Arc<StoreShared>,
-    line: Line,
+    queue: ReuseQueue,
     next_sequence: u64,
     /// True if a table could not be read: then the whole index must be searched for entries of the next
     /// victim.
@@ -71,7 +71,7 @@ impl Reuse {
     /// Continues after an opening. `percent`: see [`Reinserter::new`].
     pub(super) fn new(store: Arc<StoreShared>, found: Found, percent: u32) -> Self {
         Self {
-            line: Line::new(store.space.geometry(), found.ready),
+            queue: ReuseQueue::new(store.space.geometry(), found.ready),
             next_sequence: found.next_sequence,
             tables_damaged: found.tables_damaged,
             reinserter: Reinserter::new(store.clone(), percent),
@@ -84,24 +84,24 @@ impl Reuse {
         self.next_sequence
     }
 
-    /// See [`Line::take_ready`].
+    /// See [`ReuseQueue::take_ready`].
     pub(super) fn take_ready(&mut self) -> Option<(u32, u64)> {
-        self.line.take_ready()
+        self.queue.take_ready()
     }
 
     /// Returns whether index entries are being dropped, so that the next turn has work at once.
     pub(super) fn is_dropping(&self) -> bool {
-        self.line.is_dropping()
+        self.queue.is_dropping()
     }
 
     /// Returns whether no preparation has work under way.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.line.is_at_rest()
+        self.queue.is_at_rest()
     }
 
     /// The capacity of the victims' tables, in entries.
     pub(super) fn entries(&self) -> usize {
-        self.line.entries()
+        self.queue.entries()
     }
 
     pub(super) const fn reinserter(&self) -> &Reinserter {
@@ -118,8 +118,8 @@ impl Reuse {
             // The locality buffers would group the record again. When writing had to wait for a segment not
             // long ago, the record bypasses the buffers. So it stays beside the neighbours with which it was
             // first written.
-            if self.line.is_pressed() {
-                gather.item_in_line(item, now);
+            if self.queue.is_pressed() {
+                gather.item_at_once(item, now);
             } else {
                 gather.item(item, now);
             }
@@ -137,14 +137,14 @@ impl Reuse {
                 next.passed_over.clone()
             );
             self.forget_passed_over(at_once, objects);
-            self.line.push(next);
+            self.queue.push(next);
         }
-        let mut all = self.line.lend();
+        let mut all = self.queue.lend();
         let mut before = Before {
             opened: true,
             ready: true,
         };
-        let hurry = self.line.is_urgent();
+        let hurry = self.queue.is_urgent();
         for next in &mut all {
             if next.stage == Stage::Reinserting
                 && self.reinserter.step(&mut next.work, hurry, io, objects)
@@ -158,7 +158,7 @@ impl Reuse {
             before.opened &= next.is_opened();
             before.ready &= next.stage == Stage::Ready;
         }
-        self.line.give_back(all);
+        self.queue.give_back(all);
     }
 
     /// Continues the preparation of one segment by one step. Open headers are written and entries dropped in
@@ -198,18 +198,18 @@ impl Reuse {
         }
     }
 
-    /// Begins with another segment, if the line has too few segments for this log.
+    /// Begins with another segment, if the queue has too few segments for this log.
     fn begin(&mut self, log: &Log, io: &mut Io) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
-        if self.line.len() >= self.line.wanted(log.is_half_full()) {
+        if self.queue.len() >= self.queue.wanted(log.is_half_full()) {
             return None;
         }
         // Segments take from the budget for reinsertion in their sequence, so the segment before must have
         // chosen its records.
-        if !self.line.newest().is_none_or(Preparing::has_chosen) {
+        if !self.queue.newest().is_none_or(Preparing::has_chosen) {
             return None;
         }
-        let mut next = self.next_in_line(log)?;
+        let mut next = self.next_victim(log)?;
         if self.store.space.incarnation(next.index) == 0 {
             next.stage = Stage::Unopened;
         } else {
@@ -223,7 +223,7 @@ impl Reuse {
     /// Returns the segment whose turn it is. Segments in quarantine are skipped. Until the open header of the
     /// segment after a skipped segment is durable, a start would load the skipped segment. Until then the
     /// index keeps the entries of the skipped segment, so that a supersession of its records logs a removal.
-    fn next_in_line(&mut self, log: &Log) -> Option<Preparing> {
+    fn next_victim(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
         for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
@@ -234,7 +234,7 @@ impl Reuse {
                 !self.store.condition.is_quarantined(index),
                 true
             );
-            if sound && !in_use && !self.line.has(index) {
+            if sound && !in_use && !self.queue.has(index) {
                 self.next_sequence = sequence + 1;
                 return Some(Preparing {
                     passed_over,
@@ -264,7 +264,7 @@ impl Reuse {
         slot: Option<AlignedBuf>,
         objects: &Objects,
     ) {
-        let Some(next) = self.line.find(sequence) else {
+        let Some(next) = self.queue.find(sequence) else {
             return;
         };
         let index = next.index;
@@ -288,7 +288,7 @@ impl Reuse {
         buf: Option<AlignedBuf>,
         objects: &Objects,
     ) {
-        if let Some(next) = self.line.find(sequence) {
+        if let Some(next) = self.queue.find(sequence) {
             self.reinserter.part_done(&mut next.work, buf, objects);
         }
     }
@@ -322,7 +322,7 @@ impl Reuse {
         result: io::Result<()>,
         io: &mut Io,
     ) -> Result<(), Fault> {
-        let Some(next) = self.line.find(sequence) else {
+        let Some(next) = self.queue.find(sequence) else {
             return Ok(());
         };
         match result {
@@ -357,7 +357,7 @@ impl Reuse {
         sequence: u64,
         found: Option<&AlignedBuf>,
     ) -> Result<(), Fault> {
-        let Some(index) = self.line.find(sequence).map(|next| next.index) else {
+        let Some(index) = self.queue.find(sequence).map(|next| next.index) else {
             return Ok(());
         };
         let made = self.open_header_of(index, sequence);
@@ -366,7 +366,7 @@ impl Reuse {
             found.is_some_and(|found| found[..] == made[..]),
             true
         );
-        if let Some(next) = self.line.find(sequence) {
+        if let Some(next) = self.queue.find(sequence) {
             next.stage = if right {
                 Stage::Opened
             } else {

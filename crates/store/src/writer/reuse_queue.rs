@@ -1,4 +1,4 @@
-//! The segments that are being prepared for their next incarnation, in sequence, and their number.
+//! The reuse queue: the segments that are being prepared for their next incarnation, in sequence.
 //!
 //! One segment is enough as long as its preparation ends before the open segment is full. If writing had to
 //! wait, more segments are prepared at a time. Then one flush makes the open headers of several segments
@@ -92,16 +92,16 @@ impl Preparing {
 
 /// The segments in preparation, oldest first, and the number of segments that should be in preparation.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ReuseQueue {
     all: VecDeque<Preparing>,
     ahead: u32,
     most: u32,
     calm: u32,
-    /// True if writing waits for the first segment in the line.
+    /// True if writing waits for the first segment in the queue.
     urgent: bool,
 }
 
-impl Line {
+impl ReuseQueue {
     pub(super) fn new(geometry: &Geometry, ready: Option<(u32, u64)>) -> Self {
         let ready = ready.map(|(index, sequence)| Preparing::new(index, sequence, Stage::Ready));
         Self {
@@ -136,7 +136,7 @@ impl Line {
         self.all.push_back(next);
     }
 
-    /// Hands out all segments, in sequence, until [`Line::give_back`] is called with them.
+    /// Hands out all segments, in sequence, until [`ReuseQueue::give_back`] is called with them.
     pub(super) fn lend(&mut self) -> VecDeque<Preparing> {
         std::mem::take(&mut self.all)
     }
@@ -174,7 +174,7 @@ impl Line {
         self.ahead > 1
     }
 
-    /// Returns whether writing waits for the first segment in the line.
+    /// Returns whether writing waits for the first segment in the queue.
     pub(super) const fn is_urgent(&self) -> bool {
         self.urgent
     }
@@ -207,50 +207,50 @@ mod tests {
     use super::*;
     use crate::shared::AHEAD_MOST;
 
-    fn line(segments: u64) -> Line {
+    fn queue(segments: u64) -> ReuseQueue {
         let total = segments * ((64 << 10) + 4096) + (64 << 10);
-        Line::new(
+        ReuseQueue::new(
             &Geometry::fit(total, 64 << 10, 16 << 10, 512).unwrap(),
             None,
         )
     }
 
-    fn ready(line: &mut Line, sequence: u64) {
-        line.push(Preparing::new(sequence as u32, sequence, Stage::Ready));
+    fn ready(queue: &mut ReuseQueue, sequence: u64) {
+        queue.push(Preparing::new(sequence as u32, sequence, Stage::Ready));
     }
 
     #[test]
     fn what_writing_had_to_wait_for_is_prepared_earlier_and_not_for_ever() {
-        let mut line = line(256);
-        assert_eq!((line.wanted(false), line.wanted(true)), (0, 1));
+        let mut queue = queue(256);
+        assert_eq!((queue.wanted(false), queue.wanted(true)), (0, 1));
         // A wait counts once, however often it is checked.
         for _ in 0..10 {
-            assert_eq!(line.take_ready(), None);
+            assert_eq!(queue.take_ready(), None);
         }
-        assert_eq!((line.is_urgent(), line.wanted(false)), (true, 2));
+        assert_eq!((queue.is_urgent(), queue.wanted(false)), (true, 2));
         for sequence in 1..100 {
-            ready(&mut line, sequence);
-            assert_eq!(line.take_ready(), Some((sequence as u32, sequence)));
-            assert_eq!(line.take_ready(), None);
+            ready(&mut queue, sequence);
+            assert_eq!(queue.take_ready(), Some((sequence as u32, sequence)));
+            assert_eq!(queue.take_ready(), None);
         }
-        assert_eq!(line.wanted(true), AHEAD_MOST as usize, "bounded");
+        assert_eq!(queue.wanted(true), AHEAD_MOST as usize, "bounded");
         // From here on there is always one more ready segment than is needed.
-        ready(&mut line, 100);
+        ready(&mut queue, 100);
         for sequence in 101..2000 {
-            ready(&mut line, sequence);
-            assert!(line.take_ready().is_some());
+            ready(&mut queue, sequence);
+            assert!(queue.take_ready().is_some());
         }
-        assert_eq!(line.wanted(true), 1);
+        assert_eq!(queue.wanted(true), 1);
     }
 
     #[test]
     fn a_store_of_few_segments_keeps_to_one_ahead() {
-        let mut line = line(16);
+        let mut queue = queue(16);
         for sequence in 1..10 {
-            assert_eq!(line.take_ready(), None);
-            ready(&mut line, sequence);
-            assert!(line.take_ready().is_some());
+            assert_eq!(queue.take_ready(), None);
+            ready(&mut queue, sequence);
+            assert!(queue.take_ready().is_some());
         }
-        assert_eq!(line.wanted(true), 1);
+        assert_eq!(queue.wanted(true), 1);
     }
 }
