@@ -12,7 +12,7 @@ use foxy_base::{KeyHash, rule};
 use foxy_format::{LogPosition, StoreUuid};
 use parking_lot::Mutex;
 
-use crate::shared::Gone;
+use crate::shared::RemovedKeys;
 
 /// All stores that are away.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Away {
 #[derive(Debug)]
 pub(crate) struct Missed {
     /// Keys that were removed or replaced since the store left.
-    pub(crate) gone: Gone,
+    pub(crate) removed_keys: RemovedKeys,
     /// The generation of the store's superblock and the store's floor at the time when it left; `None`
     /// while the store is leaving or growing.
     pub(crate) left: Option<(u64, LogPosition)>,
@@ -36,9 +36,15 @@ impl Away {
     /// Begins to note removals for a store that leaves. After this, the caller waits for the threads that
     /// hold the lock of a shard, because they may still send their removals to the store itself.
     pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
-        let gone = Gone::new(keys_max);
+        let removed_keys = RemovedKeys::new(keys_max);
         let mut stores = self.stores.lock();
-        stores.insert(uuid, Missed { gone, left: None });
+        stores.insert(
+            uuid,
+            Missed {
+                removed_keys,
+                left: None,
+            },
+        );
         self.any.store(true, Ordering::Release);
     }
 
@@ -58,7 +64,7 @@ impl Away {
         let missed = stores.get(&uuid).filter(|missed| {
             rule!(
                 "return: a store that missed too much to remember is a stranger",
-                !missed.gone.full,
+                !missed.removed_keys.full,
                 true
             )
         })?;
@@ -83,7 +89,7 @@ impl Away {
     pub(crate) fn note(&self, hash: KeyHash) {
         if self.any.load(Ordering::Acquire) {
             for missed in self.stores.lock().values_mut() {
-                missed.gone.add(hash);
+                missed.removed_keys.add(hash);
             }
         }
     }
@@ -93,7 +99,9 @@ impl Away {
             return 0;
         }
         let stores = self.stores.lock();
-        let bytes = stores.values().map(|missed| missed.gone.memory_bytes());
+        let bytes = stores
+            .values()
+            .map(|missed| missed.removed_keys.memory_bytes());
         bytes.sum::<usize>() as u64
     }
 }

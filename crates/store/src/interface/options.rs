@@ -136,7 +136,7 @@ pub struct StoreOptions {
     pub reinsert_percent: u32,
     /// Maximum number of removed keys that recovery remembers while it loads. If more keys are removed,
     /// the segments that are not loaded yet are left out.
-    pub gone_max: usize,
+    pub removed_keys_max: usize,
     /// Formats the disk even if it contains something else. This destroys the present contents.
     pub force_format: bool,
     /// Share of new objects that go to this store, relative to the other stores; `None`: the capacity
@@ -165,7 +165,7 @@ impl Default for StoreOptions {
             tombstone_delay: Duration::from_millis(50),
             write_rate: None,
             reinsert_percent: 20,
-            gone_max: 4 << 20,
+            removed_keys_max: 4 << 20,
             force_format: false,
             weight: None,
             uuid: None,

@@ -151,7 +151,7 @@ impl Loader {
     }
 
     /// Notes that the store was away: its records from `floor` on are live again, except the records of
-    /// keys in the gone set.
+    /// removed keys.
     pub(crate) const fn come_back(&mut self, floor: LogPosition) {
         self.floor = floor;
         self.restore = Some(floor);
@@ -166,8 +166,8 @@ impl Loader {
             .values()
             .map(|v| v.capacity() * 4 + 64)
             .sum();
-        let gone = self.store.loading.memory_bytes();
-        entries * foxy_format::ENTRY_BYTES + ahead + dead_places + gone
+        let removed_keys = self.store.loading.memory_bytes();
+        entries * foxy_format::ENTRY_BYTES + ahead + dead_places + removed_keys
     }
 
     /// Adds a segment that is older than the segments added before.
@@ -318,9 +318,9 @@ impl Loader {
         let full = self
             .store
             .loading
-            .gone()
+            .removed_keys()
             .as_ref()
-            .is_none_or(|gone| gone.full);
+            .is_none_or(|removed_keys| removed_keys.full);
         if rule!(
             "load: everything older is dead once there are too many removals to remember",
             full,

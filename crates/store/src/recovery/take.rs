@@ -14,7 +14,7 @@ use foxy_index::{Index, Insert, LANES};
 
 use super::part::Part;
 use crate::interface::add;
-use crate::shared::{Gone, Removal, StoreShared};
+use crate::shared::{Removal, RemovedKeys, StoreShared};
 
 /// The number of entries whose index places are prefetched ahead. Each entry needs two cache lines, and a
 /// core can fetch only 10 to 24 cache lines at once, so this number keeps the core busy. The prefetched lines
@@ -136,13 +136,13 @@ impl Taker<'_> {
         taken: &mut Taken,
         mut ask_for_next: impl FnMut(),
     ) {
-        // A thread that removes a key adds the key to `gone` before it searches the index. So an entry
-        // of the key is either found in the index or not taken in.
-        let mut gone = self.store.loading.gone();
+        // A thread that removes a key adds the key to `removed_keys` before it searches the index. So an
+        // entry of the key is either found in the index or not taken in.
+        let mut removed_keys = self.store.loading.removed_keys();
         for (told, entry) in batch {
             ask_for_next();
-            let fate = match gone.as_ref() {
-                Some(gone) => self.take_entry(entry, told, keys, gone),
+            let fate = match removed_keys.as_ref() {
+                Some(removed_keys) => self.take_entry(entry, told, keys, removed_keys),
                 None => Fate::Skipped,
             };
             taken.loaded += u64::from(matches!(fate, Fate::Loaded));
@@ -152,9 +152,9 @@ impl Taker<'_> {
             );
             taken.skipped += u64::from(skipped);
             if matches!(fate, Fate::Last { .. } | Fate::Unplaced) {
-                drop(gone);
+                drop(removed_keys);
                 self.nothing_older(entry.hash, &fate);
-                gone = self.store.loading.gone();
+                removed_keys = self.store.loading.removed_keys();
             }
         }
     }
@@ -165,13 +165,19 @@ impl Taker<'_> {
         if matches!(fate, Fate::Unplaced) {
             self.unplaced.add();
         }
-        if let Some(gone) = self.store.loading.gone_mut().as_mut() {
-            gone.add(hash);
-            gone.full |= self.unplaced.is_index_full(self.index);
+        if let Some(removed_keys) = self.store.loading.removed_keys_mut().as_mut() {
+            removed_keys.add(hash);
+            removed_keys.full |= self.unplaced.is_index_full(self.index);
         }
     }
 
-    fn take_entry(self, entry: &Entry, told: &Told, keys: &mut Keys, gone: &Gone) -> Fate {
+    fn take_entry(
+        self,
+        entry: &Entry,
+        told: &Told,
+        keys: &mut Keys,
+        removed_keys: &RemovedKeys,
+    ) -> Fate {
         if entry.kind == EntryKind::Tombstone {
             return rule!(
                 "load: a tombstone keeps what is older of its hash out",
@@ -202,13 +208,13 @@ impl Taker<'_> {
             return Fate::Skipped;
         }
         if rule!(
-            "load: a hash that is gone is left out",
-            gone.has(entry.hash),
+            "load: a hash among the removed keys is left out",
+            removed_keys.has(entry.hash),
             false
         ) {
             if rule!(
                 "load: what a returning store missed becomes dead in its log",
-                gone.untold,
+                removed_keys.untold,
                 false
             ) {
                 self.store.remove(Removal::Place(at));

@@ -96,11 +96,11 @@ impl Catalogue {
         );
         let mut unloaded = false;
         if store.loading.is_on()
-            && let Some(gone) = store.loading.gone_mut().as_mut()
+            && let Some(removed_keys) = store.loading.removed_keys_mut().as_mut()
         {
             rule!(
                 "supersede: a key removed while loading is not loaded any more",
-                gone.add(hash),
+                removed_keys.add(hash),
                 ()
             );
             unloaded = true;

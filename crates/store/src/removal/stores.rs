@@ -26,13 +26,15 @@ impl Catalogue {
                 ()
             );
             let missed = self.fleet.away().take(store.space.uuid());
-            if let (Some(missed), Some(gone)) = (missed, store.loading.gone_mut().as_mut()) {
+            if let (Some(missed), Some(removed_keys)) =
+                (missed, store.loading.removed_keys_mut().as_mut())
+            {
                 rule!(
                     "return: what was removed meanwhile is left out",
-                    gone.absorb(missed.gone),
+                    removed_keys.absorb(missed.removed_keys),
                     drop(missed)
                 );
-                gone.untold = standing != Standing::Grows;
+                removed_keys.untold = standing != Standing::Grows;
             }
         }
         if let Some(old) = grows {

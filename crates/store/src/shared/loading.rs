@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::gone::Gone;
+use super::removed_keys::RemovedKeys;
 
 /// States whether a store is loaded, and which keys must not be loaded any more.
 #[derive(Debug)]
 pub(crate) struct Loading {
     /// `Some` while recovery is loading.
-    gone: RwLock<Option<Gone>>,
+    removed_keys: RwLock<Option<RemovedKeys>>,
     is_loading: AtomicBool,
 }
 
 impl Loading {
-    /// Begins loading. At most `gone_max` removed keys are remembered.
-    pub(super) fn new(gone_max: usize) -> Self {
+    /// Begins loading. At most `removed_keys_max` removed keys are remembered.
+    pub(super) fn new(removed_keys_max: usize) -> Self {
         Self {
-            gone: RwLock::new(Some(Gone::new(gone_max))),
+            removed_keys: RwLock::new(Some(RemovedKeys::new(removed_keys_max))),
             is_loading: AtomicBool::new(true),
         }
     }
@@ -34,24 +34,27 @@ impl Loading {
     }
 
     /// The keys that were removed since loading began; `None` once it has ended.
-    pub(crate) fn gone(&self) -> RwLockReadGuard<'_, Option<Gone>> {
-        self.gone.read()
+    pub(crate) fn removed_keys(&self) -> RwLockReadGuard<'_, Option<RemovedKeys>> {
+        self.removed_keys.read()
     }
 
-    /// The same keys as [`Self::gone`], with write access to add more.
-    pub(crate) fn gone_mut(&self) -> RwLockWriteGuard<'_, Option<Gone>> {
-        self.gone.write()
+    /// The same keys as [`Self::removed_keys`], with write access to add more.
+    pub(crate) fn removed_keys_mut(&self) -> RwLockWriteGuard<'_, Option<RemovedKeys>> {
+        self.removed_keys.write()
     }
 
     /// Ends loading: everything is loaded.
     pub(crate) fn end(&self) {
-        *self.gone.write() = None;
+        *self.removed_keys.write() = None;
         self.is_loading.store(false, Ordering::Release);
     }
 
     /// The memory of the keys, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.gone.read().as_ref().map_or(0, Gone::memory_bytes)
+        self.removed_keys
+            .read()
+            .as_ref()
+            .map_or(0, RemovedKeys::memory_bytes)
     }
 }
 
@@ -62,10 +65,10 @@ mod tests {
     #[test]
     fn nothing_is_remembered_once_everything_is_loaded() {
         let loading = Loading::new(8);
-        assert!(loading.is_on() && loading.gone().is_some());
+        assert!(loading.is_on() && loading.removed_keys().is_some());
         loading.end();
         assert!(!loading.is_on() && !loading.seems_on());
-        assert!(loading.gone_mut().is_none());
+        assert!(loading.removed_keys_mut().is_none());
         assert_eq!(loading.memory_bytes(), 0);
     }
 }

@@ -11,7 +11,7 @@
 //! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
 //! | `inbox`, `journal`, `removals` | what the writer has to take: objects, purges, removals and the removal log |
 //! | `load`, `weight`, `pressure` | bytes that wait to be written, the share of new objects, the reason why writing waits |
-//! | `loading`, `gone` | a store that is being loaded, keys that were removed since loading began |
+//! | `loading`, `removed_keys` | a store that is being loaded, keys that were removed since loading began |
 //! | `reads`, `around`, `agreed` | waiting reads, longer reads, reads that a second read confirms |
 //! | `registry` | the list of open stores, which lookups read without a lock |
 //! | `figures` | the present figures of a store |
@@ -21,7 +21,6 @@ mod agreed;
 mod around;
 mod condition;
 mod figures;
-mod gone;
 mod inbox;
 mod journal;
 mod load;
@@ -31,6 +30,7 @@ mod pressure;
 mod reads;
 mod registry;
 mod removals;
+mod removed_keys;
 mod role;
 mod segment;
 mod space;
@@ -49,7 +49,6 @@ use self::around::Around;
 use self::condition::Condition;
 pub(crate) use self::condition::Failure;
 pub(crate) use self::figures::of_store;
-pub(crate) use self::gone::Gone;
 use self::inbox::Bell;
 pub(crate) use self::inbox::{Inbox, Item, SyncRequest};
 pub(crate) use self::journal::JournalInbox;
@@ -61,6 +60,7 @@ pub(crate) use self::reads::{Mailbox, Parked, StoreReads};
 pub(crate) use self::registry::{Registry, Stores};
 use self::removals::RemovalLog;
 pub(crate) use self::removals::{Numbered, Removal};
+pub(crate) use self::removed_keys::RemovedKeys;
 use self::role::Role;
 #[cfg(test)]
 pub(crate) use self::segment::AHEAD_MOST;
@@ -112,7 +112,11 @@ impl StoreShared {
             inbox: Mutex::default(),
             journal: Mutex::default(),
             bell: Arc::default(),
-            loading: Loading::new(options.gone_max.min(Gone::most(memory_bytes))),
+            loading: Loading::new(
+                options
+                    .removed_keys_max
+                    .min(RemovedKeys::most(memory_bytes)),
+            ),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),
             around: Around::new(memory_bytes, options.buffer_bytes),

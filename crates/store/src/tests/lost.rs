@@ -182,7 +182,7 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     let rig = written();
     let disk = rig.disk.kill();
     let few = StoreOptions {
-        gone_max: 4,
+        removed_keys_max: 4,
         load_steps: 1,
         ..options()
     };

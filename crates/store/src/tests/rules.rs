@@ -121,7 +121,7 @@ fn too_many_removals_while_loading_end_the_loading() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 5);
     rig.put("k", b"old");
     rig.fill("a", 100);
-    rig.options.gone_max = 10;
+    rig.options.removed_keys_max = 10;
     let mut again = rig.crash_unloaded(Keep::Nothing);
     for n in 0..20 {
         again.supersede(&format!("unknown {n}"));

@@ -9,7 +9,7 @@ const KEY_BYTES: u64 = 20;
 
 /// The keys that were removed while older segments are being loaded.
 #[derive(Debug)]
-pub(crate) struct Gone {
+pub(crate) struct RemovedKeys {
     keys: HashSet<u64>,
     max: usize,
     /// True if there were too many keys: nothing more may be loaded.
@@ -19,7 +19,7 @@ pub(crate) struct Gone {
     pub(crate) untold: bool,
 }
 
-impl Gone {
+impl RemovedKeys {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             keys: HashSet::new(),
@@ -56,7 +56,7 @@ impl Gone {
     }
 
     pub(crate) fn has(&self, hash: KeyHash) -> bool {
-        rule!("gone: a full set names every key", self.full, false)
+        rule!("removed keys: a full set names every key", self.full, false)
             || self.keys.contains(&hash.low())
     }
 }
@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn a_full_set_has_a_quarter_of_the_memory_and_names_every_key() {
         const MEMORY: u64 = 1 << 20;
-        let mut gone = Gone::new(Gone::most(MEMORY));
+        let mut removed_keys = RemovedKeys::new(RemovedKeys::most(MEMORY));
         let keys: Vec<_> = (0..100_000u32)
             .map(|n| key_hash(&n.to_le_bytes()))
             .collect();
         let mut all = keys.iter();
-        while !gone.full {
-            gone.add(*all.next().unwrap());
-            assert!(gone.memory_bytes() as u64 <= MEMORY / 4);
+        while !removed_keys.full {
+            removed_keys.add(*all.next().unwrap());
+            assert!(removed_keys.memory_bytes() as u64 <= MEMORY / 4);
         }
-        assert!(gone.keys.len() > 10_000 && gone.has(keys[99_999]));
+        assert!(removed_keys.keys.len() > 10_000 && removed_keys.has(keys[99_999]));
     }
 }
