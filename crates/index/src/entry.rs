@@ -93,7 +93,8 @@ impl IntoIterator for Candidates {
 pub enum Insert {
     /// Stored; no entry had these hash bits.
     Stored,
-    /// Stored in place of this entry of the same key, or of a twin of the key. The twin's entry is lost.
+    /// Stored in place of this entry of the same key, or of a colliding key. The colliding key's entry is
+    /// lost.
     Replaced(Entry),
     /// Not stored, because this entry exists and stays. Only [`crate::Index::insert_if_absent`] returns this.
     Present(Entry),

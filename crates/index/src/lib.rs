@@ -2,9 +2,10 @@
 //!
 //! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps
 //! with the number of entries. Lookups need no lock and no allocation. A removed address is never returned
-//! again. The index may lose an entry in two cases: a key with the same stored hash bits (a *twin*) takes its
-//! place, or all slots that the key could have are full. The index may also return an entry of another key,
-//! so the caller compares the key in the record. But it never returns an address that was not inserted.
+//! again. The index may lose an entry in two cases: a key with the same stored hash bits (a *colliding key*)
+//! takes its place, or all slots that the key could have are full. The index may also return an entry of
+//! another key, so the caller compares the key in the record. But it never returns an address that was not
+//! inserted.
 
 mod address;
 mod arena;
@@ -178,7 +179,7 @@ impl Index {
     }
 
     /// Removes and returns all entries that a lookup of `hash` would return: the entry of the key, and any
-    /// twin. Use it to supersede a key when you do not know its address.
+    /// entry of a colliding key. Use it to supersede a key when you do not know its address.
     pub fn remove(&self, hash: KeyHash) -> Candidates {
         let (shard, fp) = self.shard(hash);
         shard.remove(fp, None)

@@ -32,7 +32,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // Two keys in three have the same hash bits as another key: they are twins.
+    // Two keys in three have the same hash bits as another key: they collide.
     let key = 0..120u64;
     prop_oneof![
         4 => key.clone().prop_map(Op::Insert),
@@ -46,19 +46,19 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The number that `key` shares with its twins. For the table, twins are the same key: their hashes differ
-/// only in bits that the table does not store.
-fn twin(key: u64) -> u64 {
+/// The number that `key` shares with its colliding keys. For the table, colliding keys are the same key:
+/// their hashes differ only in bits that the table does not store.
+fn collision_class(key: u64) -> u64 {
     key / 3
 }
 
-fn twin_hash(key: u64) -> KeyHash {
-    KeyHash(hash(twin(key)).0 ^ u128::from(key))
+fn colliding_hash(key: u64) -> KeyHash {
+    KeyHash(hash(collision_class(key)).0 ^ u128::from(key))
 }
 
 /// The address of `key` in the model if `right`, else an address that was never used.
 fn address(model: &BTreeMap<u64, Entry>, key: u64, right: bool) -> Address {
-    match model.get(&twin(key)) {
+    match model.get(&collision_class(key)) {
         Some(entry) if right => entry.address,
         _ => Address::MAX,
     }
@@ -68,46 +68,54 @@ fn apply(index: &Index, model: &mut BTreeMap<u64, Entry>, step: u64, op: &Op) {
     let new = entry(step);
     match *op {
         Op::Insert(key) => {
-            let old = model.insert(twin(key), new);
+            let old = model.insert(collision_class(key), new);
             let expected = old.map_or(Insert::Stored, Insert::Replaced);
-            assert_eq!(index.insert(twin_hash(key), new), expected);
+            assert_eq!(index.insert(colliding_hash(key), new), expected);
         }
         Op::InsertIfAbsent(key) => {
-            let expected = match model.get(&twin(key)) {
+            let expected = match model.get(&collision_class(key)) {
                 Some(there) => Insert::Present(*there),
                 None => Insert::Stored,
             };
-            model.entry(twin(key)).or_insert(new);
-            assert_eq!(index.insert_if_absent(twin_hash(key), new), expected);
+            model.entry(collision_class(key)).or_insert(new);
+            assert_eq!(index.insert_if_absent(colliding_hash(key), new), expected);
         }
         Op::Remove(key) => {
-            let removed = index.remove(twin_hash(key));
-            assert_eq!(removed.first(), model.remove(&twin(key)));
+            let removed = index.remove(colliding_hash(key));
+            assert_eq!(removed.first(), model.remove(&collision_class(key)));
         }
         Op::RemoveIf(key, right) => {
             let at = address(model, key, right);
-            let expected = model.get(&twin(key)).copied().filter(|e| e.address == at);
-            assert_eq!(index.remove_if(twin_hash(key), at), expected);
+            let expected = model
+                .get(&collision_class(key))
+                .copied()
+                .filter(|e| e.address == at);
+            assert_eq!(index.remove_if(colliding_hash(key), at), expected);
             model.retain(|_, e| e.address != at);
         }
         Op::ReplaceIf(key, right) => {
             let at = address(model, key, right);
-            let there = model.get_mut(&twin(key)).filter(|e| e.address == at);
+            let there = model
+                .get_mut(&collision_class(key))
+                .filter(|e| e.address == at);
             let expected = there.map(|e| *e = new).is_some();
-            assert_eq!(index.replace_if(twin_hash(key), at, new), expected);
+            assert_eq!(index.replace_if(colliding_hash(key), at, new), expected);
         }
         Op::Touch(key, right) => {
             let at = address(model, key, right);
-            index.touch(twin_hash(key), at);
-            if let Some(e) = model.get_mut(&twin(key)).filter(|e| e.address == at) {
+            index.touch(colliding_hash(key), at);
+            if let Some(e) = model
+                .get_mut(&collision_class(key))
+                .filter(|e| e.address == at)
+            {
                 e.freq = (e.freq + 1).min(3);
             }
         }
         Op::TakeFreq(key) => {
             let at = address(model, key, true);
-            let there = model.get_mut(&twin(key));
+            let there = model.get_mut(&collision_class(key));
             let expected = there.map(|e| std::mem::take(&mut e.freq));
-            assert_eq!(index.take_freq(twin_hash(key), at), expected);
+            assert_eq!(index.take_freq(colliding_hash(key), at), expected);
         }
         Op::Sweep(from) => {
             let sectors = from * 20..from * 20 + 60;
@@ -129,8 +137,8 @@ proptest! {
         }
         prop_assert_eq!(index.len(), model.len() as u64);
         for key in 0..120 {
-            let found = index.lookup(twin_hash(key));
-            prop_assert_eq!(found.iter().next(), model.get(&twin(key)).copied());
+            let found = index.lookup(colliding_hash(key));
+            prop_assert_eq!(found.iter().next(), model.get(&collision_class(key)).copied());
             prop_assert!(found.iter().count() <= 1);
         }
     }

@@ -94,7 +94,7 @@ fn cache_name(step: &Step) -> &'static str {
 }
 
 #[test]
-fn lru_fifo_clock_and_sieve_equal_their_twins() {
+fn lru_fifo_clock_and_sieve_equal_their_models() {
     for seed in 0..8 {
         let queue = |kind| Queue::new(kind, CAPACITY);
         assert!(compare(Lru::new(CAPACITY), queue(Kind::Lru), seed) > 1000);
@@ -105,14 +105,14 @@ fn lru_fifo_clock_and_sieve_equal_their_twins() {
 }
 
 #[test]
-fn s3_fifo_equals_its_twin() {
+fn s3_fifo_equals_its_model() {
     for seed in 0..12 {
         assert!(compare(S3Fifo::new(CAPACITY), S3::new(CAPACITY), seed) > 1000);
     }
 }
 
 #[test]
-fn lfu_aging_equals_its_twin() {
+fn lfu_aging_equals_its_model() {
     for (seed, count_max, mean_max) in [(1, 255, 10), (2, 15, 3), (3, 4, 2), (4, 255, 2)] {
         let cache = Cache::with_rule(CAPACITY, LfuAgingRule::new(count_max, mean_max));
         let naive = Lfu::new(CAPACITY, u64::from(count_max), mean_max);
@@ -134,7 +134,7 @@ fn tiny(objects: usize) -> (WTinyLfu<u64, u64>, Tiny) {
 }
 
 #[test]
-fn w_tiny_lfu_equals_its_twin() {
+fn w_tiny_lfu_equals_its_model() {
     for seed in 0..8 {
         let (cache, naive) = tiny(1 << 14);
         assert!(compare(cache, naive, seed) > 1000);
@@ -142,7 +142,7 @@ fn w_tiny_lfu_equals_its_twin() {
 }
 
 #[test]
-fn w_tiny_lfu_ages_as_its_twin_does() {
+fn w_tiny_lfu_ages_as_its_model_does() {
     let (mut cache, mut naive) = tiny(2_048);
     let mut rng = Rng::new(9);
     let mut evicted = Vec::new();

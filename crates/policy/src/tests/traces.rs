@@ -112,7 +112,7 @@ fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 8] {
 }
 
 #[test]
-fn policies_equal_their_twins_on_the_published_traces() {
+fn policies_equal_their_models_on_the_published_traces() {
     for known in Known::ALL {
         let Some(requests) = requests(known) else {
             continue;

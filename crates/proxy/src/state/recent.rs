@@ -74,11 +74,14 @@ mod tests {
             status,
             origin_status: 0,
         };
-        let (a, twin) = (KeyHash(1), KeyHash(1 + PLACES as u128));
+        let (a, colliding) = (KeyHash(1), KeyHash(1 + PLACES as u128));
         table.note(a, recent(200));
         assert_eq!(table.of(a), Some(recent(200)));
-        assert_eq!(table.of(twin), None);
-        table.note(twin, recent(404));
-        assert_eq!((table.of(a), table.of(twin)), (None, Some(recent(404))));
+        assert_eq!(table.of(colliding), None);
+        table.note(colliding, recent(404));
+        assert_eq!(
+            (table.of(a), table.of(colliding)),
+            (None, Some(recent(404)))
+        );
     }
 }

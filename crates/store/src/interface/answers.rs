@@ -42,7 +42,7 @@ pub enum ReadMiss {
     /// The record belongs to another key. The index cannot distinguish the two keys, because the bits
     /// that it keeps of their hashes are equal.
     #[error("the record is another key's")]
-    Twin,
+    CollidingKey,
     /// The object was superseded or purged, or its segment was reused, while the read was under way.
     #[error("the object was superseded during the read")]
     Superseded,

@@ -182,8 +182,8 @@ counters! {
         wait_segment_nanos,
         /// Nanoseconds during which the next cluster waited because of the configured write rate.
         wait_rate_nanos,
-        /// Entries that the index lost or did not take: an entry that a twin replaced, an entry that a
-        /// full index removed in favour of a new entry, and a new entry that found no place.
+        /// Entries that the index lost or did not take: an entry that a colliding key replaced, an entry that
+        /// a full index removed in favour of a new entry, and a new entry that found no place.
         index_displaced,
         /// Writes and flushes that failed.
         write_errors,

@@ -123,7 +123,7 @@ impl Reads {
                 object.hash() != plan.hash,
                 false
             ) {
-                return Err(ReadMiss::Twin);
+                return Err(ReadMiss::CollidingKey);
             }
             rule!(
                 "read: what a store missed purges of is dead",
@@ -232,7 +232,7 @@ impl Reads {
             });
         }
         if !wanted(&object) {
-            return Err(ReadMiss::Twin);
+            return Err(ReadMiss::CollidingKey);
         }
         self.tables.index().touch(plan.hash, plan.spot.address);
         let object = Arc::new(object);
@@ -249,7 +249,7 @@ impl Reads {
         let counters = &self.counters;
         let counter = match result {
             Ok(_) => &counters.disk_hits,
-            Err(ReadMiss::Twin) => &counters.miss_twin,
+            Err(ReadMiss::CollidingKey) => &counters.miss_twin,
             Err(ReadMiss::Superseded) => &counters.miss_superseded,
             Err(ReadMiss::Moved) => &counters.miss_moved,
             Err(ReadMiss::Damaged) => &counters.miss_damaged,

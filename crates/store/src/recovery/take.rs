@@ -254,8 +254,8 @@ impl Taker<'_> {
         };
         let fate = match self.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => return Fate::Loaded,
-            // The place is taken by a newer record of the key, or by a twin. If it is a twin, and the twin
-            // is removed later, an older record of this key must not take its place.
+            // The place is taken by a newer record of the key, or by a colliding key. If it is a colliding
+            // key, and this key is removed later, an older record of this key must not take its place.
             Insert::Present(_) => Fate::Last { record: true },
             Insert::Dropped => Fate::Unplaced,
         };

@@ -134,7 +134,7 @@ impl Catalogue {
         }
         for entry in self.tables.index().remove(hash) {
             existed = true;
-            // The entry of a twin may have been added after `found` was looked up, under the lock of
+            // The entry of a colliding key may have been added after `found` was looked up, under the lock of
             // another shard.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
                 self.log_record_tombstone(entry);

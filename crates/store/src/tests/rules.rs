@@ -382,7 +382,7 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
             .reads()
             .finish_read(&plan, b"another", buf)
             .unwrap_err(),
-        ReadMiss::Twin
+        ReadMiss::CollidingKey
     );
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }

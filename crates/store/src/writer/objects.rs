@@ -172,12 +172,12 @@ impl Objects {
     }
 
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
-        // An entry of another key with the same hash bits (a twin) is pushed out of the index. Its record
-        // becomes dead. Otherwise a restart could bring the record back when it is out of date.
-        for twin in self.tables.index().lookup(hash) {
+        // An entry of another key with the same hash bits (a colliding key) is pushed out of the index. Its
+        // record becomes dead. Otherwise a restart could bring the record back when it is out of date.
+        for colliding in self.tables.index().lookup(hash) {
             rule!(
-                "commit: a twin that loses its entry becomes dead",
-                self.catalogue.log_record_tombstone(twin),
+                "commit: a colliding key that loses its entry becomes dead",
+                self.catalogue.log_record_tombstone(colliding),
                 ()
             );
         }

@@ -1,8 +1,8 @@
 //! The rule by which a store uses its space, written a second time from the documents alone (the disk format
-//! and decision 0031). This twin has a log of segments that are reused in sequence, and a budget for writing
-//! used records again. The store must have the same hits as the twin, request by request.
+//! and decision 0031). This reference model has a log of segments that are reused in sequence, and a budget
+//! for writing used records again. The store must have the same hits as the model, request by request.
 //!
-//! The twin leaves some parts of a store out, so the test keeps these parts constant. There is one locality
+//! The model leaves some parts of a store out, so the test keeps these parts constant. There is one locality
 //! buffer, the RAM tier is empty, and the writer comes to rest after every cluster.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ struct Place {
 
 /// A FIFO of segments, with reinsertion by budget.
 #[derive(Default)]
-struct Twin {
+struct Model {
     places: HashMap<u64, Place>,
     /// For each incarnation: its objects, each with the offset of its record, in ascending order of offset.
     incarnations: HashMap<u64, Vec<(u64, u64)>>,
@@ -49,7 +49,7 @@ fn table(records: u64) -> u64 {
     (64 + 24 * records).next_multiple_of(16)
 }
 
-impl Twin {
+impl Model {
     fn new() -> Self {
         Self {
             incarnation: 1,
@@ -162,9 +162,9 @@ fn rig() -> Rig {
     Rig::open(MemDisk::new(len, 512, 1), 2 << 20, 1, options)
 }
 
-/// Runs the store and the twin on the same stream of objects and lengths.
+/// Runs the store and the reference model on the same stream of objects and lengths.
 fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
-    let (mut rig, mut twin) = (rig(), Twin::new());
+    let (mut rig, mut model) = (rig(), Model::new());
     assert_eq!(rig.engine.stats().stores[0].segments, SEGMENTS as u32);
     rig.settle();
     let stock = vec![b'x'; LONGEST as usize];
@@ -177,7 +177,7 @@ fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
         }
         let key = format!("o{object}");
         let hit = rig.get(&key).is_some();
-        assert_eq!(hit, twin.get(object), "request {asked}, object {object}");
+        assert_eq!(hit, model.get(object), "request {asked}, object {object}");
         hits += u64::from(hit);
         if !hit {
             let put = rig.put(&key, &stock[..size.min(LONGEST) as usize]);
@@ -189,20 +189,20 @@ fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
         forget_ram(&rig, &key);
         if table(batch.len() as u64 + 1) + bytes + LONGEST + 256 > CLUSTER {
             rig.settle();
-            twin.put(&std::mem::take(&mut batch));
+            model.put(&std::mem::take(&mut batch));
             bytes = 0;
         }
     }
     let counts = rig.counts();
     println!("{hits} hits of {asked}, {counts:?}");
-    assert_eq!(counts.reinserted, twin.reinserted);
+    assert_eq!(counts.reinserted, model.reinserted);
     assert!(counts.reused > 2 * SEGMENTS && counts.reinserted > 100);
     assert_eq!((counts.index_displaced, counts.reinsert_cut_short), (0, 0));
     assert!(hits > asked / 10 && hits < asked * 9 / 10);
 }
 
 #[test]
-fn a_random_stream_hits_as_in_the_twin() {
+fn a_random_stream_hits_as_in_the_model() {
     let mut rng = Rng::new(3);
     let sizes: Vec<u64> = (0..4000).map(|_| 100 + rng.below(LONGEST - 100)).collect();
     let mut recent: Vec<u64> = Vec::new();
@@ -221,7 +221,7 @@ fn a_random_stream_hits_as_in_the_twin() {
 /// This test uses a piece of the BU-98 trace, if the file is there. Each object has one size, which is
 /// a quarter of its real size.
 #[test]
-fn a_real_stream_hits_as_in_the_twin() {
+fn a_real_stream_hits_as_in_the_model() {
     let path = match foxy_trace::files::Known::Bu98.path() {
         Ok(path) => path,
         Err(why) => return println!("not run: {why}"),

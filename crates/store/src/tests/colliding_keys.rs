@@ -7,14 +7,14 @@ use super::rules::{SMALL_MEMORY, forget_ram, put_dropped, sync};
 use crate::*;
 
 /// Puts the second of two keys that the index cannot distinguish; their full hashes differ.
-fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
+fn put_colliding(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
     let mut new = super::rig::object(key, body);
     new.hash = foxy_base::KeyHash(hash("twin").0 ^ flip);
     rig.engine.put(new)
 }
 
-/// Returns a bit of the hash of `twin` that the index does not keep.
-fn twin_flip() -> u128 {
+/// Returns a bit of the hash of the key `twin` that the index does not keep.
+fn colliding_flip() -> u128 {
     let entry = |units| {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
         foxy_index::Entry::new(foxy_index::Address::from_sectors(units).unwrap(), class)
@@ -22,15 +22,15 @@ fn twin_flip() -> u128 {
     let index = foxy_index::Index::new();
     assert!(index.insert(hash("twin"), entry(1)).is_stored());
     let flip = (0..128).map(|bit| 1u128 << bit).find(|flip| {
-        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
-        !index.lookup(twin).is_empty()
+        let colliding = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        !index.lookup(colliding).is_empty()
     });
     flip.expect("a bit that the index does not keep")
 }
 
-/// Stores two versions of `twin`, and then `other twin`. The removal of the first version is lost. Each of
-/// the three records is in its own sealed segment; the last segment is open.
-fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
+/// Stores two versions of the key `twin`, and then its colliding key `other twin`. The removal of the first
+/// version is lost. Each of the three records is in its own sealed segment; the last segment is open.
+fn colliding_keys_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.settle();
     rig.put("twin", b"one");
     rig.fill("first", 40);
@@ -43,22 +43,22 @@ fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     // The entry of the second version is removed as well. Otherwise `other twin` would push it out of
     // the index, and its record would be dead.
     rig.engine.ground().tables.index().remove(hash("twin"));
-    put_twin(rig, "other twin", flip, b"other");
+    put_colliding(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
     rig.disk.kill()
 }
 
-/// While a record is loaded, a twin already has its place in the index. The index does not know the record
-/// from then on, so the record is dead, and older records of its key count as removed.
+/// While a record is loaded, a colliding key already has its place in the index. The index does not know the
+/// record from then on, so the record is dead, and older records of its key count as removed.
 #[test]
 fn a_record_without_a_place_in_the_index_is_dead() {
-    let flip = twin_flip();
+    let flip = colliding_flip();
     let mut rig = Rig::new(16, SMALL_MEMORY, 31);
-    let disk = twins_in_segments(&mut rig, flip);
+    let disk = colliding_keys_in_segments(&mut rig, flip);
     let mut rig = Rig::open(disk, SMALL_MEMORY, 32, options());
     rig.settle();
-    assert_eq!(rig.text("twin"), None, "its twin has the place");
-    // The key is superseded while the index does not know it; then the twin is removed as well.
+    assert_eq!(rig.text("twin"), None, "the colliding key has the place");
+    // The key is superseded while the index does not know it; then the colliding key is removed as well.
     rig.supersede("twin");
     put_dropped(&rig, "other twin");
     let again = rig.kill();
@@ -105,27 +105,27 @@ fn a_record_that_the_full_index_does_not_take_is_dead() {
 }
 
 #[test]
-fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
-    let flip = twin_flip();
+fn nothing_older_takes_the_place_of_a_colliding_key_that_goes_while_loading() {
+    let flip = colliding_flip();
     let mut rig = Rig::new(16, SMALL_MEMORY, 33);
-    let disk = twins_in_segments(&mut rig, flip);
+    let disk = colliding_keys_in_segments(&mut rig, flip);
     let slow = StoreOptions {
         load_steps: 1,
         ..options()
     };
     let mut found = false;
-    // In each round the twin is removed after another number of turns of the writer.
+    // In each round the colliding key is removed after another number of turns of the writer.
     for turns in 0..40 {
         let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
         rig.turns(turns);
-        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
-        // Only the twin's entry is removed, as if its record were damaged.
-        for entry in rig.engine.ground().tables.index().lookup(twin) {
+        let colliding = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        // Only the colliding key's entry is removed, as if its record were damaged.
+        for entry in rig.engine.ground().tables.index().lookup(colliding) {
             rig.engine
                 .ground()
                 .tables
                 .index()
-                .remove_if(twin, entry.address);
+                .remove_if(colliding, entry.address);
             found = true;
         }
         rig.settle();
@@ -136,14 +136,14 @@ fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
 }
 
 #[test]
-fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
+fn a_colliding_key_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
-    let flip = twin_flip();
+    let flip = colliding_flip();
     // Both objects wait together, so that the second object finds the entry of the first object in its
     // place when its cluster is written.
     rig.settle();
-    put_twin(&rig, "twin", 0, b"old");
-    put_twin(&rig, "other twin", flip, b"other");
+    put_colliding(&rig, "twin", 0, b"old");
+    put_colliding(&rig, "other twin", flip, b"other");
     rig.settle();
     assert_eq!(rig.counts().index_displaced, 1);
     forget_ram(&rig, "twin");
@@ -158,7 +158,7 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
 /// Keys that the index cannot distinguish without a secret are distinct with a secret.
 #[test]
 fn the_secret_of_the_engine_is_the_index_s() {
-    let flip = twin_flip();
+    let flip = colliding_flip();
     let clock = std::sync::Arc::new(foxy_base::ManualClock::new(foxy_base::WallTime::from_secs(
         1,
     )));
@@ -172,9 +172,9 @@ fn the_secret_of_the_engine_is_the_index_s() {
         let place = foxy_index::Address::from_sectors(1).unwrap();
         let entry = foxy_index::Entry::new(place, class);
         let _ = engine.ground().tables.index().insert(hash("twin"), entry);
-        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        let colliding = foxy_base::KeyHash(hash("twin").0 ^ flip);
         assert_eq!(
-            engine.ground().tables.index().lookup(twin).is_empty(),
+            engine.ground().tables.index().lookup(colliding).is_empty(),
             apart
         );
     }
