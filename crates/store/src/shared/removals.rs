@@ -49,7 +49,7 @@ pub(crate) struct Numbered {
 pub(crate) struct RemovalLog {
     /// The number of the next entry.
     next: u64,
-    /// The number of the oldest entry that is still active, because its tombstone is not covered;
+    /// The number of the oldest entry that is still active, because its tombstone is not confirmed;
     /// `next` if there is none.
     first: u64,
     /// The value of `first` that the newest entry contains.
@@ -135,7 +135,7 @@ impl RemovalLog {
     /// active.
     fn advance(&mut self, store: &StoreShared, first: u64) {
         let hold = rule!(
-            "removal log: entries of an earlier run are active until all of theirs are covered",
+            "removal log: entries of an earlier run are active until all of theirs are confirmed",
             self.hold,
             None::<u64>
         );
@@ -214,14 +214,14 @@ impl StoreShared {
         }
     }
 
-    /// Notes that removals are covered: all removals with numbers below `waiting` (with `None`, all
+    /// Notes that removals are confirmed: all removals with numbers below `waiting` (with `None`, all
     /// removals), except those in the inbox. Returns true if this includes the removals of an earlier run.
     /// These can then be released: see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
         // After an overflow of the inbox, the floor must be raised before any removal counts as
-        // covered.
+        // confirmed.
         if rule!(
             "removal log: it does not settle before the floor of an overflow is raised",
             inbox.overflow,

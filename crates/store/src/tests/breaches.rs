@@ -96,9 +96,9 @@ fn no_flushed_number_passes_a_cluster_that_is_under_way() {
 }
 
 /// A cluster contains its flushed number: the number of the cluster up to which the log was durable. The
-/// cluster covers the removals up to its flushed number once the cluster itself is durable.
+/// cluster confirms the removals up to its flushed number once the cluster itself is durable.
 #[test]
-fn a_removal_is_active_until_the_cluster_that_covers_it_is_durable() {
+fn a_removal_is_active_until_the_cluster_that_confirms_it_is_durable() {
     let mut rig = Rig::new(16, MEMORY, 2);
     rig.settle();
     rig.put("k", b"old");
@@ -317,7 +317,7 @@ fn what_comes_back_counts_when_what_it_missed_is_durably_dead() {
     }
 }
 
-/// A removal arrives just when the removal log drops the earlier entries that are covered.
+/// A removal arrives just when the removal log drops the earlier entries that are confirmed.
 #[test]
 fn a_removal_in_the_inbox_counts() {
     let mut rig = Rig::new(32, 4 * MEMORY, 9);

@@ -1,4 +1,4 @@
-//! The chain of clusters: gaps that are no damage, gaps that are damage, and the covering of removals.
+//! The chain of clusters: gaps that are no damage, gaps that are damage, and the confirmation of removals.
 
 #[expect(clippy::duplicate_mod, reason = "the golden test has its own")]
 #[path = "../../../../golden/read.rs"]
@@ -130,10 +130,10 @@ fn a_damaged_cluster_makes_what_is_older_dead_and_is_counted_once() {
     assert_eq!(last.counts().damaged, 0);
 }
 
-/// When the log is at rest, a removal causes one more cluster, which covers the removal. Until then the
+/// When the log is at rest, a removal causes one more cluster, which confirms the removal. Until then the
 /// removal is in the removal log.
 #[test]
-fn a_removal_is_active_until_a_durable_cluster_covers_it() {
+fn a_removal_is_active_until_a_durable_cluster_confirms_it() {
     let mut rig = settled(5);
     let recalled = |rig: &Rig| rig.kill().counts().removals_recalled;
     rig.supersede("k");
@@ -151,7 +151,7 @@ fn a_removal_is_active_until_a_durable_cluster_covers_it() {
     let begin = seen[0].0;
     let expected = [(begin, 1), (begin + 1, 1), (begin + 2, 1), (begin + 2, 0)];
     assert_eq!(seen, expected);
-    // Before the tombstone is covered, damage of its cluster undoes no removal.
+    // Before the tombstone is confirmed, damage of its cluster undoes no removal.
     let mut rig = settled(6);
     rig.supersede("k");
     pass(&mut rig, 100);
@@ -164,9 +164,9 @@ fn a_removal_is_active_until_a_durable_cluster_covers_it() {
     assert_eq!(again.text("k"), None);
 }
 
-/// While objects are written, their clusters cover removals: no additional cluster is written.
+/// While objects are written, their clusters confirm removals: no additional cluster is written.
 #[test]
-fn a_busy_log_writes_no_clusters_to_cover_removals() {
+fn a_busy_log_writes_no_clusters_to_confirm_removals() {
     let mut rig = settled(7);
     let mut puts = 0;
     for n in 0..600 {
@@ -183,7 +183,10 @@ fn a_busy_log_writes_no_clusters_to_cover_removals() {
     let empty = headers(&rig).iter().filter(|(_, h)| h.entries == 0).count();
     assert_eq!(empty, 0);
     let log = rig.kill().counts().removals_recalled;
-    assert!(log < 120, "{log} removals count though most are covered");
+    assert!(
+        log < 120,
+        "{log} removals are active though most are confirmed"
+    );
 }
 
 /// The slot of a segment contained the open header of its next incarnation, and is damaged now. Nothing on

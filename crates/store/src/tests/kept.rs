@@ -62,17 +62,17 @@ fn a_removal_in_the_inbox_is_active_while_an_earlier_one_settles() {
     }
 }
 
-/// A removal is active until it is covered itself, even if an earlier removal is covered: one damaged
+/// A removal is active until it is confirmed itself, even if an earlier removal is confirmed: one damaged
 /// cluster undoes neither of them.
 #[test]
-fn a_removal_that_is_not_covered_is_active_beside_one_that_is() {
+fn a_removal_that_is_not_confirmed_is_active_beside_one_that_is() {
     for apart in (0..5_000).step_by(400) {
         let mut rig = with(&["a", "b"], 1);
         rig.supersede("a");
         pass(&mut rig, apart);
         rig.supersede("b");
         for step in 0..55 {
-            // A log at rest would cover durable removals at once, so each step stores an object.
+            // A log at rest would confirm durable removals at once, so each step stores an object.
             rig.put(&format!("busy {step}"), b"body");
             pass(&mut rig, 100);
             let disk = rig.disk.kill();

@@ -85,7 +85,7 @@ impl Writer {
     }
 
     /// Writes a cluster into the open segment. If there are no removals and no objects, the cluster is empty:
-    /// it is written only to cover removals in earlier clusters.
+    /// it is written only to confirm removals in earlier clusters.
     fn write_cluster(&mut self, removals: Vec<Numbered>, chosen: &[Chosen]) {
         let mut buf = self.flight.buffer();
         let objects = &self.objects;
@@ -100,9 +100,9 @@ impl Writer {
         self.flight.begin(cluster);
     }
 
-    /// Writes an empty cluster that covers removals in two cases: the log is at rest, so no other cluster
-    /// will cover them soon, or more than half of the removal log is in use.
-    pub(super) fn cover_step(&mut self) {
+    /// Writes an empty cluster that confirms removals in two cases: the log is at rest, so no other cluster
+    /// will confirm them soon, or more than half of the removal log is in use.
+    pub(super) fn confirm_step(&mut self) {
         if !self.log.chain().is_open() || !self.trouble.may_write(self.now) {
             return;
         }

@@ -1,9 +1,9 @@
 //! The state of the log: the links of its clusters, the cluster up to which it is durable, and the
-//! removals that a durable cluster covers.
+//! removals that a durable cluster confirms.
 //!
-//! A removal stays in the removal log until its tombstone is *covered*. It is covered once a later, durable
-//! cluster states that the log was durable up to the tombstone's cluster. From then on a start detects damage
-//! of the tombstone's cluster, so no removal is undone unnoticed.
+//! A removal stays in the removal log until its tombstone is *confirmed*. It is confirmed once a later,
+//! durable cluster states that the log was durable up to the tombstone's cluster. From then on a start
+//! detects damage of the tombstone's cluster, so no removal is undone unnoticed.
 
 use std::collections::VecDeque;
 
@@ -27,8 +27,8 @@ pub(super) struct Chain {
     /// The flush that begins next, and the flush before it. Each has its number, and the number of the
     /// last cluster that it makes durable.
     flushes: [(u64, u64); 2],
-    /// Clusters with removals that are not covered. Each element has two numbers: the number of the cluster,
-    /// and the lowest number in the removal log of all removals in this cluster and later clusters.
+    /// Clusters with removals that are not confirmed. Each element has two numbers: the number of the
+    /// cluster, and the lowest number in the removal log of all removals in this cluster and later clusters.
     removals: VecDeque<(u64, u64)>,
     /// Clusters whose flushed number (the number of the cluster up to which the log was durable) is higher
     /// than the flushed numbers of all earlier clusters. Each element has the number of the cluster, and its
@@ -138,44 +138,48 @@ impl Chain {
         self.flushes[0] = (next_flush, complete);
     }
 
-    /// Notes that a flush was carried out. Returns true if more removals are covered than before.
+    /// Notes that a flush was carried out. Returns true if more removals are confirmed than before.
     pub(super) fn flushed(&mut self, number: u64) -> bool {
         let of = |flush: &&(u64, u64)| flush.0 == number;
         let Some((_, durable)) = self.flushes.iter().find(of) else {
             return false;
         };
         self.durable = self.durable.max(*durable);
-        let mut covered = 0;
+        let mut confirmed = 0;
         let durable = rule!(
-            "chain: a flushed number covers once the cluster that names it is durable",
+            "chain: a flushed number confirms once the cluster that names it is durable",
             self.durable,
             u64::MAX
         );
         while let Some((_, flushed)) = self.flushed_numbers.pop_front_if(|(by, _)| *by <= durable) {
-            covered = flushed;
+            confirmed = flushed;
         }
-        self.cover(covered)
+        self.confirm(confirmed)
     }
 
-    fn cover(&mut self, covered: u64) -> bool {
+    fn confirm(&mut self, confirmed: u64) -> bool {
         let before = self.removals.len();
-        while self.removals.pop_front_if(|(n, _)| *n <= covered).is_some() {}
+        while self
+            .removals
+            .pop_front_if(|(n, _)| *n <= confirmed)
+            .is_some()
+        {}
         self.removals.len() < before
     }
 
-    /// Notes that durable summaries contain the entries of all clusters, so all removals are covered.
+    /// Notes that durable summaries contain the entries of all clusters, so all removals are confirmed.
     pub(super) fn summarised(&mut self) {
-        self.cover(self.last);
+        self.confirm(self.last);
     }
 
-    /// The lowest number in the removal log of all removals that are not covered.
+    /// The lowest number in the removal log of all removals that are not confirmed.
     pub(super) fn first_removal(&self) -> Option<u64> {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would cover removals that no flushed number of the clusters so far
-    /// covers. If `some` is true, it is enough that the cluster would cover the oldest of these removals.
-    /// Otherwise it must cover all of them.
+    /// Returns whether one more cluster would confirm removals that no flushed number of the clusters so far
+    /// confirms. If `some` is true, it is enough that the cluster would confirm the oldest of these removals.
+    /// Otherwise it must confirm all of them.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),
@@ -184,7 +188,7 @@ impl Chain {
         cluster.is_some_and(|(number, _)| self.named < *number && *number <= self.durable)
     }
 
-    /// Returns whether there are clusters with removals that are not durable or not covered.
+    /// Returns whether there are clusters with removals that are not durable or not confirmed.
     pub(super) fn is_open(&self) -> bool {
         !self.removals.is_empty()
     }

@@ -36,11 +36,11 @@ impl Writer {
         }
     }
 
-    /// Reports to the removal log which removals are covered by durable clusters. Releases the removals
-    /// of an earlier run when all of them are covered.
+    /// Reports to the removal log which removals durable clusters confirm. Releases the removals
+    /// of an earlier run when all of them are confirmed.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
-            "removal log: an entry is active until its tombstone is covered",
+            "removal log: an entry is active until its tombstone is confirmed",
             self.log.chain().first_removal(),
             None
         );

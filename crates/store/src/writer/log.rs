@@ -92,7 +92,7 @@ impl Log {
     }
 
     /// Makes a cluster at the end of the open segment. Objects that were superseded since they were chosen
-    /// are left out. A cluster without removals and objects is made only to cover removals in earlier
+    /// are left out. A cluster without removals and objects is made only to confirm removals in earlier
     /// clusters.
     pub(super) fn append(
         &mut self,

@@ -210,7 +210,7 @@ impl Writer {
         self.assemble_all();
         self.log.seal_step(&mut self.io);
         self.tickets.step(self.reached(), &mut self.io);
-        self.cover_step();
+        self.confirm_step();
         self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
         self.seat.set_writer_bytes(held);
@@ -264,7 +264,7 @@ impl Writer {
                 }
                 Purpose::Flush(number) => match result {
                     Ok(()) if self.log.chain_mut().flushed(number) => {
-                        // Removals that are now covered leave the removal log.
+                        // Removals that are now confirmed leave the removal log.
                         self.settle_removals();
                     }
                     Ok(()) => {}
