@@ -8,7 +8,7 @@
 //! | part | state or task |
 //! |---|---|
 //! | [`Tables`] | the contents of memory, and the index of records on disks |
-//! | [`Fleet`] | the open stores, the stores that are away, and what the stores record about each other |
+//! | [`Fleet`] | the open stores, the detached stores, and what the stores record about each other |
 //! | [`Memory`] | the division of the budget |
 //! | [`Catalogue`] | removes the contents of keys, and the contents of a store that leaves |
 //! | [`Purges`] | purges of many objects, and soft purges |
@@ -277,7 +277,7 @@ impl Engine {
         Walk::new(&self.ground().tables, &self.ground().fleet, memory)
     }
 
-    /// The stores as a group: their duties, their disks, and what is known of stores that are away.
+    /// The stores as a group: their duties, their disks, and what is known of detached stores.
     #[must_use]
     pub fn fleet(&self) -> &Fleet {
         &self.ground().fleet

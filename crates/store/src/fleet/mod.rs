@@ -1,15 +1,15 @@
-//! The stores of an engine as a group: which stores are in use, which are away, and what they record
+//! The stores of an engine as a group: which stores are in use, which are detached, and what they record
 //! about each other on their disks.
 //!
 //! This room uses `shared` and `interface`.
 //!
 //! | file | has |
 //! |---|---|
-//! | `away`, `standing` | stores that were taken out, and the trust in a store that is opened |
+//! | `detached`, `standing` | stores that were taken out, and the trust in a store that is opened |
 //! | `membership`, `trust` | which stores are trusted when several stores are opened at a start |
 //! | `duty`, `tickets` | stores in use, draining and leaving; waiting until all stores have written |
 
-mod away;
+mod detached;
 mod duty;
 mod membership;
 mod standing;
@@ -24,7 +24,7 @@ use foxy_disk::Disk;
 use foxy_format::Membership;
 use parking_lot::{Mutex, MutexGuard};
 
-pub(crate) use self::away::Away;
+pub(crate) use self::detached::DetachedStores;
 pub use self::duty::DutyError;
 pub(crate) use self::membership::TrustedMembership;
 pub(crate) use self::standing::Standing;
@@ -38,7 +38,7 @@ use crate::shared::{Registry, StoreShared, Stores};
 #[derive(Debug, Default)]
 pub struct Fleet {
     registry: Arc<Registry>,
-    away: Away,
+    detached: DetachedStores,
     trust: Trust,
     /// The membership of the trusted stores; `None` before [`crate::Engine::compare_memberships`] is called.
     trusted_membership: Mutex<Option<TrustedMembership>>,
@@ -122,9 +122,9 @@ impl Fleet {
         &self.registry
     }
 
-    /// Returns the removals that absent stores have missed.
-    pub(crate) const fn away(&self) -> &Away {
-        &self.away
+    /// Returns the removals that detached stores have missed.
+    pub(crate) const fn detached(&self) -> &DetachedStores {
+        &self.detached
     }
 
     /// Returns the knowledge about stores that is not on their own disks.

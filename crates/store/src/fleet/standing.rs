@@ -1,7 +1,7 @@
 //! Stores that leave and return while the engine runs.
 //!
 //! **Leaving.** No new objects are sent to the store, waiting objects are written, and the open segment
-//! is sealed. From then on the engine remembers removals ([`super::away`]). The store records on its disk
+//! is sealed. From then on the engine remembers removals ([`super::detached`]). The store records on its disk
 //! that its contents are dead. Then it is removed from the list of open stores, and its entries are
 //! removed from the index.
 //!
@@ -23,7 +23,7 @@ pub(crate) enum Standing {
     /// The whole log of the store is live.
     Known,
     /// The records from this position of the log on are live, except the records of keys that were removed
-    /// while the store was away.
+    /// while the store was detached.
     Back(LogPosition),
     /// The store grows: the engine itself knows which contents are live.
     Grows,
@@ -35,10 +35,13 @@ impl Fleet {
     /// Returns the trust in the contents of a store with this superblock. `has_changed` states whether
     /// anything was stored, replaced or removed since the engine was made.
     pub(crate) fn standing(&self, superblock: &Superblock, has_changed: bool) -> Standing {
-        if let Some(floor) = self.away().floor_of(superblock.uuid, superblock.generation) {
+        if let Some(floor) = self
+            .detached()
+            .floor_of(superblock.uuid, superblock.generation)
+        {
             return Standing::Back(floor);
         }
-        self.away().take(superblock.uuid);
+        self.detached().take(superblock.uuid);
         if rule!(
             "start: a store that is not in the list of the last run begins empty",
             self.trust().take(superblock.uuid),

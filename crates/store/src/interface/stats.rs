@@ -337,7 +337,7 @@ pub struct MemoryShares {
     /// The present size of the index.
     pub index: u64,
     /// The present memory of the writers (cluster buffers, tables of open and victim segments, queues,
-    /// recovery). It includes the removals that are remembered for stores that are away.
+    /// recovery). It includes the removals that are remembered for detached stores.
     pub writers: u64,
     /// The limit for the buffers of reads under way.
     pub reads: u64,

@@ -85,8 +85,8 @@ impl MemoryBudget {
         waits < weight::room(self.pending_max(), speed, all)
     }
 
-    /// The maximum number of removed keys that are remembered for a store that is away.
-    pub(crate) fn away_keys_max(&self) -> usize {
+    /// The maximum number of removed keys that are remembered for a detached store.
+    pub(crate) fn detached_keys_max(&self) -> usize {
         // Each key takes about 10 bytes.
         (self.bytes() / 64 / 10) as usize
     }

@@ -60,7 +60,7 @@ impl Memory {
             ram: 0,
             pending: self.budget.pending_max(),
             index: self.tables.index().memory_bytes(),
-            writers: writers.sum::<u64>() + self.fleet.away().memory_bytes(),
+            writers: writers.sum::<u64>() + self.fleet.detached().memory_bytes(),
             reads: (budget / 64).min(READS_MAX),
             slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
         };

@@ -50,7 +50,7 @@ pub(crate) struct Loader {
     progress: Progress,
     /// The number of available processors.
     cores: usize,
-    /// The floor that the superblock gets once all records that were removed while the store was away
+    /// The floor that the superblock gets once all records that were removed while the store was detached
     /// are dead in the log.
     restore: Option<LogPosition>,
     /// The floor that the superblock must still record: everything before it is dead.
@@ -144,15 +144,15 @@ impl Loader {
         self.owed
     }
 
-    /// The floor that the superblock gets once all records that were removed while the store was away
+    /// The floor that the superblock gets once all records that were removed while the store was detached
     /// are dead in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
 
-    /// Notes that the store was away: its records from `floor` on are live again, except the records of
+    /// Notes that the store was detached: its records from `floor` on are live again, except the records of
     /// removed keys.
-    pub(crate) const fn come_back(&mut self, floor: LogPosition) {
+    pub(crate) const fn reattach(&mut self, floor: LogPosition) {
         self.floor = floor;
         self.restore = Some(floor);
     }

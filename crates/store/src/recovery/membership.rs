@@ -24,7 +24,7 @@ pub(super) fn believe(
     match standing {
         Standing::Known | Standing::Grows => Ok(()),
         Standing::Back(floor) => {
-            loader.come_back(floor);
+            loader.reattach(floor);
             Ok(())
         }
         Standing::Stranger => {

@@ -53,8 +53,8 @@ impl Catalogue {
             self.log_removal(store, shard, hash, &found, false);
         }
         rule!(
-            "away: what is replaced is noted for a store that is away",
-            self.fleet.away().note(hash),
+            "detached: what is replaced is noted for a detached store",
+            self.fleet.detached().note(hash),
             ()
         );
         self.take_away(shard, hash, &found)
@@ -166,8 +166,8 @@ impl Catalogue {
             self.log_removal(store, &shard, hash, &found, true);
         }
         rule!(
-            "away: the purge of a URL is noted for a store that is away",
-            self.fleet.away().note(hash),
+            "detached: the purge of a URL is noted for a detached store",
+            self.fleet.detached().note(hash),
             ()
         );
         self.take_away(&mut shard, hash, &found);

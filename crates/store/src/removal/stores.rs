@@ -19,13 +19,14 @@ impl Catalogue {
     ) {
         self.fleet.registry().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
-            // Threads that still use the former list have noted their removals in the away table.
+            // Threads that still use the former list have noted their removals in the table of detached
+            // stores.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
                 self.tables.shards().barrier(),
                 ()
             );
-            let missed = self.fleet.away().take(store.space.uuid());
+            let missed = self.fleet.detached().take(store.space.uuid());
             if let (Some(missed), Some(removed_keys)) =
                 (missed, store.loading.removed_keys_mut().as_mut())
             {

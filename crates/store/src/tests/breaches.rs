@@ -229,7 +229,7 @@ fn a_store_that_was_taken_out_says_so_on_its_disk() {
     }
 }
 
-/// The log of a store decides which of its records were removed while it was away, so the log must be
+/// The log of a store decides which of its records were removed while it was detached, so the log must be
 /// complete.
 #[test]
 fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
@@ -292,14 +292,14 @@ fn a_store_that_somebody_else_opened_meanwhile_comes_back_empty() {
 }
 
 /// The disk accepts superblocks but no clusters. So the records that were removed while the store was
-/// away are not dead in its log.
+/// detached are not dead in its log.
 #[test]
 fn what_comes_back_counts_when_what_it_missed_is_durably_dead() {
     let mut live = two_filled();
     assert!(live.remove(1));
     let left = live.on_disk();
-    let away: Vec<_> = all().difference(&left).copied().take(3).collect();
-    away.iter().for_each(|key| live.supersede(*key));
+    let detached: Vec<_> = all().difference(&left).copied().take(3).collect();
+    detached.iter().for_each(|key| live.supersede(*key));
     let store = live.engine.fleet().store(live.id(0)).unwrap();
     let segments = store.space.geometry().segment_at(0);
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(segments..u64::MAX);

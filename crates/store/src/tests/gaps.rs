@@ -89,22 +89,22 @@ fn a_sync_waits_for_all_that_is_gathered() {
 }
 
 #[test]
-fn a_purge_of_a_url_is_noted_for_a_store_that_is_away() {
+fn a_purge_of_a_url_is_noted_for_a_detached_store() {
     let mut live = Live::new(&[16, 16], 3);
     (0..30).for_each(|key| live.put(key));
     live.settle();
     assert!(live.remove(1));
     let left = live.on_disk();
-    let away: Vec<_> = all().difference(&left).copied().take(3).collect();
-    assert_eq!(away.len(), 3);
-    away.iter().for_each(|key| live.purge_key(*key));
+    let detached: Vec<_> = all().difference(&left).copied().take(3).collect();
+    assert_eq!(detached.len(), 3);
+    detached.iter().for_each(|key| live.purge_key(*key));
     live.settle();
     live.add(1);
     live.settle();
-    assert!(away.iter().all(|key| !live.on_disk().contains(key)));
+    assert!(detached.iter().all(|key| !live.on_disk().contains(key)));
     let mut again = live.crash(None);
     again.settle();
-    assert!(away.iter().all(|key| !again.on_disk().contains(key)));
+    assert!(detached.iter().all(|key| !again.on_disk().contains(key)));
 }
 
 /// The removals in the unreadable segment are not known, so all older records are dead. No record returns

@@ -208,7 +208,7 @@ impl Scene {
     }
 
     /// Purges everything while no store is there. The purge is acknowledged at once.
-    fn purge_all_while_away(&mut self, soft: bool) {
+    fn purge_all_while_detached(&mut self, soft: bool) {
         assert!(self.writer.take().unwrap().close(AT_MOST));
         let everything = purge(PurgeKind::All, "", soft);
         let purges = self.engine.purges();
@@ -266,7 +266,7 @@ fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
 }
 
 const REMOVALS: [Removal; 3] = [
-    // While the store is away, nothing about it is in memory.
+    // While the store is detached, nothing about it is in memory.
     (
         |engine| {
             engine.supersede(hash("k"), b"k");
@@ -305,7 +305,7 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
 /// but the returning store remembers the purge. Returns true if the moment occurred.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
-    scene.purge_all_while_away(soft);
+    scene.purge_all_while_detached(soft);
     let places = geometry(&with_old(8).engine);
     let journal = places.journal_at()..places.removals_at();
     let refuses = FaultRule::new(OpClass::Write, Fault::Errno(5))

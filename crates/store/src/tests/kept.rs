@@ -145,13 +145,13 @@ fn a_store_that_is_added_after_removals_begins_empty() {
         ..options()
     };
     let disk = foxy_disk::MemDisk::new(2 << 20, 512, 6);
-    let mut away = Rig::open(disk, MEMORY, 6, own.clone());
-    away.settle();
-    away.put("k", b"old");
-    away.settle();
+    let mut absent = Rig::open(disk, MEMORY, 6, own.clone());
+    absent.settle();
+    absent.put("k", b"old");
+    absent.settle();
     let rig = with(&["other"], 7);
     rig.supersede("k");
-    let disk = Arc::new(away.disk.kill());
+    let disk = Arc::new(absent.disk.kill());
     let mut added = rig.engine.open_store(disk, own).unwrap();
     for _ in 0..20 {
         added.turn();

@@ -79,10 +79,10 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         assert!(live.remove(1));
         let left = live.on_disk();
         assert!(left.len() > 5 && left.len() < KEYS as usize - 5);
-        // Of the keys on the store that is away, some are purged, some are stored again, and the
+        // Of the keys on the detached store, some are purged, some are stored again, and the
         // remaining keys stay.
-        let away: Vec<_> = all().difference(&left).copied().collect();
-        let (gone, newer) = (&away[..3], &away[3..5]);
+        let detached: Vec<_> = all().difference(&left).copied().collect();
+        let (gone, newer) = (&detached[..3], &detached[3..5]);
         gone.iter().for_each(|key| live.supersede(*key));
         newer.iter().for_each(|key| live.put(*key));
         live.settle();
@@ -137,14 +137,14 @@ fn a_sweep_does_not_end_before_it_went_through_a_store_that_comes_meanwhile() {
 }
 
 #[test]
-fn a_store_that_was_away_when_the_process_ended_comes_back_empty() {
+fn a_store_that_was_detached_when_the_process_ended_comes_back_empty() {
     let mut live = Live::new(&[16, 16], 3);
     (0..KEYS).for_each(|key| live.put(key));
     live.settle();
     assert!(live.remove(1));
     let left = live.on_disk();
-    let away = *all().difference(&left).next().unwrap();
-    live.supersede(away);
+    let detached = *all().difference(&left).next().unwrap();
+    live.supersede(detached);
     live.settle();
     let mut again = live.crash(None);
     again.add(1);
@@ -365,11 +365,11 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
         while engine.fleet().stores().len() < 2 {
             thread::yield_now();
         }
-        // ... and then to the stores that are away. In this test a store comes back between the two
+        // ... and then to the detached stores. In this test a store comes back between the two
         // steps. (The pause gives the return enough time to continue, if it does not wait for the
         // lock.)
         (0..1_000).for_each(|_| thread::yield_now());
-        engine.fleet().away().note(hash);
+        engine.fleet().detached().note(hash);
         drop(part);
         back.join().unwrap();
     });
@@ -391,7 +391,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
             scope.spawn(|| {
                 let more = (0..).take_while(|_| !over.load(Ordering::Relaxed));
                 more.for_each(|n| {
-                    engine.fleet().away().note(KeyHash(n));
+                    engine.fleet().detached().note(KeyHash(n));
                     runs.store(true, Ordering::Relaxed);
                 });
             });

@@ -77,8 +77,8 @@ fn after_a_start_that_failed_before_all_were_open_any_of_the_stores_serves_alone
 
 #[test]
 fn a_store_that_was_missing_for_a_run_brings_nothing_back_and_costs_its_own_objects_alone() {
-    let (mut alone, away, missing) = Several::filled().without_the_second();
-    // The store's objects are replaced and purged while it is away.
+    let (mut alone, absent, missing) = Several::filled().without_the_second();
+    // The store's objects are replaced and purged while it is absent.
     for (n, key) in missing.iter().enumerate() {
         alone.put(*key);
         if n % 2 == 0 {
@@ -88,7 +88,7 @@ fn a_store_that_was_missing_for_a_run_brings_nothing_back_and_costs_its_own_obje
     alone.run(60);
     let expected = KEYS - (missing.len() as u64).div_ceil(2);
     let mut disks = alone.killed_disks();
-    disks.push(away.kill());
+    disks.push(absent.kill());
     for _ in 0..2 {
         let mut both = alone.kill(disks);
         assert_eq!(both.hits(), expected);
@@ -99,14 +99,14 @@ fn a_store_that_was_missing_for_a_run_brings_nothing_back_and_costs_its_own_obje
 
 #[test]
 fn a_crash_while_a_store_that_was_missing_is_taken_in_brings_nothing_back() {
-    let (mut alone, away, missing) = Several::filled().without_the_second();
+    let (mut alone, absent, missing) = Several::filled().without_the_second();
     for key in &missing {
         alone.put(*key);
         alone.supersede(*key);
     }
     alone.run(60);
     let kept = KEYS - missing.len() as u64;
-    let disks = [alone.disks[0].kill(), away.kill()];
+    let disks = [alone.disks[0].kill(), absent.kill()];
     let failed = failing_starts(&alone, &disks, |disks| {
         assert_eq!(alone.kill(repaired(disks)).hits(), kept);
     });
@@ -148,7 +148,7 @@ fn a_store_from_another_machine_begins_empty_and_costs_the_others_nothing() {
 
 /// The first store runs alone and replaces the objects of the second store. Then both stores are opened.
 fn left_out_and_back(both: &Several, what: &str) {
-    let (mut alone, away, missing) = both.without_the_second();
+    let (mut alone, absent, missing) = both.without_the_second();
     for key in &missing {
         alone.put(*key);
     }
@@ -158,7 +158,7 @@ fn left_out_and_back(both: &Several, what: &str) {
     }
     alone.run(60);
     let mut disks = alone.killed_disks();
-    disks.push(away.kill());
+    disks.push(absent.kill());
     assert_eq!(alone.kill(disks).hits(), KEYS - 5, "{what}");
 }
 
@@ -220,12 +220,12 @@ fn an_added_store_that_cannot_say_that_it_is_there_gives_up_what_waits_for_it() 
 
 #[test]
 fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
-    let (mut alone, away, missing) = Several::filled().without_the_second();
+    let (mut alone, absent, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));
     alone.run(60);
     // The store that knows of the removals cannot be read when `Engine::compare_memberships` compares the
     // stores, but could be read when it is opened.
-    let disks = [alone.disks[0].kill(), away.kill()];
+    let disks = [alone.disks[0].kill(), absent.kill()];
     let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
     disks[0].set_faults(FaultPlan::none().and(attempts));
     let problem = alone.try_kill(disks.to_vec()).map(|_| ()).unwrap_err();

@@ -376,7 +376,7 @@ fn a_store_that_missed_purges_that_are_done_with_gives_nothing_older() {
     let there = |rig: &Rig| (0..40).filter(|n| rig.get(&key(*n)).is_some()).count();
     one.forget_memory();
     assert_eq!(there(&one), 40);
-    // The second store is away while the first one sweeps and retires a purge.
+    // The second store is absent while the first one sweeps and retires a purge.
     let mut alone = Rig::open(one.disk.kill(), MEMORY, 2, options());
     alone.settle();
     let kept = there(&alone);

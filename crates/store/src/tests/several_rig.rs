@@ -103,11 +103,11 @@ impl Several {
     /// that were on it.
     pub(super) fn without_the_second(&self) -> (Self, MemDisk, Vec<u64>) {
         let mut disks = self.killed_disks();
-        let away = disks.remove(1);
+        let absent = disks.remove(1);
         let mut alone = self.kill(disks);
         let missing: Vec<_> = (0..KEYS).filter(|key| !alone.check(*key)).collect();
         assert!((10..50).contains(&missing.len()), "{missing:?}");
-        (alone, away, missing)
+        (alone, absent, missing)
     }
 
     /// Returns the same contents after a kill, on these disks.

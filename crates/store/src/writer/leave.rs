@@ -83,7 +83,7 @@ impl Writer {
         );
         let full = store.counters.read().removal_log_full;
         rule!(
-            "leave: what is removed while it is away is remembered",
+            "leave: what is removed while it is detached is remembered",
             seat.note_removals(),
             ()
         );
@@ -99,7 +99,7 @@ impl Writer {
             true
         );
         if known && written && noted && marked {
-            seat.may_come_back(self.superblocks.generation(), floor);
+            seat.may_reattach(self.superblocks.generation(), floor);
         } else {
             seat.forget_removals();
         }

@@ -1,5 +1,5 @@
 //! The remaining work of an opening: segments that are still to be loaded, and the floor of a store
-//! that was away.
+//! that was detached.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::{Durable, StoreOptions, SyncTicket};
 pub(super) struct Opening {
     options: StoreOptions,
     loader: Option<Loader>,
-    /// Set if the store was away: if the ticket for its removals ends as durable, the floor goes back to
+    /// Set if the store was detached: if the ticket for its removals ends as durable, the floor goes back to
     /// this position.
     restoring: Option<(LogPosition, SyncTicket)>,
 }
@@ -119,14 +119,14 @@ impl Writer {
         self.store.all_recalled();
         loader.finish();
         self.settle_removals();
-        // If the store was away, its records that were removed meanwhile are dead now. When that is
+        // If the store was detached, its records that were removed meanwhile are dead now. When that is
         // durable, the store's contents are live again.
         if let Some(floor) = loader.restores() {
             self.opening.restoring = Some((floor, ticket_of_removed(&self.store)));
         }
     }
 
-    /// Makes the contents of a store that was away live again.
+    /// Makes the contents of a store that was detached live again.
     pub(super) fn restore_step(&mut self) {
         if let Some(floor) = self.opening.restored()
             && let Err(error) = self.superblocks.lower_floor(floor)

@@ -82,21 +82,22 @@ impl Seat {
         duty
     }
 
-    /// Begins to note removals for the store while it is away.
+    /// Begins to note removals for the store while it is detached.
     pub(super) fn note_removals(&self) {
-        let most = self.foundation.ground.budget.away_keys_max();
-        self.away().begin(self.store.space.uuid(), most);
+        let most = self.foundation.ground.budget.detached_keys_max();
+        self.detached().begin(self.store.space.uuid(), most);
         self.barrier();
     }
 
-    /// Notes that the contents from `floor` on are live if the store comes back with this generation.
-    pub(super) fn may_come_back(&self, generation: u64, floor: LogPosition) {
-        self.away().left(self.store.space.uuid(), generation, floor);
+    /// Notes that the contents from `floor` on are live if the store is attached again with this generation.
+    pub(super) fn may_reattach(&self, generation: u64, floor: LogPosition) {
+        self.detached()
+            .left(self.store.space.uuid(), generation, floor);
     }
 
-    /// Ends noting removals: the store is not away, or will come back empty.
+    /// Ends noting removals: the store is not detached, or will begin empty when it is attached again.
     pub(super) fn forget_removals(&self) {
-        self.away().take(self.store.space.uuid());
+        self.detached().take(self.store.space.uuid());
     }
 
     /// Handles a store whose disk does not record that the store's contents are dead. The other stores
@@ -116,8 +117,8 @@ impl Seat {
         self.foundation.memory.rebalance();
     }
 
-    fn away(&self) -> &crate::fleet::Away {
-        self.foundation.ground.fleet.away()
+    fn detached(&self) -> &crate::fleet::DetachedStores {
+        self.foundation.ground.fleet.detached()
     }
 
     fn barrier(&self) {

@@ -1,6 +1,6 @@
-//! Stores that were taken out and may come back, and the removals that they missed.
+//! Detached stores: they were taken out and may be attached again. The removals that they missed.
 //!
-//! A store that is away cannot note removals. For each store that was taken out without a failure, the engine
+//! A detached store cannot note removals. For each store that was taken out without a failure, the engine
 //! remembers the removals as long as the engine lives. When the store returns to this engine, the engine can
 //! therefore tell current records from outdated ones. The store itself records on its disk that its contents
 //! are dead. So any other engine (for example, after a restart) treats the store as empty.
@@ -14,15 +14,15 @@ use parking_lot::Mutex;
 
 use crate::shared::RemovedKeys;
 
-/// All stores that are away.
+/// All detached stores.
 #[derive(Debug, Default)]
-pub(crate) struct Away {
-    /// True if at least one store is away.
+pub(crate) struct DetachedStores {
+    /// True if at least one store is detached.
     any: AtomicBool,
     stores: Mutex<HashMap<StoreUuid, Missed>>,
 }
 
-/// The knowledge about a store that is away.
+/// The knowledge about a detached store.
 #[derive(Debug)]
 pub(crate) struct Missed {
     /// Keys that were removed or replaced since the store left.
@@ -32,7 +32,7 @@ pub(crate) struct Missed {
     pub(crate) left: Option<(u64, LogPosition)>,
 }
 
-impl Away {
+impl DetachedStores {
     /// Begins to note removals for a store that leaves. After this, the caller waits for the threads that
     /// hold the lock of a shard, because they may still send their removals to the store itself.
     pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
