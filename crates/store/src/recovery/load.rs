@@ -176,11 +176,11 @@ impl Loader {
         self.parts.push_back(part);
     }
 
-    /// Takes in the removal log of the previous run.
-    pub(crate) fn recall(&mut self) -> std::io::Result<()> {
+    /// Replays the removal log of the previous run.
+    pub(crate) fn replay_removals(&mut self) -> std::io::Result<()> {
         let (dead_places, keys) = (&mut self.dead_places, &mut self.keys);
         let index = self.tables.index();
-        self.store.recall_removals(|removed| match removed {
+        self.store.replay_removals(|removed| match removed {
             Removed::Nothing => {}
             Removed::Place(at) => {
                 dead_places

@@ -7,7 +7,7 @@
 //! same code. `docs/recovery.md` contains the argument for its correctness.
 //!
 //! This module uses `engine` and the modules below it, to fill the tables of an engine from a disk.
-//! `start` opens a store, `load` takes in its segments, `recall` reads the purge journal, and
+//! `start` opens a store, `load` takes in its segments, `replay` replays the purge journal, and
 //! `membership` decides which stores are trusted.
 
 mod chain;
@@ -15,7 +15,7 @@ mod load;
 mod membership;
 mod part;
 mod pieces;
-mod recall;
+mod replay;
 mod scan;
 mod slots;
 mod start;

@@ -12,7 +12,7 @@ use super::chain::{Judged, judge};
 use super::load::Loader;
 use super::membership::believe;
 use super::part::Part;
-use super::recall::{Recalled, catch_up, recall};
+use super::replay::{ReplayedJournal, catch_up, replay_journal};
 use super::slots::read_slots;
 use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
@@ -94,7 +94,7 @@ pub(crate) fn open(
     let memory = ground.budget.bytes();
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
     store.space.set_seed(seed);
-    store.condition.recall(&superblock.quarantine);
+    store.condition.restore_quarantine(&superblock.quarantine);
     if let Some(old) = grows {
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
@@ -104,14 +104,14 @@ pub(crate) fn open(
         store.role.join_alone();
     }
     let store = Arc::new(store);
-    let recalled = recall(&store, superblock.generation)
+    let replayed = replay_journal(&store, superblock.generation)
         .map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
         foundation,
         store,
         superblock,
         options,
-        recalled,
+        replayed,
         (standing, grows),
     )?;
     catch_up(foundation, &opened.store);
@@ -149,7 +149,7 @@ fn take_stock(
     store: Arc<StoreShared>,
     mut superblock: Superblock,
     options: &StoreOptions,
-    purges: Recalled,
+    purges: ReplayedJournal,
     (standing, grows): (Standing, Option<&Arc<StoreShared>>),
 ) -> Result<Opened, OpenError> {
     let ground = &foundation.ground;
@@ -204,8 +204,8 @@ fn take_stock(
         forget(&mut superblock, &mut loader, floor, &store)
     })
     .map_err(|e| failed(&name(), "write the superblock", e))?;
-    if recalls(standing) {
-        (loader.recall()).map_err(|e| failed(&name(), "read the removal log", e))?;
+    if replays_removals(standing) {
+        (loader.replay_removals()).map_err(|e| failed(&name(), "read the removal log", e))?;
     }
     let journal = purges.adopt(foundation, &store, superblock.generation);
     (ground.numbers).mix_versions(store.space.uuid(), superblock.generation);
@@ -225,7 +225,7 @@ fn take_stock(
 }
 
 /// Returns whether the removal log must be read. A store that grows already has it in memory.
-fn recalls(standing: Standing) -> bool {
+fn replays_removals(standing: Standing) -> bool {
     rule!(
         "start: the removal log is read before lookups are answered",
         standing != Standing::Grows,

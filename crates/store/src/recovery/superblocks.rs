@@ -9,7 +9,7 @@ use foxy_format::{
     Superblock, may_be_table,
 };
 
-use super::recall::first_block;
+use super::replay::first_block;
 use crate::engine::Foundation;
 use crate::memory::Ground;
 use crate::shared::{read_agreed, write_checked};

@@ -242,7 +242,7 @@ impl StoreShared {
     }
 
     /// Notes that everything is loaded: recovery makes no more removals.
-    pub(crate) fn all_recalled(&self) {
+    pub(crate) fn all_replayed(&self) {
         let mut log = self.removals.lock();
         log.loaded = Some(log.next);
     }
@@ -252,11 +252,11 @@ impl StoreShared {
         self.removals.lock().hold = None;
     }
 
-    /// Reads the removal log of an earlier run. An entry that removes a place is active only if a record of a
-    /// present incarnation can be at that place. The record at such a place becomes dead, and the removal is
-    /// passed to the writer. For an entry that removes a key, the loader must first find the records of the
-    /// key; until then the entry is active.
-    pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
+    /// Replays the removal log of an earlier run. An entry that removes a place is active only if a record of
+    /// a present incarnation can be at that place. The record at such a place becomes dead, and the removal
+    /// is passed to the writer. For an entry that removes a key, the loader must first find the records of
+    /// the key; until then the entry is active.
+    pub(crate) fn replay_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();
         read_agreed(&mut bytes, |into| self.disk.read_cached(at, into))?;

@@ -135,13 +135,13 @@ fn a_damaged_cluster_makes_what_is_older_dead_and_is_counted_once() {
 #[test]
 fn a_removal_is_active_until_a_durable_cluster_confirms_it() {
     let mut rig = settled(5);
-    let recalled = |rig: &Rig| rig.kill().counts().removals_recalled;
+    let replayed = |rig: &Rig| rig.kill().counts().removals_recalled;
     rig.supersede("k");
     let mut seen = Vec::new();
     for _ in 0..600 {
         pass(&mut rig, 10);
         let clusters = headers(&rig).len();
-        let step = (clusters, recalled(&rig));
+        let step = (clusters, replayed(&rig));
         if seen.last() != Some(&step) {
             seen.push(step);
         }

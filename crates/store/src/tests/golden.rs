@@ -107,7 +107,7 @@ fn make() -> MemDisk {
     live.settle();
     let store = live.engine.fleet().store(live.id(0)).unwrap();
     assert_eq!(store.space.incarnation(BAD), 0, "nothing is lost by it");
-    store.condition.recall(&[BAD]);
+    store.condition.restore_quarantine(&[BAD]);
     live.settle();
     fill(&mut live, 90..100);
     live.engine.supersede(hash(8), name(8).as_bytes());

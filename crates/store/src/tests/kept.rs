@@ -190,7 +190,7 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
         .store(StoreId(0))
         .unwrap()
         .condition
-        .recall(&[0]);
+        .restore_quarantine(&[0]);
     pass(&mut rig, 100);
     rig.disk.set_log(true);
     for n in 0..20 {

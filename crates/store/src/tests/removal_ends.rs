@@ -81,14 +81,14 @@ fn removals_in_earlier_incarnations_are_not_handed_on() {
         end.sequence() - 1,
         u64::from(geometry(&rig.engine).segments),
     );
-    let recalled = |sequence| {
+    let replayed = |sequence| {
         let place = Removed::Place(foxy_format::LogPosition::new(sequence, 9));
         let newest = read_all(&rig).1;
         let again = forge(&rig, store.space.uuid(), &[(newest, 0, place)]);
         again.counts().removals_recalled
     };
     assert!(now > segments);
-    assert_eq!((recalled(now), recalled(now - segments)), (1, 0));
+    assert_eq!((replayed(now), replayed(now - segments)), (1, 0));
 }
 
 fn read_all(rig: &Rig) -> (Vec<u64>, u64) {

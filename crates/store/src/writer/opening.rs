@@ -116,7 +116,7 @@ impl Writer {
             return;
         };
         self.store.loading.end();
-        self.store.all_recalled();
+        self.store.all_replayed();
         loader.finish();
         self.settle_removals();
         // If the store was detached, its records that were removed meanwhile are dead now. When that is

@@ -205,7 +205,7 @@ mod tests {
         let mut superblocks = superblocks(&stand);
         superblocks.note_quarantine().unwrap();
         assert_eq!(superblocks.generation(), 1);
-        stand.store.condition.recall(&[3]);
+        stand.store.condition.restore_quarantine(&[3]);
         for _ in 0..2 {
             superblocks.note_quarantine().unwrap();
             assert_eq!(superblocks.generation(), 2);

@@ -103,7 +103,7 @@ impl Condition {
     }
 
     /// Takes over the quarantine that an earlier run recorded.
-    pub(crate) fn recall(&self, segments: &[u32]) {
+    pub(crate) fn restore_quarantine(&self, segments: &[u32]) {
         for segment in segments {
             if let Some(errors) = self.segments.get(*segment as usize) {
                 rule!(

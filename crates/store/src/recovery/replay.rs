@@ -1,4 +1,4 @@
-//! Reads the purge journal at the start, before any request is answered.
+//! Replays the purge journal at the start, before any request is answered.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::shared::{StoreShared, read_agreed};
 
 /// The contents of a purge journal.
 #[derive(Debug)]
-pub(super) struct Recalled {
+pub(super) struct ReplayedJournal {
     /// The half in force: the valid half with the newer snapshot.
     half: JournalHalf,
     /// The number of that half (0 or 1).
@@ -28,7 +28,7 @@ pub(super) struct Recalled {
 ///
 /// # Errors
 /// The device refuses to write the first block of a new journal.
-pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalled> {
+pub(super) fn replay_journal(store: &StoreShared, generation: u64) -> io::Result<ReplayedJournal> {
     let half_bytes = half_blocks(store) as usize * BLOCK as usize;
     let mut whole = Vec::new();
     let mut unreadable = false;
@@ -52,7 +52,7 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
                 u64::MAX - half.newest.first
             )
         })
-        .map(|(number, half)| Recalled {
+        .map(|(number, half)| ReplayedJournal {
             damaged: half.holes
                 || rule!(
                     "journal: a half that cannot be read is damage",
@@ -63,8 +63,8 @@ pub(super) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
             number,
         });
     match newest {
-        Some(recalled) => Ok(recalled),
-        None => Ok(Recalled {
+        Some(replayed) => Ok(replayed),
+        None => Ok(ReplayedJournal {
             half: begin(store, generation)?,
             number: 0,
             damaged: rule!("journal: one without a whole half is damaged", true, false),
@@ -119,7 +119,7 @@ pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
     }
 }
 
-impl Recalled {
+impl ReplayedJournal {
     /// Returns the journal, which is continued from here on.
     fn goes_on(&self, generation: u64) -> Journal {
         let journal = Journal::after(self.number, &self.half);
