@@ -38,7 +38,7 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
          removal log meets it",
     ),
     (
-        "return: a store that missed too much to remember is a stranger",
+        "return: a store that missed too much to remember is untrusted",
         "a full set names every key, so that nothing of it is loaded either",
     ),
     (

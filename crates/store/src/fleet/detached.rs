@@ -63,14 +63,14 @@ impl DetachedStores {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {
             rule!(
-                "return: a store that missed too much to remember is a stranger",
+                "return: a store that missed too much to remember is untrusted",
                 !missed.removed_keys.full,
                 true
             )
         })?;
         let (left, floor) = missed.left?;
         rule!(
-            "return: a store that somebody opened meanwhile is a stranger",
+            "return: a store that somebody opened meanwhile is untrusted",
             left == generation,
             true
         )

@@ -88,12 +88,12 @@ impl TrustedMembership {
     /// Finds the trusted membership from the superblocks of the stores that are opened at a start. `all` is
     /// true if every disk of the start has a superblock in `found`.
     pub(crate) fn find(found: &[Superblock], all: bool) -> Self {
-        let mut said = found.iter().map(|s| s.membership).filter(|c| c.epoch > 0);
-        let Some(mut now) = said.next() else {
+        let mut recorded = found.iter().map(|s| s.membership).filter(|c| c.epoch > 0);
+        let Some(mut now) = recorded.next() else {
             return Self::default();
         };
         let mut parted = false;
-        for one in said {
+        for one in recorded {
             let (newer, older) = match one.epoch > now.epoch {
                 true => (one, now),
                 false => (now, one),
@@ -131,14 +131,14 @@ impl TrustedMembership {
     }
 
     /// Returns whether the contents of a store that records this membership are trusted.
-    pub(crate) fn believes(&self, said: &Membership) -> bool {
+    pub(crate) fn trusts(&self, recorded: &Membership) -> bool {
         rule!(
-            "membership: a store that was not there is not believed",
-            *said == self.now,
+            "membership: a store that was not there is not trusted",
+            *recorded == self.now,
             true
         ) || rule!(
             "membership: a start that was cut short costs nobody its contents",
-            self.interrupted && next(said, self.now.members) == self.now,
+            self.interrupted && next(recorded, self.now.members) == self.now,
             false
         )
     }
@@ -154,10 +154,10 @@ impl TrustedMembership {
     }
 
     /// If no membership is known yet, takes over the membership that the engine's first store records
-    /// (`said`).
-    pub(crate) fn begin(&mut self, said: &Membership) {
+    /// (`recorded`).
+    pub(crate) fn begin(&mut self, recorded: &Membership) {
         if self.now.epoch == 0 {
-            self.now = *said;
+            self.now = *recorded;
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use foxy_format::{Geometry, LogPosition};
 
-    fn says(membership: Membership, uuid: u8) -> Superblock {
+    fn superblock(membership: Membership, uuid: u8) -> Superblock {
         Superblock {
             extensions: 0,
             generation: 1,
@@ -191,8 +191,8 @@ mod tests {
             ..Membership::default()
         };
         let both = members([StoreUuid([1; 16]), StoreUuid([2; 16])].into_iter());
-        let found = [says(next(&before, both), 1), says(before, 2)];
-        assert!(TrustedMembership::find(&found, true).believes(&before));
-        assert!(!TrustedMembership::find(&found, false).believes(&before));
+        let found = [superblock(next(&before, both), 1), superblock(before, 2)];
+        assert!(TrustedMembership::find(&found, true).trusts(&before));
+        assert!(!TrustedMembership::find(&found, false).trusts(&before));
     }
 }

@@ -80,7 +80,7 @@ impl Fleet {
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
         self.trust.is_unnoted()
             || rule!(
-                "leave: no purge is durable while nobody notes a store whose disk does not say so",
+                "leave: no purge is durable while nobody notes a store whose disk does not record that it left",
                 alone,
                 false
             )
@@ -145,12 +145,12 @@ impl Fleet {
 
     /// Returns whether a store that records this membership is trusted. If no store is open and no membership
     /// is known yet, the engine takes over this membership first.
-    pub(crate) fn believes(&self, membership: &Membership) -> bool {
+    pub(crate) fn trusts(&self, membership: &Membership) -> bool {
         let mut trusted = self.trusted_membership.lock();
         if let Some(trusted) = trusted.as_mut().filter(|_| self.stores().is_empty()) {
             trusted.begin(membership);
         }
-        trusted.is_none_or(|trusted| trusted.believes(membership))
+        trusted.is_none_or(|trusted| trusted.trusts(membership))
     }
 
     /// Returns the membership that the stores should record now; `None` if
@@ -176,12 +176,12 @@ impl Fleet {
     /// Returns whether every store except `but` has recorded this epoch. Stores that have not joined the
     /// store set, that are leaving or that take no writes are left out of the check. A store that takes no
     /// writes cannot record the epoch, and the other stores note that it misses removals.
-    pub(crate) fn others_say(&self, epoch: u64, but: StoreId) -> bool {
+    pub(crate) fn others_have_recorded(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
             s.id != but && s.role.has_joined() && s.takes_writes() && s.role.duty() != Duty::Leaving
         });
-        others.all(|s| s.role.says(epoch))
+        others.all(|s| s.role.has_recorded(epoch))
     }
 
     /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,

@@ -28,7 +28,7 @@ pub(crate) enum Standing {
     /// The store grows: the engine itself knows which contents are live.
     Grows,
     /// All contents are dead: it is not known what was removed or replaced while this store was missing.
-    Stranger,
+    Untrusted,
 }
 
 impl Fleet {
@@ -47,17 +47,17 @@ impl Fleet {
             self.trust().take(superblock.uuid),
             false
         ) {
-            return Standing::Stranger;
+            return Standing::Untrusted;
         }
-        let believed = self.believes(&superblock.membership);
+        let trusted = self.trusts(&superblock.membership);
         let changed = rule!(
             "add: a store with contents that comes while something was missed begins empty",
             has_changed,
             false
         );
-        match believed && !changed {
+        match trusted && !changed {
             true => Standing::Known,
-            false => Standing::Stranger,
+            false => Standing::Untrusted,
         }
     }
 }

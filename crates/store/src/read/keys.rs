@@ -27,8 +27,8 @@ impl Keys {
     }
 
     /// Proposes a seed, and returns the seed in force.
-    pub(crate) fn agree_on(&self, said: KeySeed) -> KeySeed {
-        *self.seed.get_or_init(|| said)
+    pub(crate) fn agree_on(&self, recorded: KeySeed) -> KeySeed {
+        *self.seed.get_or_init(|| recorded)
     }
 
     /// Returns the hash of a full key.

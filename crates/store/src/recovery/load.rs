@@ -342,7 +342,7 @@ impl Loader {
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(
-            "load: what is lost while loading is said in the superblock",
+            "load: what is lost while loading is recorded in the superblock",
             self.owed = Some(self.owed.map_or(floor, |owed| owed.max(floor))),
             ()
         );

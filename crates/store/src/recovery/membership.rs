@@ -14,7 +14,7 @@ use crate::{Engine, OpenError, StoreOptions};
 
 /// Sets the position from which on the store's records are live. If all records are dead, this is
 /// recorded on the disk as well.
-pub(super) fn believe(
+pub(super) fn apply_standing(
     superblock: &mut Superblock,
     loader: &mut Loader,
     (standing, membership): (Standing, Membership),
@@ -27,7 +27,7 @@ pub(super) fn believe(
             loader.reattach(floor);
             Ok(())
         }
-        Standing::Stranger => {
+        Standing::Untrusted => {
             tracing::warn!(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
@@ -37,7 +37,7 @@ pub(super) fn believe(
             superblock.membership = membership;
             superblock.floor = end;
             rule!(
-                "add: everything that a stranger holds is dead",
+                "add: everything in an untrusted store is dead",
                 loader.raise_floor(end),
                 ()
             );
@@ -47,7 +47,7 @@ pub(super) fn believe(
             }
             superblock.set_seed(store.space.seed());
             rule!(
-                "seed: neither superblock says what keys were hashed with before",
+                "seed: neither superblock records what keys were hashed with before",
                 write_both(&*store.disk, superblock),
                 {
                     superblock.generation += 1;
@@ -77,10 +77,8 @@ impl Engine {
         }
         let all = found.len() == disks.len();
         let trusted = TrustedMembership::find(&found, all);
-        let believed = found
-            .iter()
-            .find(|found| trusted.believes(&found.membership));
-        if let Some(found) = believed.or(found.first()) {
+        let first = found.iter().find(|found| trusted.trusts(&found.membership));
+        if let Some(found) = first.or(found.first()) {
             self.foundation().keys.agree_on(found.seed);
         }
         self.fleet().set_trusted_membership(trusted);

@@ -10,7 +10,7 @@ use foxy_format::{EXTENSION_CHAIN, Entry, LogPosition, Superblock};
 
 use super::chain::{Judged, judge};
 use super::load::Loader;
-use super::membership::believe;
+use super::membership::apply_standing;
 use super::part::Part;
 use super::replay::{ReplayedJournal, catch_up, replay_journal};
 use super::slots::read_slots;
@@ -72,7 +72,7 @@ pub(crate) fn open(
         true
     ) {
         true => standing,
-        false => Standing::Stranger,
+        false => Standing::Untrusted,
     };
     let needed = superblock.geometry.total_bytes();
     let open_already = ground
@@ -192,7 +192,7 @@ fn take_stock(
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
     let membership = ground.fleet.membership().unwrap_or_default();
-    believe(
+    apply_standing(
         &mut superblock,
         &mut loader,
         (standing, membership),
@@ -306,7 +306,7 @@ fn forget(
     );
     superblock.floor = floor;
     rule!(
-        "start: a floor is said in both superblocks",
+        "start: a floor is recorded in both superblocks",
         write_both(&*store.disk, superblock),
         {
             superblock.generation += 1;

@@ -17,7 +17,7 @@ pub(crate) struct Role {
     /// True once the store has joined the stores of its engine; before that, the store is only read.
     joined: AtomicBool,
     /// The epoch of the membership that the store's superblocks record.
-    said: AtomicU64,
+    recorded: AtomicU64,
     /// True if the segments in quarantine should be tried again.
     retry: AtomicBool,
     departure: Mutex<DepartureState>,
@@ -37,7 +37,7 @@ impl Role {
             duty: AtomicU8::new(Duty::Serving as u8),
             undrained: AtomicU32::new(0),
             joined: AtomicBool::new(false),
-            said: AtomicU64::new(epoch),
+            recorded: AtomicU64::new(epoch),
             retry: AtomicBool::new(false),
             departure: Mutex::default(),
         }
@@ -71,14 +71,14 @@ impl Role {
     }
 
     /// Returns whether the store's superblocks record the membership of this epoch.
-    pub(crate) fn says(&self, epoch: u64) -> bool {
-        self.said.load(Ordering::Acquire) == epoch
+    pub(crate) fn has_recorded(&self, epoch: u64) -> bool {
+        self.recorded.load(Ordering::Acquire) == epoch
     }
 
     /// Notes that the store's superblocks record the membership of this epoch: the store has joined from
     /// now on.
     pub(crate) fn join(&self, epoch: u64) {
-        self.said.store(epoch, Ordering::Release);
+        self.recorded.store(epoch, Ordering::Release);
         self.joined.store(true, Ordering::Release);
     }
 
@@ -131,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_joins_when_it_says_so_and_retries_once() {
+    fn a_store_joins_when_it_has_recorded_it_and_retries_once() {
         let role = Role::new(3);
-        assert!(role.says(3) && !role.has_joined());
+        assert!(role.has_recorded(3) && !role.has_joined());
         role.join(4);
-        assert!(role.says(4) && role.has_joined());
+        assert!(role.has_recorded(4) && role.has_joined());
         role.ask_retry();
         assert_eq!([role.take_retry(), role.take_retry()], [true, false]);
     }

@@ -122,7 +122,7 @@ fn a_removal_is_active_until_the_cluster_that_confirms_it_is_durable() {
 }
 
 #[test]
-fn both_superblocks_say_who_is_there() {
+fn both_superblocks_record_the_store_set() {
     let several = Several::filled();
     for disk in &several.disks {
         let [a, b] = superblocks(disk);
@@ -220,7 +220,7 @@ fn two_filled() -> Live {
 }
 
 #[test]
-fn a_store_that_was_taken_out_says_so_on_its_disk() {
+fn a_store_that_was_taken_out_records_it_on_its_disk() {
     let mut live = two_filled();
     assert!(live.remove(1));
     for superblock in superblocks(&live.slots[1].disk) {
@@ -263,7 +263,7 @@ fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
 /// The disk refuses the write which states that the store's contents are dead. All other operations
 /// succeed.
 #[test]
-fn the_others_note_a_store_that_leaves_without_saying_so() {
+fn the_others_note_a_store_that_leaves_without_recording_it() {
     let mut live = two_filled();
     let superblocks = 0..2 * SUPERBLOCK_BYTES as u64;
     let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(superblocks);

@@ -87,7 +87,7 @@ fn a_removal_that_is_not_confirmed_is_active_beside_one_that_is() {
 /// A store whose disk refuses most writes cannot record removals. It records in its superblocks that its
 /// contents are dead, because the disk still accepts these writes.
 #[test]
-fn a_store_that_takes_no_writes_says_so_on_its_disk() {
+fn a_store_that_takes_no_writes_records_it_on_its_disk() {
     let mut rig = with(&["k"], 4);
     let broken = geometry(&rig.engine).journal_at()..u64::MAX;
     let refused = FaultRule::new(OpClass::Write, Fault::EIO).within(broken);

@@ -161,7 +161,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
     for _ in 0..200 {
         run.writer.turn();
     }
-    assert!(!run.writer.is_idle(), "what is lost is not said yet");
+    assert!(!run.writer.is_idle(), "what is lost is not recorded yet");
     (0..KEYS).for_each(|key| {
         run.supersede(&name(key));
     });

@@ -185,7 +185,7 @@ fn a_store_that_was_added_while_running_is_known_to_the_others() {
 }
 
 #[test]
-fn an_added_store_takes_nothing_before_the_others_say_that_it_is_there() {
+fn an_added_store_takes_nothing_before_the_others_have_recorded_it() {
     let mut both = Several::open(vec![disk(16, 1)]);
     both.run(20);
     both.add(disk(16, 2)).unwrap();
@@ -205,7 +205,7 @@ fn an_added_store_takes_nothing_before_the_others_say_that_it_is_there() {
 }
 
 #[test]
-fn an_added_store_that_cannot_say_that_it_is_there_gives_up_what_waits_for_it() {
+fn an_added_store_that_cannot_record_that_it_is_there_gives_up_what_waits_for_it() {
     let mut both = Several::open(vec![disk(16, 1)]);
     both.run(20);
     both.add(disk(16, 2)).unwrap();

@@ -187,7 +187,7 @@ impl Fleet {
 }
 
 /// Returns the seed in each of the two superblocks.
-fn said(disk: &MemDisk) -> [Option<u64>; 2] {
+fn recorded(disk: &MemDisk) -> [Option<u64>; 2] {
     let bytes = disk.peek(0, 8192);
     Superblock::decode_both(&bytes).map(|found| {
         let found = found.unwrap();
@@ -202,7 +202,7 @@ fn a_store_keeps_the_seed_that_it_was_formatted_with() {
     let mut fleet = Fleet::start(vec![disk(16, 1)], 77);
     fleet.fill();
     fleet.check_all();
-    assert_eq!(said(&fleet.disks[0]), [Some(77); 2]);
+    assert_eq!(recorded(&fleet.disks[0]), [Some(77); 2]);
     let again = fleet.again(88);
     assert_eq!(
         again.engine.keys().hash(b"key"),
@@ -217,12 +217,12 @@ fn a_store_keeps_the_seed_that_it_was_formatted_with() {
 fn a_store_without_a_seed_goes_on_without_one_and_so_do_those_that_join_it() {
     let mut fleet = Fleet::start(vec![disk(16, 1)], 0);
     fleet.fill();
-    assert_eq!(said(&fleet.disks[0]), [None; 2]);
+    assert_eq!(recorded(&fleet.disks[0]), [None; 2]);
     let old = fleet.disks[0].kill();
     let again = Fleet::start(vec![old, disk(16, 2)], 88);
     again.check_all();
     assert_eq!(again.engine.keys().hash(b"key"), KeySeed(0).hash(b"key"));
-    assert!(again.disks.iter().all(|disk| said(disk) == [None; 2]));
+    assert!(again.disks.iter().all(|disk| recorded(disk) == [None; 2]));
 }
 
 #[test]
@@ -235,7 +235,12 @@ fn stores_that_are_formatted_together_have_one_seed_and_so_has_a_later_one() {
     fleet.engine.join(&mut fleet.writers[last..]).unwrap();
     fleet.settle();
     fleet.disks.push(third);
-    assert!(fleet.disks.iter().all(|disk| said(disk) == [Some(77); 2]));
+    assert!(
+        fleet
+            .disks
+            .iter()
+            .all(|disk| recorded(disk) == [Some(77); 2])
+    );
     fleet.again(88).check_all();
 }
 
@@ -254,7 +259,11 @@ fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
         both.check_all();
         assert_eq!(both.text("its own"), None);
         let expected = (seeds[0] != 0).then_some(seeds[0]);
-        assert!(both.disks.iter().all(|disk| said(disk) == [expected; 2]));
+        assert!(
+            both.disks
+                .iter()
+                .all(|disk| recorded(disk) == [expected; 2])
+        );
         // New objects go to both stores, and are found again.
         for n in 0..50 {
             both.put(&format!("new {n}"), "new");
@@ -310,7 +319,7 @@ fn a_frozen_store_with_a_seed_gives_what_is_in_it() {
         std::fs::write(&path, golden::hex(&fleet.disks[0].kill())).unwrap();
     }
     let disk = golden::read(&path);
-    assert_eq!(said(&disk), [Some(0x1234_5678_9abc_def0); 2]);
+    assert_eq!(recorded(&disk), [Some(0x1234_5678_9abc_def0); 2]);
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_100)));
     let whole = verify(Arc::new(disk.kill()), clock, |_, _| {}).unwrap();
     assert!(whole.is_whole(), "{whole:?}");

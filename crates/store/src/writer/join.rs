@@ -79,13 +79,13 @@ impl Writer {
         let (seat, store) = (&self.seat, &self.store);
         let epoch = seat.epoch();
         let joined = store.role.has_joined();
-        if epoch == 0 || (joined && store.role.says(epoch)) {
+        if epoch == 0 || (joined && store.role.has_recorded(epoch)) {
             return Ok(());
         }
         if !joined
             && !rule!(
-                "membership: an added store waits until the others say that it is there",
-                seat.others_say(epoch),
+                "membership: an added store waits until the others have recorded it",
+                seat.others_have_recorded(epoch),
                 true
             )
         {
@@ -95,8 +95,8 @@ impl Writer {
         if let Some(membership) = membership {
             self.superblocks.join(membership)?;
         }
-        let said = membership.map_or(epoch, |membership| membership.epoch);
-        store.role.join(said);
+        let recorded = membership.map_or(epoch, |membership| membership.epoch);
+        store.role.join(recorded);
         Ok(())
     }
 }

@@ -105,7 +105,7 @@ impl Writer {
         }
         if !marked {
             rule!(
-                "leave: the others note a store whose disk does not say so",
+                "leave: the others note a store whose disk does not record that it left",
                 seat.leave_unmarked(),
                 ()
             );

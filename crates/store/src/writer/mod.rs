@@ -373,7 +373,7 @@ impl Writer {
 
     /// Records in both superblocks that everything before `floor` is dead. Returns false if that is not
     /// possible yet.
-    fn say_floor(&mut self, floor: LogPosition) -> bool {
+    fn record_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {
             return false;
         }

@@ -106,7 +106,7 @@ impl Writer {
         if let Some(floor) = loader.owed()
             && !rule!(
                 "load: the store counts as being loaded until the disk took what is lost",
-                self.say_floor(floor),
+                self.record_floor(floor),
                 true
             )
         {

@@ -47,11 +47,11 @@ impl Seat {
     }
 
     /// Returns whether the disks of all other stores record the membership of this epoch.
-    pub(super) fn others_say(&self, epoch: u64) -> bool {
+    pub(super) fn others_have_recorded(&self, epoch: u64) -> bool {
         self.foundation
             .ground
             .fleet
-            .others_say(epoch, self.store.id)
+            .others_have_recorded(epoch, self.store.id)
     }
 
     /// Sets the memory of the writer, in bytes. The RAM tier gets the remainder of the budget.

@@ -93,7 +93,7 @@ impl Superblocks {
         };
         // Both superblocks are written, so that neither records the former membership. Otherwise a start
         // could find the former membership after damage of the newer superblock.
-        for _ in 0..rule!("membership: both superblocks say who is there", 2, 1) {
+        for _ in 0..rule!("membership: both superblocks record the store set", 2, 1) {
             superblock.generation += 1;
             write_superblock(&*self.store.disk, &superblock)?;
         }
@@ -114,8 +114,8 @@ impl Superblocks {
     /// contents are dead. Returns false for a disk that is offline, because the write could block this
     /// thread.
     pub(super) fn owe_parting(&self, epoch: u64, now: MonoTime) -> bool {
-        let said = self.disowned_at == Some(epoch);
-        !said && self.disown_due <= now && self.store.health() != Health::Offline
+        let recorded = self.disowned_at == Some(epoch);
+        !recorded && self.disown_due <= now && self.store.health() != Health::Offline
     }
 
     /// Tries to record that the contents are dead, for a store whose disk must still record it.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Returns the generation and the floor that each of the two superblocks on the disk contains.
-    fn said(stand: &Stand) -> [(u64, LogPosition); 2] {
+    fn recorded(stand: &Stand) -> [(u64, LogPosition); 2] {
         [0, 1].map(|which| {
             let bytes = stand.disk.peek(Geometry::superblock_at(which), 4096);
             let found = Superblock::decode(&bytes).unwrap();
@@ -180,14 +180,14 @@ mod tests {
         superblocks.set_floor(LogPosition(9)).unwrap();
         superblocks.raise_floor(LogPosition(5)).unwrap();
         assert_eq!(superblocks.floor(), LogPosition(9));
-        assert_eq!(said(&stand), [(4, LogPosition(9)), (5, LogPosition(9))]);
+        assert_eq!(recorded(&stand), [(4, LogPosition(9)), (5, LogPosition(9))]);
         superblocks.lower_floor(LogPosition(3)).unwrap();
-        assert_eq!(said(&stand), [(6, LogPosition(3)), (5, LogPosition(9))]);
+        assert_eq!(recorded(&stand), [(6, LogPosition(3)), (5, LogPosition(9))]);
         assert_eq!(superblocks.generation(), 6);
     }
 
     #[test]
-    fn a_store_that_is_lost_says_so_once_for_each_membership() {
+    fn a_store_that_is_lost_records_it_once_for_each_membership() {
         let stand = Stand::new();
         stand.store.marks.set_log_end(LogPosition(77));
         let mut superblocks = superblocks(&stand);
