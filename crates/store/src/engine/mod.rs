@@ -17,10 +17,10 @@
 //! | [`Puts`] | stores whole objects and fragments; an admitter applies admission |
 //! | [`Mover`] | sends records to other stores for a drain |
 //!
-//! These parts are built from a [`Ground`], and no part refers to the engine. The function that opens
-//! a store gets a [`Foundation`], from which it builds the parts of the store's writer.
+//! These parts are built from an [`EngineCore`], and no part refers to the engine. The function that opens
+//! a store gets a [`StoreContext`], from which it builds the parts of the store's writer.
 
-mod foundation;
+mod store_context;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,11 +30,11 @@ use foxy_base::{Clock, FieldBlock, KeyHash, KeySeed};
 use foxy_format::fragment_hash;
 use foxy_policy::CachePolicy;
 
-pub(crate) use self::foundation::Foundation;
+pub(crate) use self::store_context::StoreContext;
 use crate::fleet::Fleet;
 use crate::interface::{StoreStats, SyncTicket};
 use crate::maintenance::{Drain, Mover, Walk};
-use crate::memory::{Ground, Memory};
+use crate::memory::{EngineCore, Memory};
 use crate::purge::Purges;
 use crate::put::{Puts, Routes};
 use crate::read::{Keys, Neighbours, Reads};
@@ -47,7 +47,7 @@ use crate::{
 /// The shared core of the cache. The documentation of the crate states what the core promises.
 #[derive(Debug)]
 pub struct Engine {
-    foundation: Foundation,
+    context: StoreContext,
     reads: Arc<Reads>,
     mover: Arc<Mover>,
 }
@@ -66,18 +66,18 @@ impl Engine {
             .min(roomy.next_power_of_two())
             .next_power_of_two();
         let keys = Arc::new(Keys::new(KeySeed(config.key_seed)));
-        let ground = Ground::new(&config, config.shards, clock);
-        let memory = Memory::new(&ground);
-        let catalogue = Arc::new(Catalogue::new(&ground));
-        let purges = Arc::new(Purges::new(&ground, &catalogue));
-        let neighbours = Arc::new(Neighbours::new(&ground, &purges));
-        let reads = Reads::new(&ground, &keys, &catalogue, &purges, &neighbours);
-        let routes = Arc::new(Routes::new(&ground));
-        let puts = Puts::new(&ground, &catalogue, &purges, &routes, config.fragment_bytes);
-        let mover = Mover::new(&ground, &purges, &routes);
+        let core = EngineCore::new(&config, config.shards, clock);
+        let memory = Memory::new(&core);
+        let catalogue = Arc::new(Catalogue::new(&core));
+        let purges = Arc::new(Purges::new(&core, &catalogue));
+        let neighbours = Arc::new(Neighbours::new(&core, &purges));
+        let reads = Reads::new(&core, &keys, &catalogue, &purges, &neighbours);
+        let routes = Arc::new(Routes::new(&core));
+        let puts = Puts::new(&core, &catalogue, &purges, &routes, config.fragment_bytes);
+        let mover = Mover::new(&core, &purges, &routes);
         Arc::new(Self {
-            foundation: Foundation {
-                ground,
+            context: StoreContext {
+                core,
                 keys,
                 memory: Arc::new(memory),
                 catalogue,
@@ -90,8 +90,8 @@ impl Engine {
     }
 
     /// The parts that are needed to open a store.
-    pub(crate) const fn foundation(&self) -> &Foundation {
-        &self.foundation
+    pub(crate) const fn context(&self) -> &StoreContext {
+        &self.context
     }
 
     #[cfg(test)]
@@ -100,20 +100,20 @@ impl Engine {
     }
 
     /// The parts that depend on no other part.
-    pub(crate) const fn ground(&self) -> &Ground {
-        &self.foundation.ground
+    pub(crate) const fn core(&self) -> &EngineCore {
+        &self.context.core
     }
 
     /// Returns the hash function for keys; every operation expects hashes from it.
     #[must_use]
     pub fn keys(&self) -> &Keys {
-        &self.foundation.keys
+        &self.context.keys
     }
 
     /// The length in bytes of the payload of a fragment. A body of at most this length is stored whole.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        self.foundation.puts.fragment_bytes()
+        self.context.puts.fragment_bytes()
     }
 
     /// The length of the longest object that may be stored, in bytes: a quarter of the smallest store that
@@ -121,7 +121,7 @@ impl Engine {
     /// keeps.
     #[must_use]
     pub fn object_bytes_max(&self) -> u64 {
-        self.foundation.puts.object_bytes_max()
+        self.context.puts.object_bytes_max()
     }
 
     /// Stores an object in place of whatever its key held. If the object is admitted, lookups find it at
@@ -130,17 +130,17 @@ impl Engine {
     /// objects. This method never blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
-            self.foundation.keys.is_hash_of(new.hash, &new.key),
+            self.context.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.foundation.puts.put(new)
+        self.context.puts.put(new)
     }
 
     /// Stores an object like [`Engine::put`], but not in the RAM tier: the object stays in memory only until
     /// its cluster is written. An object that does not go to a disk is not stored at all. A caller that later
     /// reads the object from a disk keeps it out of the RAM tier with [`Reads::finish_read_if`].
     pub fn put_past_memory(&self, new: NewObject) -> Put {
-        self.foundation.puts.put_past_memory(new)
+        self.context.puts.put_past_memory(new)
     }
 
     /// Begins to store a large object. The key's present entry stays as it is until [`LargePut::finish`].
@@ -148,20 +148,20 @@ impl Engine {
     /// response arrives.
     pub fn put_large(&self, new: NewLarge) -> LargePut {
         debug_assert!(
-            self.foundation.keys.is_hash_of(new.hash, &new.key),
+            self.context.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.foundation.puts.put_large(new)
+        self.context.puts.put_large(new)
     }
 
     /// Stores the head of a large object before any byte of its body is stored. The head replaces the object
     /// that the key held, and lookups return the head from now on. `length` is the length of the whole body.
     pub fn put_sparse(&self, new: &NewLarge, length: u64) -> Put {
         debug_assert!(
-            self.foundation.keys.is_hash_of(new.hash, &new.key),
+            self.context.keys.is_hash_of(new.hash, &new.key),
             "hashed with another seed"
         );
-        self.foundation.puts.put_sparse(new, length)
+        self.context.puts.put_sparse(new, length)
     }
 
     /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head of
@@ -169,7 +169,7 @@ impl Engine {
     /// stored: readers that already have the head still read these bytes. Readers that do not have this head
     /// do not find these bytes.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
-        self.foundation.puts.put_fragments(head, start)
+        self.context.puts.put_fragments(head, start)
     }
 
     /// Returns whether fragment `n` is probably stored. Checks memory only, and does not count as a
@@ -177,7 +177,7 @@ impl Engine {
     #[must_use]
     pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
-        self.ground().tables.is_known(hash)
+        self.core().tables.is_known(hash)
     }
 
     /// Returns whether `head` is probably still the version that its key holds. The check uses memory only.
@@ -185,7 +185,7 @@ impl Engine {
     /// for the key.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
-        self.ground().tables.is_current_version(head)
+        self.core().tables.is_current_version(head)
     }
 
     /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response whose
@@ -199,7 +199,7 @@ impl Engine {
         tags: Bytes,
         fields: FieldBlock,
     ) -> Option<Put> {
-        self.foundation.puts.refresh(old, meta, vary, tags, fields)
+        self.context.puts.refresh(old, meta, vary, tags, fields)
     }
 
     /// Removes the live entry of a key from RAM, from the objects that wait to be written, and from disk.
@@ -209,32 +209,32 @@ impl Engine {
     /// even if that response will not be stored. Returns whether there was an entry. This method never blocks
     /// on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
-        self.foundation.catalogue.supersede(hash)
+        self.context.catalogue.supersede(hash)
     }
 
     /// Removes a key like [`Engine::supersede`], whether or not the key is known. Once the ticket is
     /// done, the key stays removed across power cuts. Lookups do not reach the key's Vary variants any
     /// more, because the keys of the variants contain the nonce of the removed object.
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
-        self.foundation.catalogue.purge(hash)
+        self.context.catalogue.purge(hash)
     }
 
     /// Returns a ticket that is done when all earlier puts and removals are durable, including purges of
     /// many objects.
     pub fn sync(&self) -> SyncTicket {
-        self.ground().fleet.sync()
+        self.core().fleet.sync()
     }
 
     /// The purges of many objects at once, and the soft purges.
     #[must_use]
     pub const fn purges(&self) -> &Arc<Purges> {
-        &self.foundation.purges
+        &self.context.purges
     }
 
     /// Returns whether a key is probably stored. Checks memory only, and does not count as a use.
     #[must_use]
     pub fn is_stored(&self, hash: KeyHash) -> bool {
-        self.ground().tables.is_known(hash)
+        self.core().tables.is_known(hash)
     }
 
     /// Returns whether every fragment of a large object is probably stored. Checks memory only, and
@@ -255,10 +255,10 @@ impl Engine {
     #[must_use]
     pub fn scrub(&self) -> Option<Scrub> {
         Scrub::begin(
-            &self.ground().tables,
-            &self.ground().fleet,
+            &self.core().tables,
+            &self.core().fleet,
             &self.reads,
-            &self.ground().clock,
+            &self.core().clock,
         )
     }
 
@@ -267,20 +267,20 @@ impl Engine {
     /// store that should be drained.
     #[must_use]
     pub fn begin_drain(&self) -> Option<Drain> {
-        Drain::begin(&self.ground().tables, &self.ground().fleet, &self.mover)
+        Drain::begin(&self.core().tables, &self.core().fleet, &self.mover)
     }
 
     /// Returns a walk over everything that is stored now in memory and on disks, or (without `memory`)
     /// on disks only.
     #[must_use]
     pub fn walk(&self, memory: bool) -> Walk {
-        Walk::new(&self.ground().tables, &self.ground().fleet, memory)
+        Walk::new(&self.core().tables, &self.core().fleet, memory)
     }
 
     /// The stores as a group: their duties, their disks, and what is known of detached stores.
     #[must_use]
     pub fn fleet(&self) -> &Fleet {
-        &self.ground().fleet
+        &self.core().fleet
     }
 
     /// Sets a new memory budget, in bytes; [`EngineConfig::memory_bytes`] is the first budget. The RAM tier
@@ -288,14 +288,14 @@ impl Engine {
     /// The limit of the index does not rise above half of the first budget. Objects that already wait to
     /// be written are still written.
     pub fn set_memory(&self, bytes: u64) {
-        self.foundation.memory.set(bytes);
+        self.context.memory.set(bytes);
     }
 
     /// Reduces the share of the RAM tier by `bytes` bytes from now on, because the process uses more memory
     /// than was planned. Each call replaces the value of the call before it. The RAM tier keeps at least a
     /// sixteenth of the budget.
     pub fn withhold(&self, bytes: u64) {
-        self.foundation.memory.withhold(bytes);
+        self.context.memory.withhold(bytes);
     }
 
     /// Returns true if the objects that wait to be written take at least half of the memory for such objects.
@@ -304,30 +304,30 @@ impl Engine {
     /// from a segment before the segment is reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
-        self.foundation.memory.budget().is_congested()
+        self.context.memory.budget().is_congested()
     }
 
     /// Returns the present figures.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let stores = self.ground().fleet.stores();
+        let stores = self.core().fleet.stores();
         let mut stats = StoreStats {
             ram_hits: 0,
             pending_hits: 0,
-            counts: self.ground().counters.read(),
+            counts: self.core().counters.read(),
             ram_objects: 0,
             ram_bytes: 0,
-            ram_capacity: self.foundation.memory.budget().ram(),
-            pending_bytes: self.foundation.memory.budget().pending(),
-            disk_objects: self.ground().tables.index().len(),
-            index_bytes: self.ground().tables.index().memory_bytes(),
-            memory: self.foundation.memory.shares(),
+            ram_capacity: self.context.memory.budget().ram(),
+            pending_bytes: self.context.memory.budget().pending(),
+            disk_objects: self.core().tables.index().len(),
+            index_bytes: self.core().tables.index().memory_bytes(),
+            memory: self.context.memory.shares(),
             stores: stores
                 .iter()
-                .map(|s| of_store(s, &*self.ground().clock))
+                .map(|s| of_store(s, &*self.core().clock))
                 .collect(),
         };
-        for shard in self.ground().tables.shards().iter() {
+        for shard in self.core().tables.shards().iter() {
             let shard = shard.read();
             stats.ram_hits += shard.ram_hits.load(Ordering::Relaxed);
             stats.pending_hits += shard.pending_hits.load(Ordering::Relaxed);

@@ -15,7 +15,7 @@ use foxy_policy::CachePolicy;
 use super::walk::{Place, Walk};
 use crate::fleet::Fleet;
 use crate::interface::{Duty, Spot, add};
-use crate::memory::{Ground, MemoryBudget, Numbers, Pending, Stage, Tables};
+use crate::memory::{EngineCore, MemoryBudget, Numbers, Pending, Stage, Tables};
 use crate::purge::Purges;
 use crate::put::{Routes, largest_record};
 use crate::shared::{Item, Removal, StoreShared};
@@ -72,14 +72,14 @@ pub(crate) struct Mover {
 }
 
 impl Mover {
-    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>, routes: &Arc<Routes>) -> Self {
+    pub(crate) fn new(core: &EngineCore, purges: &Arc<Purges>, routes: &Arc<Routes>) -> Self {
         Self {
-            tables: ground.tables.clone(),
+            tables: core.tables.clone(),
             purges: Arc::clone(purges),
             routes: Arc::clone(routes),
-            budget: Arc::clone(&ground.budget),
-            numbers: Arc::clone(&ground.numbers),
-            clock: Arc::clone(&ground.clock),
+            budget: Arc::clone(&core.budget),
+            numbers: Arc::clone(&core.numbers),
+            clock: Arc::clone(&core.clock),
         }
     }
 

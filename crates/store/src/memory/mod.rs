@@ -12,12 +12,12 @@
 //! | `budget`, `shares` | the memory budget, and its division |
 //! | `gate` | the write budget, and the rule for objects once it is spent |
 //! | `numbers` | numbers and versions that are never used twice |
-//! | `ground` | the parts of an engine that depend on no other part |
+//! | `engine_core` | the parts of an engine that depend on no other part |
 
 mod answers;
 mod budget;
+mod engine_core;
 mod gate;
-mod ground;
 mod held;
 mod hold;
 mod mark;
@@ -30,9 +30,9 @@ mod tables;
 
 pub use self::answers::{Lookup, Put};
 pub(crate) use self::budget::MemoryBudget;
+pub(crate) use self::engine_core::EngineCore;
 pub use self::gate::GATE_MEMORY_PART;
 pub(crate) use self::gate::Gate;
-pub(crate) use self::ground::Ground;
 pub(crate) use self::hold::Holds;
 pub(crate) use self::mark::PurgeMark;
 pub(crate) use self::numbers::Numbers;

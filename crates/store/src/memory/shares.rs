@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::budget::{MemoryBudget, READS_MAX};
+use super::engine_core::EngineCore;
 use super::gate::Gate;
-use super::ground::Ground;
 use super::tables::Tables;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, MemoryShares, add};
@@ -26,13 +26,13 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Divides the budget among these parts; the RAM tier of the tables gets the remainder at once.
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(core: &EngineCore) -> Self {
         let memory = Self {
-            budget: Arc::clone(&ground.budget),
-            tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
-            gate: Arc::clone(&ground.gate),
-            counters: Arc::clone(&ground.counters),
+            budget: Arc::clone(&core.budget),
+            tables: core.tables.clone(),
+            fleet: Arc::clone(&core.fleet),
+            gate: Arc::clone(&core.gate),
+            counters: Arc::clone(&core.counters),
         };
         memory.rebalance();
         memory
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_ram_tier_has_what_the_others_leave() {
         let engine = parts(64 << 20);
-        let memory = &engine.foundation().memory;
+        let memory = &engine.context().memory;
         let (before, ram) = (memory.shares(), || memory.budget().ram());
         assert_eq!(ram(), before.ram);
         memory.withhold(8 << 20);

@@ -9,7 +9,7 @@ use super::set::{PurgeSet, Verdict};
 use super::{Places, Purge, PurgeError, PurgeStatus};
 use crate::fleet::{Fleet, ticket_of};
 use crate::interface::{EngineCounters, SyncTicket, add};
-use crate::memory::{Ground, Tables};
+use crate::memory::{EngineCore, Tables};
 use crate::removal::Catalogue;
 use crate::shared::StoreShared;
 use crate::{Object, StoreId};
@@ -27,14 +27,14 @@ pub struct Purges {
 }
 
 impl Purges {
-    pub(crate) fn new(ground: &Ground, catalogue: &Arc<Catalogue>) -> Self {
+    pub(crate) fn new(core: &EngineCore, catalogue: &Arc<Catalogue>) -> Self {
         Self {
             set: PurgeSet::default(),
-            tables: ground.tables.clone(),
+            tables: core.tables.clone(),
             catalogue: Arc::clone(catalogue),
-            fleet: Arc::clone(&ground.fleet),
-            clock: Arc::clone(&ground.clock),
-            counters: Arc::clone(&ground.counters),
+            fleet: Arc::clone(&core.fleet),
+            clock: Arc::clone(&core.clock),
+            counters: Arc::clone(&core.counters),
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let engine = parts(64 << 20);
         let purges = engine.purges();
         let old = Arc::new(Object::from_new(object("k", b"body"), 1));
-        let shard = engine.ground().tables.shard(hash("k"));
+        let shard = engine.core().tables.shard(hash("k"));
         shard.write().insert_ram(Arc::clone(&old));
         assert!(purges.unless_purged(Arc::clone(&old)).is_some());
         let (number, _) = purges.purge_many(&everything(), Places::Shared).unwrap();
@@ -205,8 +205,8 @@ mod tests {
             (purges.purge_sequence(), purges.active_purges()),
             (number, 1)
         );
-        assert!(purges.has_removed(&old) && engine.ground().tables.is_known(hash("k")));
-        assert!(purges.unless_purged(old).is_none() && !engine.ground().tables.is_known(hash("k")));
+        assert!(purges.has_removed(&old) && engine.core().tables.is_known(hash("k")));
+        assert!(purges.unless_purged(old).is_none() && !engine.core().tables.is_known(hash("k")));
         assert_eq!(
             purges.purge_status(number).map(|status| status.objects),
             Some(1)

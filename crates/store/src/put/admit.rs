@@ -6,7 +6,7 @@ use foxy_base::{Clock, KeyHash, rule};
 
 use super::routes::Routes;
 use crate::interface::{EngineCounters, add};
-use crate::memory::{Gate, Ground, MemoryBudget, Numbers, Pending, Stage, Tables};
+use crate::memory::{EngineCore, Gate, MemoryBudget, Numbers, Pending, Stage, Tables};
 use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
@@ -28,21 +28,21 @@ pub(crate) struct Admitter {
 
 impl Admitter {
     pub(crate) fn new(
-        ground: &Ground,
+        core: &EngineCore,
         catalogue: &Arc<Catalogue>,
         purges: &Arc<Purges>,
         routes: &Arc<Routes>,
     ) -> Self {
         Self {
-            tables: ground.tables.clone(),
+            tables: core.tables.clone(),
             catalogue: Arc::clone(catalogue),
             purges: Arc::clone(purges),
-            gate: Arc::clone(&ground.gate),
+            gate: Arc::clone(&core.gate),
             routes: Arc::clone(routes),
-            budget: Arc::clone(&ground.budget),
-            numbers: Arc::clone(&ground.numbers),
-            counters: Arc::clone(&ground.counters),
-            clock: Arc::clone(&ground.clock),
+            budget: Arc::clone(&core.budget),
+            numbers: Arc::clone(&core.numbers),
+            counters: Arc::clone(&core.counters),
+            clock: Arc::clone(&core.clock),
         }
     }
 
@@ -157,27 +157,27 @@ pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::rig::{bare_store, ground, hash, object};
+    use crate::tests::rig::{bare_store, engine_core, hash, object};
 
     #[test]
     fn an_object_gets_as_far_as_there_is_room() {
-        let ground = ground(64 << 20);
-        let catalogue = Arc::new(Catalogue::new(&ground));
-        let purges = Arc::new(Purges::new(&ground, &catalogue));
-        let routes = Arc::new(Routes::new(&ground));
-        let admitter = Admitter::new(&ground, &catalogue, &purges, &routes);
+        let core = engine_core(64 << 20);
+        let catalogue = Arc::new(Catalogue::new(&core));
+        let purges = Arc::new(Purges::new(&core, &catalogue));
+        let routes = Arc::new(Routes::new(&core));
+        let admitter = Admitter::new(&core, &catalogue, &purges, &routes);
         let of = |key, version| Arc::new(Object::from_new(object(key, b"body"), version));
         let memory = Admission::Memory(DropReason::NoStore);
         assert_eq!(admitter.admit(&of("k", 1), true, false), memory);
         let store = bare_store(0);
-        ground.fleet.registry().add(&store, None);
+        core.fleet.registry().add(&store, None);
         assert_eq!(admitter.admit(&of("k", 2), true, false), Admission::Disk);
         assert_eq!(store.inbox.lock().items.len(), 1);
-        let waiting = ground.budget.pending();
-        assert!(waiting > 0 && ground.budget.reserve(&store, (16 << 20) - waiting as usize));
+        let waiting = core.budget.pending();
+        assert!(waiting > 0 && core.budget.reserve(&store, (16 << 20) - waiting as usize));
         let full = Admission::Refused(DropReason::PendingFull);
         assert_eq!(admitter.admit(&of("other", 3), false, false), full);
-        assert!(!ground.tables.is_known(hash("other")));
+        assert!(!core.tables.is_known(hash("other")));
         let replaced = admitter.admit(&of("k", 4), false, false);
         assert_eq!(
             replaced,

@@ -28,7 +28,7 @@ pub(crate) use self::routes::Routes;
 pub use self::sparse::FragmentPut;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, Spot, add};
-use crate::memory::{Ground, Holds, MemoryBudget, Numbers, PurgeMark, Tables, place_mark};
+use crate::memory::{EngineCore, Holds, MemoryBudget, Numbers, PurgeMark, Tables, place_mark};
 use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::StoreShared;
@@ -53,23 +53,23 @@ pub(crate) struct Puts {
 
 impl Puts {
     pub(crate) fn new(
-        ground: &Ground,
+        core: &EngineCore,
         catalogue: &Arc<Catalogue>,
         purges: &Arc<Purges>,
         routes: &Arc<Routes>,
         fragment_bytes: u32,
     ) -> Self {
         Self {
-            admitter: Admitter::new(ground, catalogue, purges, routes),
-            tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
+            admitter: Admitter::new(core, catalogue, purges, routes),
+            tables: core.tables.clone(),
+            fleet: Arc::clone(&core.fleet),
             catalogue: Arc::clone(catalogue),
             purges: Arc::clone(purges),
             routes: Arc::clone(routes),
-            budget: Arc::clone(&ground.budget),
-            holds: ground.holds.clone(),
-            numbers: Arc::clone(&ground.numbers),
-            counters: Arc::clone(&ground.counters),
+            budget: Arc::clone(&core.budget),
+            holds: core.holds.clone(),
+            numbers: Arc::clone(&core.numbers),
+            counters: Arc::clone(&core.counters),
             fragment_bytes,
         }
     }
@@ -296,27 +296,26 @@ impl Puts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::rig::{ground, object};
+    use crate::tests::rig::{engine_core, object};
 
-    fn puts(ground: &Ground) -> Arc<Puts> {
-        let catalogue = Arc::new(Catalogue::new(ground));
-        let purges = Arc::new(Purges::new(ground, &catalogue));
-        let routes = Arc::new(Routes::new(ground));
-        Arc::new(Puts::new(ground, &catalogue, &purges, &routes, 1000))
+    fn puts(core: &EngineCore) -> Arc<Puts> {
+        let catalogue = Arc::new(Catalogue::new(core));
+        let purges = Arc::new(Purges::new(core, &catalogue));
+        let routes = Arc::new(Routes::new(core));
+        Arc::new(Puts::new(core, &catalogue, &purges, &routes, 1000))
     }
 
     #[test]
     fn a_long_object_is_stored_in_fragments_and_a_short_one_whole() {
-        let ground = ground(64 << 20);
-        let puts = puts(&ground);
+        let core = engine_core(64 << 20);
+        let puts = puts(&core);
         assert!(!puts.put(object("short", &[1; 1000])).object.is_large());
         let long = puts.put(object("long", &[1; 2001]));
         assert!(long.admitted.is_visible() && long.object.is_large());
         assert_eq!(long.object.fragment_count(), 3);
         let version = long.object.meta().version;
         let known = |n| {
-            ground
-                .tables
+            core.tables
                 .is_known(fragment_hash(long.object.hash(), version, n))
         };
         assert_eq!([0, 1, 2, 3].map(known), [true, true, true, false]);
@@ -324,21 +323,21 @@ mod tests {
 
     #[test]
     fn fragments_without_a_head_are_forgotten() {
-        let ground = ground(64 << 20);
+        let core = engine_core(64 << 20);
         let new = object("k", b"");
-        let mut put = puts(&ground).put_large(NewLarge::of(&new, None));
+        let mut put = puts(&core).put_large(NewLarge::of(&new, None));
         assert!(put.append(&[1; 1001]));
         let head = put.stored().head();
         let first = fragment_hash(head.hash(), head.meta().version, 0);
-        assert!(ground.tables.is_known(first));
+        assert!(core.tables.is_known(first));
         put.abort();
-        assert!(!ground.tables.is_known(first));
+        assert!(!core.tables.is_known(first));
     }
 
     #[test]
     fn only_the_present_object_is_refreshed() {
-        let ground = ground(64 << 20);
-        let puts = puts(&ground);
+        let core = engine_core(64 << 20);
+        let puts = puts(&core);
         let refresh = |old: &Arc<Object>| {
             let (none, fields) = (Bytes::new(), FieldBlock::empty());
             puts.refresh(old, *old.meta(), none.clone(), none, fields)

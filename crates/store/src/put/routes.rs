@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foxy_base::{Clock, hash64};
 
 use crate::fleet::Fleet;
-use crate::memory::{Ground, MemoryBudget};
+use crate::memory::{EngineCore, MemoryBudget};
 use crate::shared::StoreShared;
 
 /// Chooses the stores that take new objects.
@@ -17,11 +17,11 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(core: &EngineCore) -> Self {
         Self {
-            fleet: Arc::clone(&ground.fleet),
-            budget: Arc::clone(&ground.budget),
-            clock: Arc::clone(&ground.clock),
+            fleet: Arc::clone(&core.fleet),
+            budget: Arc::clone(&core.budget),
+            clock: Arc::clone(&core.clock),
         }
     }
 
@@ -71,12 +71,12 @@ fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
 mod tests {
     use super::*;
     use crate::Duty;
-    use crate::tests::rig::{bare_store, ground};
+    use crate::tests::rig::{bare_store, engine_core};
 
     #[test]
     fn a_key_keeps_its_store_while_that_takes_objects() {
-        let ground = ground(64 << 20);
-        let (routes, fleet) = (Routes::new(&ground), &ground.fleet);
+        let core = engine_core(64 << 20);
+        let (routes, fleet) = (Routes::new(&core), &core.fleet);
         assert!(routes.route(1).is_none());
         let stores = [bare_store(0), bare_store(1)];
         fleet.registry().add(&stores[0], None);

@@ -111,11 +111,11 @@ mod tests {
         let store = bare_store(0);
         engine.fleet().registry().add(&store, None);
         let entry = store.space.spot(1, 3).unwrap().entry(512).unwrap();
-        let _ = engine.ground().tables.index().insert(hash("k"), entry);
+        let _ = engine.core().tables.index().insert(hash("k"), entry);
         assert!(matches!(lookup("k"), Lookup::Disk(plan) if plan.store == store.id));
         let held = Arc::new(Object::from_new(object("k", b"body"), 1));
         engine
-            .ground()
+            .core()
             .tables
             .shard(hash("k"))
             .write()

@@ -35,7 +35,7 @@ pub use self::keys::Keys;
 pub(crate) use self::neighbours::Neighbours;
 pub use self::peek::{DiskPlace, Peek};
 use crate::interface::EngineCounters;
-use crate::memory::{Ground, Holds, MemoryBudget, Tables};
+use crate::memory::{EngineCore, Holds, MemoryBudget, Tables};
 use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::Registry;
@@ -58,7 +58,7 @@ pub struct Reads {
 
 impl Reads {
     pub(crate) fn new(
-        ground: &Ground,
+        core: &EngineCore,
         keys: &Arc<Keys>,
         catalogue: &Arc<Catalogue>,
         purges: &Arc<Purges>,
@@ -66,15 +66,15 @@ impl Reads {
     ) -> Self {
         Self {
             keys: Arc::clone(keys),
-            tables: ground.tables.clone(),
-            open: Arc::clone(ground.fleet.registry()),
+            tables: core.tables.clone(),
+            open: Arc::clone(core.fleet.registry()),
             catalogue: Arc::clone(catalogue),
             purges: Arc::clone(purges),
             neighbours: Arc::clone(neighbours),
-            budget: Arc::clone(&ground.budget),
-            holds: ground.holds.clone(),
-            clock: Arc::clone(&ground.clock),
-            counters: Arc::clone(&ground.counters),
+            budget: Arc::clone(&core.budget),
+            holds: core.holds.clone(),
+            clock: Arc::clone(&core.clock),
+            counters: Arc::clone(&core.counters),
         }
     }
 }

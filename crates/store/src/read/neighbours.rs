@@ -14,7 +14,7 @@ use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::Device;
 
 use crate::interface::{EngineCounters, add};
-use crate::memory::{Brought, Ground, MemoryBudget, Tables, good_size};
+use crate::memory::{Brought, EngineCore, MemoryBudget, Tables, good_size};
 use crate::purge::Purges;
 use crate::shared::{Registry, StoreShared};
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
@@ -41,14 +41,14 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    pub(crate) fn new(ground: &Ground, purges: &Arc<Purges>) -> Self {
+    pub(crate) fn new(core: &EngineCore, purges: &Arc<Purges>) -> Self {
         Self {
-            tables: ground.tables.clone(),
-            open: Arc::clone(ground.fleet.registry()),
+            tables: core.tables.clone(),
+            open: Arc::clone(core.fleet.registry()),
             purges: Arc::clone(purges),
-            budget: Arc::clone(&ground.budget),
-            clock: Arc::clone(&ground.clock),
-            counters: Arc::clone(&ground.counters),
+            budget: Arc::clone(&core.budget),
+            clock: Arc::clone(&core.clock),
+            counters: Arc::clone(&core.counters),
         }
     }
 

@@ -14,7 +14,7 @@ use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
 use super::take::{Keys, Taker, Unplaced, take_all};
 use crate::interface::add;
-use crate::memory::{Ground, Tables};
+use crate::memory::{EngineCore, Tables};
 use crate::shared::StoreShared;
 
 /// Number of turns whose pieces are read ahead: the disk works while the entries of one turn go into
@@ -103,16 +103,16 @@ impl LoadTime {
 
 impl Loader {
     pub(crate) fn new(
-        ground: &Ground,
+        core: &EngineCore,
         store: Arc<StoreShared>,
         floor: LogPosition,
         at_once: usize,
     ) -> Self {
         Self {
             store,
-            tables: ground.tables.clone(),
+            tables: core.tables.clone(),
             time: LoadTime {
-                clock: Arc::clone(&ground.clock),
+                clock: Arc::clone(&core.clock),
                 began: None,
             },
             floor,

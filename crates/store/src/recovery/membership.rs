@@ -79,7 +79,7 @@ impl Engine {
         let trusted = TrustedMembership::find(&found, all);
         let first = found.iter().find(|found| trusted.trusts(&found.membership));
         if let Some(found) = first.or(found.first()) {
-            self.foundation().keys.agree_on(found.seed);
+            self.context().keys.agree_on(found.seed);
         }
         self.fleet().set_trusted_membership(trusted);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foxy_base::rule;
 use foxy_format::{BLOCK, JournalBlock, JournalHalf, StoreUuid, read_journal_half};
 
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::interface::add;
 use crate::purge::{Journal, block_at, half_blocks};
 use crate::shared::{StoreShared, read_agreed};
@@ -106,8 +106,8 @@ fn begin(store: &StoreShared, generation: u64) -> io::Result<JournalHalf> {
 /// Brings the journal of a store up to date after the store was added to the list of open stores. The journal
 /// gets the purges that were made since it was last written. These are purges made while no store was open,
 /// or between the reading of the journal and now.
-pub(super) fn catch_up(foundation: &Foundation, store: &Arc<StoreShared>) {
-    let set = foundation.purges.set();
+pub(super) fn catch_up(context: &StoreContext, store: &Arc<StoreShared>) {
+    let set = context.purges.set();
     set.adopt(Vec::new(), 0, std::slice::from_ref(store));
     if rule!(
         "journal: a store that comes back notes the purges that no store has",
@@ -132,7 +132,7 @@ impl ReplayedJournal {
     /// Returns a purge number as the floor of the store. A record is dead if the newest purge had a
     /// smaller number when the record was fetched. Purges after this opening of the store get numbers above
     /// `base`.
-    fn floor(&self, foundation: &Foundation, store: &StoreShared, base: u64) -> u64 {
+    fn floor(&self, context: &StoreContext, store: &StoreShared, base: u64) -> u64 {
         let JournalBlock { seen, floor, .. } = self.half.newest;
         let mut floor = floor;
         if self.damaged {
@@ -146,7 +146,7 @@ impl ReplayedJournal {
         }
         // If purges that this store has not seen have retired in the other stores, this store missed
         // them.
-        let retired = foundation.purges.set().retired();
+        let retired = context.purges.set().retired();
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
             retired > seen,
@@ -162,7 +162,7 @@ impl ReplayedJournal {
     /// durable.
     pub(super) fn adopt(
         self,
-        foundation: &Foundation,
+        context: &StoreContext,
         store: &Arc<StoreShared>,
         generation: u64,
     ) -> Journal {
@@ -175,7 +175,7 @@ impl ReplayedJournal {
         } = self.half.newest;
         // If the store grows, its former entry in the list of open stores is left out: `store` replaces
         // it.
-        let others: Vec<_> = (foundation.ground.fleet.stores().iter())
+        let others: Vec<_> = (context.core.fleet.stores().iter())
             .filter(|other| other.space.uuid() != store.space.uuid())
             .cloned()
             .collect();
@@ -190,8 +190,8 @@ impl ReplayedJournal {
             (generation << 32).max(seen),
             0
         );
-        foundation.purges.set().raise(base);
-        let floor = self.floor(foundation, store, base);
+        context.purges.set().raise(base);
+        let floor = self.floor(context, store, base);
         store.marks.set_purge_floor(floor);
         for other in behind.iter().filter(|_| {
             rule!(
@@ -203,10 +203,10 @@ impl ReplayedJournal {
             other.marks.raise_purge_floor(known);
         }
         if !behind.is_empty() {
-            foundation.memory.clear();
+            context.memory.clear();
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
-        foundation.purges.set().adopt(self.half.notes, known, &all);
+        context.purges.set().adopt(self.half.notes, known, &all);
         // Every journal should contain the purges of all journals.
         let single = !journal.is_doubled();
         let tell_this = self.damaged

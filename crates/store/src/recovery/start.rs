@@ -16,7 +16,7 @@ use super::replay::{ReplayedJournal, catch_up, replay_journal};
 use super::slots::read_slots;
 use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::fleet::Standing;
 use crate::interface::add;
 use crate::purge::Journal;
@@ -47,23 +47,23 @@ pub(crate) struct Opened {
 
 /// Opens or formats a disk, and takes in the contents of the open segments.
 pub(crate) fn open(
-    foundation: &Foundation,
+    context: &StoreContext,
     disk: Arc<dyn Disk>,
     options: &StoreOptions,
     grows: Option<&Arc<StoreShared>>,
 ) -> Result<Opened, OpenError> {
-    let ground = &foundation.ground;
-    let began = ground.clock.mono();
+    let core = &context.core;
+    let began = core.clock.mono();
     let name = disk.describe();
     let found = find_superblock(&*disk, options)?;
     let (mut superblock, is_new) = match found {
         Some(found) => (found, false),
-        None => (format(foundation, &*disk, options)?, true),
+        None => (format(context, &*disk, options)?, true),
     };
-    let seed = foundation.keys.agree_on(superblock.seed);
+    let seed = context.keys.agree_on(superblock.seed);
     let standing = match (is_new, grows) {
         (_, Some(_)) => Standing::Grows,
-        (false, None) => (ground.fleet).standing(&superblock, ground.counters.has_changed()),
+        (false, None) => (core.fleet).standing(&superblock, core.counters.has_changed()),
         (true, None) => Standing::Known,
     };
     let standing = match rule!(
@@ -75,7 +75,7 @@ pub(crate) fn open(
         false => Standing::Untrusted,
     };
     let needed = superblock.geometry.total_bytes();
-    let open_already = ground
+    let open_already = core
         .fleet
         .stores()
         .iter()
@@ -85,13 +85,13 @@ pub(crate) fn open(
     }
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let sectors = needed / foxy_index::SECTOR_BYTES;
-    let (id, base) = ground.fleet.registry().next(sectors).ok_or_else(too_many)?;
+    let (id, base) = core.fleet.registry().next(sectors).ok_or_else(too_many)?;
     raise_generation(&*disk, &mut superblock)
         .map_err(|e| failed(&name, "write the superblock", e))?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
-    let memory = ground.budget.bytes();
+    let memory = core.budget.bytes();
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
     store.space.set_seed(seed);
     store.condition.restore_quarantine(&superblock.quarantine);
@@ -99,7 +99,7 @@ pub(crate) fn open(
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
     }
-    let alone = ground.fleet.has_no_membership();
+    let alone = core.fleet.has_no_membership();
     if alone || grows.is_some() {
         store.role.join_alone();
     }
@@ -107,15 +107,15 @@ pub(crate) fn open(
     let replayed = replay_journal(&store, superblock.generation)
         .map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
-        foundation,
+        context,
         store,
         superblock,
         options,
         replayed,
         (standing, grows),
     )?;
-    catch_up(foundation, &opened.store);
-    let took = ground.clock.mono().since(began).as_nanos();
+    catch_up(context, &opened.store);
+    let took = core.clock.mono().since(began).as_nanos();
     opened
         .store
         .counters
@@ -145,14 +145,14 @@ fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<
 
 /// Reads every slot, scans the open segments, and prepares the loading of the other segments.
 fn take_stock(
-    foundation: &Foundation,
+    context: &StoreContext,
     store: Arc<StoreShared>,
     mut superblock: Superblock,
     options: &StoreOptions,
     purges: ReplayedJournal,
     (standing, grows): (Standing, Option<&Arc<StoreShared>>),
 ) -> Result<Opened, OpenError> {
-    let ground = &foundation.ground;
+    let core = &context.core;
     let mut stock = Stock::new(&store);
     for (found, index) in read_slots(&store).into_iter().zip(0..) {
         stock.take(found, index);
@@ -175,7 +175,7 @@ fn take_stock(
     let ready = ready.filter(|(_, sequence)| is_opened_after(*sequence, lost));
     next_sequence = next_sequence.max(lost + 1);
     let steps = options.load_steps;
-    let mut loader = Loader::new(ground, store.clone(), superblock.floor, steps);
+    let mut loader = Loader::new(core, store.clone(), superblock.floor, steps);
     let last = parts.first().map(|part| part.sequence);
     let current = match last.is_some_and(|last| is_segment_after(last, lost)) {
         true => go_on(&store, &mut parts, ready),
@@ -191,7 +191,7 @@ fn take_stock(
     );
     store.marks.set_log_end(end);
     let name = || store.disk.describe();
-    let membership = ground.fleet.membership().unwrap_or_default();
+    let membership = core.fleet.membership().unwrap_or_default();
     apply_standing(
         &mut superblock,
         &mut loader,
@@ -207,9 +207,9 @@ fn take_stock(
     if replays_removals(standing) {
         (loader.replay_removals()).map_err(|e| failed(&name(), "read the removal log", e))?;
     }
-    let journal = purges.adopt(foundation, &store, superblock.generation);
-    (ground.numbers).mix_versions(store.space.uuid(), superblock.generation);
-    foundation.catalogue.take_in(&store, standing, grows);
+    let journal = purges.adopt(context, &store, superblock.generation);
+    (core.numbers).mix_versions(store.space.uuid(), superblock.generation);
+    context.catalogue.take_in(&store, standing, grows);
     loader.load_scanned();
     Ok(Opened {
         journal,

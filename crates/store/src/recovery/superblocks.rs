@@ -10,8 +10,8 @@ use foxy_format::{
 };
 
 use super::replay::first_block;
-use crate::engine::Foundation;
-use crate::memory::Ground;
+use crate::engine::StoreContext;
+use crate::memory::EngineCore;
 use crate::shared::{read_agreed, write_checked};
 use crate::{OpenError, StoreOptions};
 
@@ -210,11 +210,11 @@ fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
 }
 
 pub(super) fn format(
-    foundation: &Foundation,
+    context: &StoreContext,
     disk: &dyn Disk,
     options: &StoreOptions,
 ) -> Result<Superblock, OpenError> {
-    let ground = &foundation.ground;
+    let core = &context.core;
     let name = disk.describe();
     let total = disk.len();
     let segment = options.segment_bytes.unwrap_or_else(|| {
@@ -246,14 +246,14 @@ pub(super) fn format(
     let mut superblock = Superblock {
         extensions: EXTENSION_CHAIN,
         generation: 1,
-        uuid: new_uuid(ground, options),
+        uuid: new_uuid(core, options),
         geometry,
         floor: LogPosition(0),
-        membership: ground.fleet.membership().unwrap_or_default(),
+        membership: core.fleet.membership().unwrap_or_default(),
         quarantine: Vec::new(),
         seed: KeySeed::default(),
     };
-    superblock.set_seed(foundation.keys.seed());
+    superblock.set_seed(context.keys.seed());
     let write = || -> io::Result<()> {
         // Slots of an earlier store on this disk must not be taken for slots of the new store. Since
         // superblock A is written last, an interrupted formatting begins again.
@@ -313,12 +313,12 @@ fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
 
 /// Returns the identity of a new store. It must differ between stores. Origins must not know it, because
 /// their bodies are written to this disk: an origin could send a body that looks like a cluster of the store.
-fn new_uuid(ground: &Ground, options: &StoreOptions) -> StoreUuid {
+fn new_uuid(core: &EngineCore, options: &StoreOptions) -> StoreUuid {
     if let Some(uuid) = options.uuid {
         return StoreUuid(uuid);
     }
-    let time = ground.clock.wall().millis().to_le_bytes();
-    let mut rng = Rng::new(hash64(ground.numbers.next_seeded(), &time)).fork("uuid");
+    let time = core.clock.wall().millis().to_le_bytes();
+    let mut rng = Rng::new(hash64(core.numbers.next_seeded(), &time)).fork("uuid");
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
     uuid[8..].copy_from_slice(&rng.next_u64().to_le_bytes());

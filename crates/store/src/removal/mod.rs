@@ -16,7 +16,7 @@ use foxy_policy::CachePolicy;
 use crate::ReadPlan;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, Spot, SyncTicket, add};
-use crate::memory::{Gate, Ground, MemoryBudget, Shard, Stage, Tables};
+use crate::memory::{EngineCore, Gate, MemoryBudget, Shard, Stage, Tables};
 use crate::shared::{Removal, StoreShared};
 
 /// All keys with their contents: in memory, on the way to a disk, and on a disk. A removal removes the
@@ -31,13 +31,13 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(core: &EngineCore) -> Self {
         Self {
-            tables: ground.tables.clone(),
-            fleet: Arc::clone(&ground.fleet),
-            budget: Arc::clone(&ground.budget),
-            gate: Arc::clone(&ground.gate),
-            counters: Arc::clone(&ground.counters),
+            tables: core.tables.clone(),
+            fleet: Arc::clone(&core.fleet),
+            budget: Arc::clone(&core.budget),
+            gate: Arc::clone(&core.gate),
+            counters: Arc::clone(&core.counters),
         }
     }
 
@@ -241,19 +241,19 @@ mod tests {
         let engine = parts(64 << 20);
         let store = bare_store(0);
         engine.fleet().registry().add(&store, None);
-        let catalogue = &engine.foundation().catalogue;
+        let catalogue = &engine.context().catalogue;
         assert!(!catalogue.supersede(hash("k")));
         let new = Object::from_new(object("k", b"body"), 1);
-        let shard = engine.ground().tables.shard(hash("k"));
+        let shard = engine.core().tables.shard(hash("k"));
         shard.write().insert_ram(Arc::new(new));
         let spot: Spot = store.space.spot(1, 3).unwrap();
         let _ = engine
-            .ground()
+            .core()
             .tables
             .index()
             .insert(hash("k"), spot.entry(512).unwrap());
         assert!(catalogue.supersede(hash("k")));
-        assert!(!engine.ground().tables.is_known(hash("k")));
+        assert!(!engine.core().tables.is_known(hash("k")));
         let place = store.space.position(spot).unwrap();
         assert_eq!(logged(&store), [Removal::Place(place)]);
         assert!(!catalogue.supersede(hash("k")) && logged(&store).is_empty());
@@ -269,10 +269,10 @@ mod tests {
         for (store, key) in stores.iter().zip(["a", "b"]) {
             store.space.begin_incarnation(0, 7);
             let entry = store.space.spot(0, 0).unwrap().entry(512).unwrap();
-            let _ = engine.ground().tables.index().insert(hash(key), entry);
+            let _ = engine.core().tables.index().insert(hash(key), entry);
         }
-        engine.foundation().catalogue.forget(&stores[0]);
-        let known = ["a", "b"].map(|key| engine.ground().tables.is_known(hash(key)));
+        engine.context().catalogue.forget(&stores[0]);
+        let known = ["a", "b"].map(|key| engine.core().tables.is_known(hash(key)));
         assert_eq!((known, stores[0].space.incarnation(0)), ([false, true], 0));
     }
 }

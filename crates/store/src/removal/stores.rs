@@ -67,31 +67,31 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::rig::{bare_store, ground};
+    use crate::tests::rig::{bare_store, engine_core};
 
     #[test]
     fn a_store_that_left_is_in_no_list_and_gets_no_requests() {
-        let ground = ground(64 << 20);
-        let catalogue = Catalogue::new(&ground);
+        let core = engine_core(64 << 20);
+        let catalogue = Catalogue::new(&core);
         let store = bare_store(0);
         catalogue.take_in(&store, Standing::Known, None);
-        assert_eq!(ground.fleet.store_ids(), [store.id]);
-        let waiting = ground.fleet.sync();
+        assert_eq!(core.fleet.store_ids(), [store.id]);
+        let waiting = core.fleet.sync();
         catalogue.detach(&store, Durable::Yes);
-        assert!(ground.fleet.store_ids().is_empty());
+        assert!(core.fleet.store_ids().is_empty());
         assert_eq!(waiting.outcome(), Some(Durable::Yes));
-        assert_eq!(ground.fleet.registry().departures(), 1);
+        assert_eq!(core.fleet.registry().departures(), 1);
     }
 
     #[test]
     fn a_store_that_grows_takes_the_place_of_its_former_self() {
-        let ground = ground(64 << 20);
-        let catalogue = Catalogue::new(&ground);
+        let core = engine_core(64 << 20);
+        let catalogue = Catalogue::new(&core);
         let (old, new) = (bare_store(0), bare_store(1));
         catalogue.take_in(&old, Standing::Known, None);
-        let waiting = ground.fleet.removal_ticket();
+        let waiting = core.fleet.removal_ticket();
         catalogue.take_in(&new, Standing::Grows, Some(&old));
-        assert_eq!(ground.fleet.store_ids(), [new.id]);
+        assert_eq!(core.fleet.store_ids(), [new.id]);
         assert_eq!(waiting.outcome(), None, "the heir tells those who wait");
         new.inbox.lock().close(Durable::Yes);
         assert_eq!(waiting.outcome(), Some(Durable::Yes));

@@ -30,7 +30,7 @@ fn pages() -> Rig {
         }
         rig.settle();
     }
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     rig
 }
 
@@ -90,13 +90,13 @@ fn insist(rig: &Rig) {
 fn a_page_is_read_at_once() {
     let rig = pages();
     let alone = visit(&rig, 300, false, 1);
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let around = visit(&rig, 300, true, 1);
     assert!(around * 3 < alone, "{around} reads, else {alone}");
     let counts = rig.engine.stats().counts;
     assert!(counts.prefetched >= counts.prefetch_hits);
     assert!(counts.prefetch_hits + around >= alone, "{counts:?}");
-    assert_eq!(rig.engine.foundation().memory.budget().wide(), 0);
+    assert_eq!(rig.engine.context().memory.budget().wide(), 0);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_lies_around_is_taken_only_if_it_is_the_latest() {
             .purge(hash(&key(page, 5)), key(page, 5).as_bytes());
     }
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let mut brought = 0;
     for page in 0..PAGES {
         insist(&rig);
@@ -161,7 +161,7 @@ fn longer_reads_under_way_have_a_bound() {
     for plan in under_way {
         rig.engine.reads().late_read(&plan);
     }
-    assert_eq!(rig.engine.foundation().memory.budget().wide(), 0);
+    assert_eq!(rig.engine.context().memory.budget().wide(), 0);
 }
 
 /// A bad sector beside an object must not make the object unreadable.

@@ -133,13 +133,13 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
         // Only disk hits and presence in the RAM tier count as uses, so the object is removed from the
         // RAM tier.
         rig.engine
-            .ground()
+            .core()
             .tables
             .shard(hash("hot"))
             .write()
             .ram_remove_for_test(hash("hot"));
         rig.engine
-            .ground()
+            .core()
             .tables
             .shard(hash("cold"))
             .write()
@@ -227,7 +227,7 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
     rig.settle();
     rig.put("k", b"one");
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let old = rig.get("k").unwrap();
     let refresh = |rig: &Rig| {
         let meta = ObjectMeta {
@@ -238,12 +238,12 @@ fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
         let fields = foxy_base::FieldBlock::empty();
         rig.engine.refresh(&old, meta, none(), none(), fields)
     };
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     assert!(refresh(&rig).is_some(), "read from where the index leads");
     rig.settle();
     rig.put("k", b"two");
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     assert!(refresh(&rig).is_none());
     assert_eq!(rig.text("k").as_deref(), Some("two"));
 }

@@ -199,9 +199,9 @@ fn a_damaged_slot_does_not_bring_an_earlier_incarnation_back() {
     let mut opened = None;
     for n in 0..2000 {
         rig.put(&format!("filler {n}"), &[b'f'; 1500]);
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
         rig.settle();
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
         if rig.plan("k").is_none() {
             opened = Some(n);
             break;

@@ -36,13 +36,13 @@ fn colliding_keys_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.fill("first", 40);
     forget_ram(rig, "twin");
     // The entry is removed without a log entry, as if a power cut had taken it.
-    rig.engine.ground().tables.index().remove(hash("twin"));
+    rig.engine.core().tables.index().remove(hash("twin"));
     rig.put("twin", b"two");
     rig.fill("second", 40);
     forget_ram(rig, "twin");
     // The entry of the second version is removed as well. Otherwise `other twin` would push it out of
     // the index, and its record would be dead.
-    rig.engine.ground().tables.index().remove(hash("twin"));
+    rig.engine.core().tables.index().remove(hash("twin"));
     put_colliding(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
     rig.disk.kill()
@@ -74,7 +74,7 @@ fn fill_index(rig: &Rig) {
         let entry = foxy_index::Entry::new(nowhere, class);
         let taken = rig
             .engine
-            .ground()
+            .core()
             .tables
             .index()
             .insert(hash(&format!("filler {n}")), entry);
@@ -120,9 +120,9 @@ fn nothing_older_takes_the_place_of_a_colliding_key_that_goes_while_loading() {
         rig.turns(turns);
         let colliding = foxy_base::KeyHash(hash("twin").0 ^ flip);
         // Only the colliding key's entry is removed, as if its record were damaged.
-        for entry in rig.engine.ground().tables.index().lookup(colliding) {
+        for entry in rig.engine.core().tables.index().lookup(colliding) {
             rig.engine
-                .ground()
+                .core()
                 .tables
                 .index()
                 .remove_if(colliding, entry.address);
@@ -171,10 +171,10 @@ fn the_secret_of_the_engine_is_the_index_s() {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
         let place = foxy_index::Address::from_sectors(1).unwrap();
         let entry = foxy_index::Entry::new(place, class);
-        let _ = engine.ground().tables.index().insert(hash("twin"), entry);
+        let _ = engine.core().tables.index().insert(hash("twin"), entry);
         let colliding = foxy_base::KeyHash(hash("twin").0 ^ flip);
         assert_eq!(
-            engine.ground().tables.index().lookup(colliding).is_empty(),
+            engine.core().tables.index().lookup(colliding).is_empty(),
             apart
         );
     }

@@ -84,7 +84,7 @@ fn new_objects_find_room_in_a_full_index_and_what_gave_way_is_dead() {
     with_all(&mut rig, 100, put);
     let displaced = rig.counts().index_displaced as usize;
     assert!(displaced > KEYS / 8, "the index is full: {displaced}");
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let newest = (KEYS - 4000..KEYS).filter(|n| rig.get(&name(*n)).is_some());
     let newest = newest.count();
     assert!((150..500).contains(&newest), "one in sixteen: {newest}");

@@ -13,7 +13,7 @@ fn rule(on: OpClass, fault: Fault) -> FaultPlan {
 
 fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .ground()
+        .core()
         .tables
         .shard(hash(key))
         .write()

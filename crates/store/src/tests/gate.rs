@@ -69,11 +69,11 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
 fn frequent_ones_enter_at_their_third_use() {
     let (engine, _writer, _clock) = open(AdmissionRule::Frequency, u64::MAX);
     spend(&engine, &[SIZE, 1]);
-    engine.foundation().memory.clear();
+    engine.context().memory.clear();
     let uses: Vec<_> = (0..3)
         .map(|_| {
             let admitted = put(&engine, "often");
-            engine.foundation().memory.clear();
+            engine.context().memory.clear();
             admitted
         })
         .collect();

@@ -41,7 +41,7 @@ fn purge(rig: &Rig) {
     drop(rig.engine.purge(super::rig::hash("k"), b"k"));
 }
 fn forget(rig: &Rig) {
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
 }
 /// Stores other objects, so that the next segment is needed.
 fn others(rig: &Rig) {
@@ -94,7 +94,7 @@ impl Scene<'_> {
         if self.loaded {
             rig.settle();
         }
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
         rig.disk.set_step(true);
         let mut operations = self.operations.iter();
         let mut expected = Some("one");
@@ -122,7 +122,7 @@ impl Scene<'_> {
         self.check(&rig.kill(), expected, steps, "after a kill");
         rig.disk.set_step(false);
         rig.settle();
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
         self.check(&rig, expected, steps, "at rest");
         self.check(&rig.kill(), expected, steps, "after a kill at rest");
         self.runs += 1;
@@ -198,9 +198,9 @@ fn no_order_of_reuse_and_removals_gives_an_old_version() {
         }
         before = rig.disk.kill();
         rig.put(&format!("next {n}"), &[b'n'; 1500]);
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
         rig.settle();
-        rig.engine.foundation().memory.clear();
+        rig.engine.context().memory.clear();
     }
     assert!(rig.plan("k").is_none(), "it was reused");
     let all: [&[Operation]; 3] = [

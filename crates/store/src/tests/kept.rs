@@ -276,7 +276,7 @@ fn of_two_segments_with_open_headers_both_are_used() {
         for n in 0..8 {
             again.fill(&format!("new {n}"), 16);
         }
-        again.engine.foundation().memory.clear();
+        again.engine.context().memory.clear();
         for label in 0..8 {
             for n in 0..16 {
                 let key = format!("filler new {label} {n}");

@@ -110,7 +110,7 @@ fn a_sweep_does_not_end_before_it_went_through_a_store_that_comes_meanwhile() {
         live.purge(PurgeKind::Host, "h1.test", false);
         live.settle();
         // If the objects stayed in memory, the sweep would find all of them there.
-        live.engine.foundation().memory.clear();
+        live.engine.context().memory.clear();
         let mut sweep = live.engine.purges().sweep().unwrap();
         sweep.step();
         match grows {
@@ -252,7 +252,7 @@ fn a_store_grows_with_its_contents_and_uses_the_new_room() {
     }
     live.settle();
     let kept = |live: &Live| (0..8 * KEYS).filter(|key| live.check(*key)).count();
-    live.engine.foundation().memory.clear();
+    live.engine.context().memory.clear();
     let found = kept(&live);
     assert_eq!(found as u64, 8 * KEYS, "half a megabyte in 34 segments");
     let mut again = live.crash(None);
@@ -267,7 +267,7 @@ fn a_store_grows_with_its_contents_and_uses_the_new_room() {
             }
         }
         again.settle();
-        again.engine.foundation().memory.clear();
+        again.engine.context().memory.clear();
         assert!(kept(&again) > 100, "round {round}");
     }
     assert!(again.health(0).counts.reused > 30);
@@ -360,7 +360,7 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     thread::scope(|scope| {
         // The steps are in the order of `Engine::supersede`. Under the lock of the key's shard, it
         // passes the removal to the stores that are in the list ...
-        let part = engine.ground().tables.shard(hash).write();
+        let part = engine.core().tables.shard(hash).write();
         let back = scope.spawn(|| live.add(1));
         while engine.fleet().stores().len() < 2 {
             thread::yield_now();
@@ -428,11 +428,11 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
     }
     live.settle();
     let from = live.engine.fleet().store(live.id(0)).unwrap();
-    live.engine.foundation().memory.clear();
+    live.engine.context().memory.clear();
     let found = |live: &Live, key: u64| {
         let name = Live::name(key);
         let hash = hash(&name);
-        let entries = live.engine.ground().tables.index().lookup(hash);
+        let entries = live.engine.core().tables.index().lookup(hash);
         entries
             .iter()
             .next()
@@ -446,7 +446,7 @@ fn what_a_store_missed_purges_of_does_not_move_to_another() {
     live.engine.fleet().drain_store(from.id).unwrap();
     live.drain();
     live.settle();
-    live.engine.foundation().memory.clear();
+    live.engine.context().memory.clear();
     for key in there {
         let at = found(&live, key);
         assert!(at.is_none() || at == Some(from.id), "key {key} moved");

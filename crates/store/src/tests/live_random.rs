@@ -97,7 +97,7 @@ fn turn(live: &mut Live, rng: &mut Rng) {
             let seed = rng.next_u64();
             *live = live.crash(Some(seed));
         }
-        8 => live.engine.foundation().memory.clear(),
+        8 => live.engine.context().memory.clear(),
         _ => live.run(rng.below(5) as usize),
     }
 }

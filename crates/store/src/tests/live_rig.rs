@@ -308,7 +308,7 @@ impl Live {
 
     /// Returns the keys that are found on the disks, without memory.
     pub(super) fn on_disk(&self) -> BTreeSet<u64> {
-        self.engine.foundation().memory.clear();
+        self.engine.context().memory.clear();
         (0..KEYS).filter(|key| self.check(*key)).collect()
     }
 

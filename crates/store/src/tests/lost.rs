@@ -166,7 +166,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
         run.supersede(&name(key));
     });
     let again = Rig::open(disk.kill(), MEMORY, 5, options());
-    again.engine.foundation().memory.clear();
+    again.engine.context().memory.clear();
     let mut again = again;
     again.settle();
     for key in 0..KEYS {

@@ -29,7 +29,7 @@ fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
         let is_known = |rig: &Rig, key: &str| {
             let mut entries = rig
                 .engine
-                .ground()
+                .core()
                 .tables
                 .index()
                 .lookup(hash(key))
@@ -44,7 +44,7 @@ fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
             if unknown.is_empty() {
                 continue;
             }
-            rig.engine.foundation().memory.clear();
+            rig.engine.context().memory.clear();
             for key in &unknown {
                 rig.supersede(key);
             }

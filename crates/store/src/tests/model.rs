@@ -96,7 +96,7 @@ impl Model {
             76..78 => self
                 .rig
                 .engine
-                .ground()
+                .core()
                 .tables
                 .shard(hash(&name))
                 .write()
@@ -203,7 +203,7 @@ impl Model {
             return;
         };
         if self.rng.chance(0.5) {
-            self.rig.engine.foundation().memory.clear();
+            self.rig.engine.context().memory.clear();
         }
         let name = Self::name(key);
         if let Ok(object) = self

@@ -126,7 +126,7 @@ fn what_is_read_of_a_replaced_version_stays_however_much_waits_to_be_written() {
     let mut rig = Rig::new(64, 4 << 20, 1);
     rig.put("large", &[b'l'; 300_000]);
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let head = rig.get("large").unwrap();
     assert!(head.fragment_count() > 2);
     rig.put("large", b"newer");
@@ -141,12 +141,12 @@ fn what_is_read_of_a_replaced_version_stays_however_much_waits_to_be_written() {
         }
         rig.turns(1);
         if now % 10 == 0 {
-            rig.engine.foundation().memory.clear();
+            rig.engine.context().memory.clear();
             for n in 0..head.fragment_count() {
                 let found = rig.fragment(&head, n);
                 assert!(found.is_some(), "fragment {n} is gone after {now} ms");
             }
-            rig.engine.foundation().memory.clear();
+            rig.engine.context().memory.clear();
         }
     }
     let (counts, dropped) = (rig.counts(), rig.engine.stats().counts.drop_pending);

@@ -32,7 +32,7 @@ fn neighbours() -> (Rig, ReadPlan) {
         rig.engine.put(tagged(key, &[b'b'; 700], key, sequence));
     }
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let plan = rig.plan("x first").unwrap();
     let plan = rig.widen(&plan);
     (rig, plan)
@@ -43,7 +43,7 @@ fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);
     let _ = rig.engine.reads().finish_read(plan, b"x first", buf);
-    let shard = rig.engine.ground().tables.shard(hash("x second")).read();
+    let shard = rig.engine.core().tables.shard(hash("x second")).read();
     shard.in_memory(hash("x second")).is_some()
 }
 
@@ -129,7 +129,7 @@ fn a_purge_stays_if_its_sweep_could_not_read_everything() {
     rig.settle();
     rig.engine.put(tagged("x", b"old", "t", 0));
     rig.settle();
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     publish(&rig, "t");
     rig.settle();
     let unreadable = FaultRule::new(OpClass::Read, Fault::EIO).within(rig.segments_at()..u64::MAX);

@@ -70,7 +70,7 @@ impl Rig {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.foundation().memory.clear();
+        self.engine.context().memory.clear();
     }
 }
 

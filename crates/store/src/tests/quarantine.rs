@@ -112,7 +112,7 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
         let leads = |key: &u64| {
             let found = several
                 .engine
-                .ground()
+                .core()
                 .tables
                 .index()
                 .lookup(hash(&Several::name(*key)));

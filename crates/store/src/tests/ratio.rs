@@ -104,7 +104,7 @@ fn stays_within_four_points_of_exact_lru() {
     );
     assert!(
         rig.engine
-            .ground()
+            .core()
             .tables
             .shard(super::rig::hash("0"))
             .read()

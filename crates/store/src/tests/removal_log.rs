@@ -42,7 +42,7 @@ fn a_kill_right_after_a_removal_does_not_undo_it() {
     for (name, remove) in removals {
         let rig = with_old(1);
         rig.engine
-            .ground()
+            .core()
             .tables
             .shard(hash("k"))
             .write()
@@ -89,12 +89,12 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
 fn a_purge_covers_what_the_index_does_not_know() {
     let mut rig = with_old(17);
     rig.engine
-        .ground()
+        .core()
         .tables
         .shard(hash("k"))
         .write()
         .ram_remove_for_test(hash("k"));
-    rig.engine.ground().tables.index().remove(hash("k"));
+    rig.engine.core().tables.index().remove(hash("k"));
     assert_eq!(rig.kill().text("k").as_deref(), Some("old"), "it is there");
     drop(rig.engine.purge(hash("k"), b"k"));
     assert_eq!(rig.kill().text("k"), None);
@@ -185,8 +185,8 @@ impl Disk for Watched {
         let mut seen = self.seen.lock();
         if let Some(engine) = &seen.0 {
             // Other threads see the index without the lock of the key's shard.
-            let shows = !engine.ground().tables.index().lookup(hash("k")).is_empty();
-            let locked = engine.ground().tables.shard(hash("k")).try_read().is_none();
+            let shows = !engine.core().tables.index().lookup(hash("k")).is_empty();
+            let locked = engine.core().tables.shard(hash("k")).try_read().is_none();
             seen.1.push(shows && locked);
         }
         drop(seen);

@@ -129,7 +129,7 @@ fn former_rounds_other_stores_and_earlier_incarnations_do_nothing() {
     let store = rig.engine.fleet().store(StoreId(0)).unwrap();
     let entry = rig
         .engine
-        .ground()
+        .core()
         .tables
         .index()
         .lookup(hash("k"))

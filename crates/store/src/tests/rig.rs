@@ -8,7 +8,7 @@ use foxy_base::{FieldBlock, KeyHash, KeySeed, ManualClock, Rng, WallTime, key_ha
 use foxy_disk::{AlignedBuf, Keep, MemDisk};
 use foxy_format::{Geometry, LogPosition, Membership, StoreUuid, Superblock};
 
-use crate::memory::Ground;
+use crate::memory::EngineCore;
 use crate::shared::StoreShared;
 use crate::*;
 
@@ -229,9 +229,9 @@ pub(crate) fn parts(memory: u64) -> Arc<Engine> {
 }
 
 /// Makes the basic parts of an engine with `memory` bytes of memory.
-pub(crate) fn ground(memory: u64) -> Ground {
+pub(crate) fn engine_core(memory: u64) -> EngineCore {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(1)));
-    Ground::new(&EngineConfig::new(memory, 1), 4, clock)
+    EngineCore::new(&EngineConfig::new(memory, 1), 4, clock)
 }
 
 /// Makes a store on a disk in memory, without an engine and without a writer. Stores with different

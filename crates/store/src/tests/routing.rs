@@ -55,7 +55,7 @@ impl Site {
     /// Requests all keys in turn, and stores the object of a key after a miss. All keys belong to one
     /// site, hence to one group. Returns the number of hits.
     fn pass(&mut self) -> u64 {
-        self.engine.foundation().memory.clear();
+        self.engine.context().memory.clear();
         let mut hits = 0;
         for n in 0..KEYS {
             let new = NewObject {
@@ -132,7 +132,7 @@ fn a_large_object_is_spread_over_the_stores_by_spans() {
     let head = put.finish().object;
     site.run(60);
     assert!(site.engine.has_all_fragments(&head));
-    site.engine.foundation().memory.clear();
+    site.engine.context().memory.clear();
     let store_of = |n: u32| match site.engine.reads().fragment_lookup(&head, n) {
         Lookup::Disk(plan) => plan.store,
         other => panic!("fragment {n}: {other:?}"),

@@ -20,7 +20,7 @@ pub(super) fn put_dropped(rig: &Rig, key: &str) {
 
 pub(super) fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
-        .ground()
+        .core()
         .tables
         .shard(hash(key))
         .write()

@@ -15,7 +15,7 @@ const OBJECTS: usize = 400;
 fn filled(seed: u64) -> Rig {
     let mut rig = Rig::new(32, MEMORY, seed);
     rig.fill("a", OBJECTS);
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     rig
 }
 
@@ -36,7 +36,7 @@ fn key(n: usize) -> String {
 
 fn entry(rig: &Rig, n: usize) -> Option<Entry> {
     rig.engine
-        .ground()
+        .core()
         .tables
         .index()
         .lookup(hash(&key(n)))
@@ -99,7 +99,7 @@ fn a_pass_counts_once_for_each_of_several_stores() {
 fn a_record_gone_bad_here_and_there_among_whole_ones_does_not_end_a_store() {
     let mut rig = Rig::new(100, MEMORY, 5);
     rig.fill("a", 2200);
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     for n in (0..2200).step_by(30) {
         let spot = Spot::of(&entry(&rig, n).unwrap());
         let at = spot.units() * foxy_format::UNIT + 1000;
@@ -141,7 +141,7 @@ fn requests_that_read_are_noticed_and_a_store_in_trouble_is_left_alone() {
     assert!(rig.get(&key(7)).is_some());
     assert!(busy(scrub.step()));
     assert!(!busy(scrub.step()));
-    rig.engine.foundation().memory.clear();
+    rig.engine.context().memory.clear();
     let plan = rig.plan(&key(7)).unwrap();
     rig.engine.reads().give_up_read(&plan);
     assert_eq!(scrub.step(), ScrubStep::Done);

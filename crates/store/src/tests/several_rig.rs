@@ -208,7 +208,7 @@ impl Several {
     }
 
     pub(super) fn forget_memory(&self) {
-        self.engine.foundation().memory.clear();
+        self.engine.context().memory.clear();
     }
 
     pub(super) fn store(&self, n: usize) -> OneStoreStats {

@@ -155,7 +155,7 @@ impl World {
             0 => self.purge_all(),
             1..200 => self.remove(key, true),
             200..1600 => self.remove(key, false),
-            1600..1800 => self.engine.foundation().memory.clear(),
+            1600..1800 => self.engine.context().memory.clear(),
             _ => self.put(key),
         }
         self.steps.fetch_add(1, Ordering::Relaxed);

@@ -29,8 +29,8 @@ impl Engine {
         disk: Arc<dyn Disk>,
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
-        let _one_at_a_time = self.ground().fleet.lock_membership();
-        Writer::open(self.foundation(), disk, &options, None)
+        let _one_at_a_time = self.core().fleet.lock_membership();
+        Writer::open(self.context(), disk, &options, None)
     }
 
     /// Adds the stores of these writers, which are open, to the store set, if [`Engine::compare_memberships`]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::io::{Io, Purpose};
 use super::trouble::Fault;
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::interface::add;
 use crate::purge::{Journal, Purges};
 use crate::shared::StoreShared;
@@ -19,9 +19,9 @@ pub(super) struct PurgeNotes {
 }
 
 impl PurgeNotes {
-    pub(super) fn new(foundation: &Foundation, store: Arc<StoreShared>, journal: Journal) -> Self {
+    pub(super) fn new(context: &StoreContext, store: Arc<StoreShared>, journal: Journal) -> Self {
         Self {
-            purges: Arc::clone(&foundation.purges),
+            purges: Arc::clone(&context.purges),
             store,
             journal,
         }

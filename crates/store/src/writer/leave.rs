@@ -185,7 +185,7 @@ impl Writer {
         drop(self);
         let disk = Arc::clone(&old.disk);
         let opened =
-            written.and_then(|()| Ok(Self::open(seat.foundation(), disk, &options, Some(&old))?));
+            written.and_then(|()| Ok(Self::open(seat.context(), disk, &options, Some(&old))?));
         if opened.is_err() {
             seat.forget_removals();
             seat.leave_unmarked();

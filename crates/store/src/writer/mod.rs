@@ -69,7 +69,7 @@ use self::seat::Seat;
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::recovery::Opened;
 use crate::shared::StoreShared;
 use crate::{OpenError, StoreOptions};
@@ -139,12 +139,12 @@ impl Drop for Writer {
 
 impl Writer {
     pub(crate) fn open(
-        foundation: &Foundation,
+        context: &StoreContext,
         disk: Arc<dyn Disk>,
         options: &StoreOptions,
         grows: Option<&Arc<StoreShared>>,
     ) -> Result<Self, OpenError> {
-        let now = foundation.ground.clock.mono();
+        let now = context.core.clock.mono();
         let queue = disk
             .open_queue(QUEUE_DEPTH)
             .map_err(|source| OpenError::Io {
@@ -162,16 +162,16 @@ impl Writer {
             loader,
             journal,
             tables_damaged,
-        } = crate::recovery::open(foundation, disk, options, grows)?;
+        } = crate::recovery::open(context, disk, options, grows)?;
         let found = Found {
             ready,
             next_sequence,
             tables_damaged,
         };
         Ok(Self {
-            seat: Seat::new(foundation, &store),
+            seat: Seat::new(context, &store),
             io: Io::new(store.clone(), queue, now),
-            objects: Objects::new(foundation, store.clone()),
+            objects: Objects::new(context, store.clone()),
             superblocks: Superblocks::new(store.clone(), superblock, now),
             gather: Gather::new(options),
             flight: Flight::new(store.clone(), options.write_rate, now),
@@ -179,7 +179,7 @@ impl Writer {
             reuse: Reuse::new(store.clone(), found, options.reinsert_percent),
             tickets: Tickets::new(store.clone(), options.sync_interval),
             opening: Opening::new(options.clone(), loader),
-            notes: PurgeNotes::new(foundation, store.clone(), journal),
+            notes: PurgeNotes::new(context, store.clone(), journal),
             trouble: Trouble::new(store.clone()),
             intake: Intake::new(store.clone()),
             now,

@@ -10,7 +10,7 @@ use foxy_format::{Entry, LogPosition, RecordKind};
 use foxy_index::{Address, Entry as IndexEntry, Insert};
 use foxy_policy::CachePolicy;
 
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::fleet::Fleet;
 use crate::interface::{EngineCounters, Spot, add};
 use crate::memory::{Holds, MemoryBudget, Numbers, Pending, Stage, Tables};
@@ -66,21 +66,21 @@ fn may_displace(entry: &IndexEntry) -> bool {
 }
 
 impl Objects {
-    pub(super) fn new(foundation: &Foundation, store: Arc<StoreShared>) -> Self {
-        let ground = &foundation.ground;
+    pub(super) fn new(context: &StoreContext, store: Arc<StoreShared>) -> Self {
+        let core = &context.core;
         Self {
             store,
-            tables: ground.tables.clone(),
-            keys: Arc::clone(&foundation.keys),
-            fleet: Arc::clone(&ground.fleet),
-            budget: Arc::clone(&ground.budget),
-            holds: ground.holds.clone(),
-            numbers: Arc::clone(&ground.numbers),
-            catalogue: Arc::clone(&foundation.catalogue),
-            purges: Arc::clone(&foundation.purges),
-            puts: Arc::clone(&foundation.puts),
-            counters: Arc::clone(&ground.counters),
-            clock: Arc::clone(&ground.clock),
+            tables: core.tables.clone(),
+            keys: Arc::clone(&context.keys),
+            fleet: Arc::clone(&core.fleet),
+            budget: Arc::clone(&core.budget),
+            holds: core.holds.clone(),
+            numbers: Arc::clone(&core.numbers),
+            catalogue: Arc::clone(&context.catalogue),
+            purges: Arc::clone(&context.purges),
+            puts: Arc::clone(&context.puts),
+            counters: Arc::clone(&core.counters),
+            clock: Arc::clone(&core.clock),
         }
     }
 

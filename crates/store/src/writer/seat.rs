@@ -8,48 +8,48 @@ use foxy_format::{LogPosition, Membership};
 use parking_lot::MutexGuard;
 
 use crate::Durable;
-use crate::engine::Foundation;
+use crate::engine::StoreContext;
 use crate::interface::Duty;
 use crate::shared::StoreShared;
 
 /// A store, and the parts of the engine to which it belongs. A clone refers to the same place.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
-    foundation: Foundation,
+    context: StoreContext,
     store: Arc<StoreShared>,
 }
 
 impl Seat {
-    pub(super) fn new(foundation: &Foundation, store: &Arc<StoreShared>) -> Self {
+    pub(super) fn new(context: &StoreContext, store: &Arc<StoreShared>) -> Self {
         Self {
-            foundation: foundation.clone(),
+            context: context.clone(),
             store: Arc::clone(store),
         }
     }
 
     /// The parts that another opening of the store needs.
-    pub(super) const fn foundation(&self) -> &Foundation {
-        &self.foundation
+    pub(super) const fn context(&self) -> &StoreContext {
+        &self.context
     }
 
     pub(super) fn now(&self) -> MonoTime {
-        self.foundation.ground.clock.mono()
+        self.context.core.clock.mono()
     }
 
     /// Epoch of the present membership; 0: the memberships of the stores were not compared.
     pub(super) fn epoch(&self) -> u64 {
-        self.foundation.ground.fleet.epoch()
+        self.context.core.fleet.epoch()
     }
 
     /// The membership that the engine's stores record.
     pub(super) fn membership(&self) -> Option<Membership> {
-        self.foundation.ground.fleet.membership()
+        self.context.core.fleet.membership()
     }
 
     /// Returns whether the disks of all other stores record the membership of this epoch.
     pub(super) fn others_have_recorded(&self, epoch: u64) -> bool {
-        self.foundation
-            .ground
+        self.context
+            .core
             .fleet
             .others_have_recorded(epoch, self.store.id)
     }
@@ -57,12 +57,12 @@ impl Seat {
     /// Sets the memory of the writer, in bytes. The RAM tier gets the remainder of the budget.
     pub(super) fn set_writer_bytes(&self, bytes: u64) {
         self.store.load.set_writer_bytes(bytes);
-        self.foundation.memory.rebalance();
+        self.context.memory.rebalance();
     }
 
     /// Makes the other stores note that this store takes no removals from here on.
     pub(super) fn leave_behind(&self) {
-        self.foundation.purges.leave_behind(self.store.id);
+        self.context.purges.leave_behind(self.store.id);
     }
 }
 
@@ -70,7 +70,7 @@ impl Seat {
 /// lock that `lock_membership` returns.
 impl Seat {
     pub(super) fn lock_membership(&self) -> MutexGuard<'_, ()> {
-        self.foundation.ground.fleet.lock_membership()
+        self.context.core.fleet.lock_membership()
     }
 
     /// Stops sending anything new to the store; when this returns, no thread is about to send anything.
@@ -84,7 +84,7 @@ impl Seat {
 
     /// Begins to note removals for the store while it is detached.
     pub(super) fn note_removals(&self) {
-        let most = self.foundation.ground.budget.detached_keys_max();
+        let most = self.context.core.budget.detached_keys_max();
         self.detached().begin(self.store.space.uuid(), most);
         self.barrier();
     }
@@ -103,25 +103,25 @@ impl Seat {
     /// Handles a store whose disk does not record that the store's contents are dead. The other stores
     /// record it instead. If there are no other stores, nothing records it.
     pub(super) fn leave_unmarked(&self) {
-        self.foundation.ground.fleet.trust().leave_unmarked();
+        self.context.core.fleet.trust().leave_unmarked();
         self.leave_behind();
     }
 
     /// Takes the store out: no entry or list leads to it any more.
     pub(super) fn take_out(&self) {
-        let outcome = match self.foundation.ground.fleet.is_unnoted() {
+        let outcome = match self.context.core.fleet.is_unnoted() {
             true => Durable::Failed,
             false => Durable::Yes,
         };
-        self.foundation.catalogue.detach(&self.store, outcome);
-        self.foundation.memory.rebalance();
+        self.context.catalogue.detach(&self.store, outcome);
+        self.context.memory.rebalance();
     }
 
     fn detached(&self) -> &crate::fleet::DetachedStores {
-        self.foundation.ground.fleet.detached()
+        self.context.core.fleet.detached()
     }
 
     fn barrier(&self) {
-        self.foundation.ground.tables.shards().barrier();
+        self.context.core.tables.shards().barrier();
     }
 }

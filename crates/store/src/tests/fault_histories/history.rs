@@ -213,7 +213,7 @@ impl Run<'_> {
                 self.await_ticket(ticket, (0..KEYS).collect(), false);
             }
             53..66 => self.check(key),
-            66..69 => self.bench.engine.foundation().memory.clear(),
+            66..69 => self.bench.engine.context().memory.clear(),
             69..72 => self.pass(700),
             _ => {
                 let millis = self.rng.below(60);

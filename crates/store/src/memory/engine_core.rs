@@ -18,7 +18,7 @@ use crate::interface::EngineCounters;
 /// The parts of an engine that depend on no other part. The other parts of the engine are built from
 /// these parts.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct EngineCore {
     pub(crate) tables: Tables,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) budget: Arc<MemoryBudget>,
@@ -29,7 +29,7 @@ pub(crate) struct Ground {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-impl Ground {
+impl EngineCore {
     /// Makes the parts for this configuration, with this number of shards.
     pub(crate) fn new(config: &EngineConfig, shards: usize, clock: Arc<dyn Clock>) -> Self {
         let budget = MemoryBudget::new(config);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::memory::{Ground, Memory};
+use crate::memory::{EngineCore, Memory};
 use crate::purge::Purges;
 use crate::put::Puts;
 use crate::read::Keys;
@@ -10,8 +10,8 @@ use crate::removal::Catalogue;
 
 /// The parts that are needed to open a store and to build its writer.
 #[derive(Clone, Debug)]
-pub(crate) struct Foundation {
-    pub(crate) ground: Ground,
+pub(crate) struct StoreContext {
+    pub(crate) core: EngineCore,
     pub(crate) keys: Arc<Keys>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) catalogue: Arc<Catalogue>,
