@@ -33,17 +33,17 @@ impl Fleet {
     pub fn drain_store(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.role.duty() == Duty::Leaving {
+        if store.member.duty() == Duty::Leaving {
             return Err(DutyError::Leaving);
         }
         let takes = |s: &&Arc<StoreShared>| {
-            s.id != id && s.role.duty() == Duty::Serving && s.health() == Health::Good
+            s.id != id && s.member.duty() == Duty::Serving && s.health() == Health::Good
         };
         if !stores.iter().any(|s| takes(&s)) {
             return Err(DutyError::Alone);
         }
-        store.role.set_left(store.space.geometry().segments);
-        store.role.set_duty(Duty::Draining);
+        store.member.set_left(store.space.geometry().segments);
+        store.member.set_duty(Duty::Draining);
         Ok(())
     }
 
@@ -54,10 +54,10 @@ impl Fleet {
     pub fn resume_store(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        if store.role.duty() == Duty::Leaving {
+        if store.member.duty() == Duty::Leaving {
             return Err(DutyError::Leaving);
         }
-        store.role.set_duty(Duty::Serving);
+        store.member.set_duty(Duty::Serving);
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl Fleet {
         let store = self.store(id).map(|store| Arc::downgrade(&store));
         poll_fn(move |context| {
             let store = store.as_ref().and_then(Weak::upgrade);
-            match store.is_none_or(|store| store.role.poll_departure(context.waker())) {
+            match store.is_none_or(|store| store.member.poll_departure(context.waker())) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
@@ -82,7 +82,7 @@ impl Fleet {
     pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
         let stores = self.stores();
         let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
-        store.role.ask_retry();
+        store.member.ask_retry();
         store.bell.ring();
         Ok(())
     }
@@ -103,10 +103,10 @@ mod tests {
         fleet.registry().add(&bare_store(1), None);
         assert_eq!(fleet.drain_store(id), Ok(()));
         let store = fleet.store(id).unwrap();
-        assert_eq!(store.role.duty(), Duty::Draining);
-        assert_eq!(store.role.left(store.space.geometry().segments), 1.0);
+        assert_eq!(store.member.duty(), Duty::Draining);
+        assert_eq!(store.member.left(store.space.geometry().segments), 1.0);
         assert_eq!(fleet.resume_store(id), Ok(()));
-        store.role.set_duty(Duty::Leaving);
+        store.member.set_duty(Duty::Leaving);
         assert_eq!(fleet.drain_store(id), Err(DutyError::Leaving));
         assert_eq!(fleet.resume_store(id), Err(DutyError::Leaving));
         assert_eq!(fleet.drain_store(StoreId(1)), Err(DutyError::Alone));
@@ -118,6 +118,6 @@ mod tests {
         fleet.registry().add(&bare_store(0), None);
         assert_eq!(fleet.retry_quarantine(StoreId(1)), Err(DutyError::Unknown));
         assert_eq!(fleet.retry_quarantine(StoreId(0)), Ok(()));
-        assert!(fleet.store(StoreId(0)).unwrap().role.take_retry());
+        assert!(fleet.store(StoreId(0)).unwrap().member.take_retry());
     }
 }

@@ -76,7 +76,7 @@ impl Fleet {
     /// Returns whether a store is missing and no disk records that this store misses removals. Such a
     /// store may bring purged objects back.
     pub(crate) fn is_unnoted(&self) -> bool {
-        let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.role.duty() != Duty::Leaving;
+        let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.member.duty() != Duty::Leaving;
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
         self.trust.is_unnoted()
             || rule!(
@@ -179,9 +179,12 @@ impl Fleet {
     pub(crate) fn others_have_recorded(&self, epoch: u64, but: StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {
-            s.id != but && s.role.has_joined() && s.takes_writes() && s.role.duty() != Duty::Leaving
+            s.id != but
+                && s.member.has_joined()
+                && s.takes_writes()
+                && s.member.duty() != Duty::Leaving
         });
-        others.all(|s| s.role.has_recorded(epoch))
+        others.all(|s| s.member.has_recorded(epoch))
     }
 
     /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,

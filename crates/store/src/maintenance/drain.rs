@@ -155,7 +155,7 @@ impl Drain {
     /// should be drained.
     pub(crate) fn begin(tables: &Tables, fleet: &Arc<Fleet>, mover: &Arc<Mover>) -> Option<Self> {
         let stores = fleet.stores();
-        let draining = |s: &&Arc<StoreShared>| s.role.duty() == Duty::Draining;
+        let draining = |s: &&Arc<StoreShared>| s.member.duty() == Duty::Draining;
         let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
         let loading = stores.iter().any(|s| s.loading.is_on());
         if ids.is_empty() || loading {
@@ -208,7 +208,7 @@ impl Drain {
         let drains = |id: &StoreId| {
             stores
                 .by_id(*id)
-                .is_some_and(|s| s.role.duty() == Duty::Draining)
+                .is_some_and(|s| s.member.duty() == Duty::Draining)
         };
         let before = self.stores.len();
         self.stores.retain(drains);
@@ -245,15 +245,15 @@ impl Drain {
         for store in self.fleet.stores().iter() {
             if self.stores.contains(&store.id) {
                 let left = self.walk.segments_left_of(store.id);
-                store.role.set_left(left);
+                store.member.set_left(left);
             }
         }
     }
 
     fn end(&self) {
         for store in self.fleet.stores().iter() {
-            if self.stores.contains(&store.id) && store.role.duty() == Duty::Draining {
-                store.role.set_duty(Duty::Drained);
+            if self.stores.contains(&store.id) && store.member.duty() == Duty::Draining {
+                store.member.set_duty(Duty::Drained);
             }
         }
     }

@@ -86,7 +86,7 @@ mod tests {
         let both: Vec<_> = (0..64).map(to).collect();
         assert!(stores.iter().all(|store| both.contains(&store.id)));
         assert!((0..64).all(|key| to(key) == both[key as usize]));
-        stores[1].role.set_duty(Duty::Draining);
+        stores[1].member.set_duty(Duty::Draining);
         assert!((0..64).all(|key| to(key) == stores[0].id));
     }
 }

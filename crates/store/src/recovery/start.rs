@@ -101,7 +101,7 @@ pub(crate) fn open(
     }
     let alone = core.fleet.has_no_membership();
     if alone || grows.is_some() {
-        store.role.join_alone();
+        store.member.join_alone();
     }
     let store = Arc::new(store);
     let replayed = replay_journal(&store, superblock.generation)

@@ -47,7 +47,7 @@ impl Catalogue {
                 .close(Durable::Failed, Some(&mut journal));
             drop(journal);
             self.forget(old);
-            old.role.depart();
+            old.member.depart();
             self.fleet.registry().count_departure();
         }
     }
@@ -59,7 +59,7 @@ impl Catalogue {
         self.forget(store);
         store.inbox.lock().close(outcome);
         store.journal.lock().close(outcome, None);
-        store.role.depart();
+        store.member.depart();
         self.fleet.registry().count_departure();
     }
 }

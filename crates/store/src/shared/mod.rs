@@ -15,7 +15,7 @@
 //! | `reads`, `around`, `agreed` | waiting reads, longer reads, reads that a second read confirms |
 //! | `registry` | the list of open stores, which lookups read without a lock |
 //! | `figures` | the present figures of a store |
-//! | `role` | the duty of a store among the stores of the engine |
+//! | `member_state` | the duty of a store among the stores of the engine |
 
 mod agreed;
 mod around;
@@ -26,12 +26,12 @@ mod journal;
 mod load;
 mod loading;
 mod marks;
+mod member_state;
 mod pressure;
 mod reads;
 mod registry;
 mod removals;
 mod removed_keys;
-mod role;
 mod segment;
 mod space;
 pub(crate) mod weight;
@@ -55,13 +55,13 @@ pub(crate) use self::journal::JournalInbox;
 use self::load::Load;
 use self::loading::Loading;
 use self::marks::Marks;
+use self::member_state::MemberState;
 pub(crate) use self::pressure::WaitsFor;
 pub(crate) use self::reads::{Mailbox, Parked, StoreReads};
 pub(crate) use self::registry::{Registry, Stores};
 use self::removals::RemovalLog;
 pub(crate) use self::removals::{Numbered, Removal};
 pub(crate) use self::removed_keys::RemovedKeys;
-use self::role::Role;
 #[cfg(test)]
 pub(crate) use self::segment::AHEAD_MOST;
 pub(crate) use self::segment::{OpenSegment, segments_ahead, summary};
@@ -88,7 +88,7 @@ pub(crate) struct StoreShared {
     pub(crate) reads: StoreReads,
     pub(crate) around: Around,
     pub(crate) counters: Arc<StoreCounters>,
-    pub(crate) role: Role,
+    pub(crate) member: MemberState,
 }
 
 impl StoreShared {
@@ -121,7 +121,7 @@ impl StoreShared {
             reads: StoreReads::new(options.reads),
             around: Around::new(memory_bytes, options.buffer_bytes),
             counters: Arc::default(),
-            role: Role::new(superblock.membership.epoch),
+            member: MemberState::new(superblock.membership.epoch),
         }
     }
 
@@ -153,7 +153,7 @@ impl StoreShared {
 
     /// Returns whether new objects should go to this store at the moment.
     pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
-        self.takes_writes() && self.role.duty() == Duty::Serving && !self.condition.is_slow(now)
+        self.takes_writes() && self.member.duty() == Duty::Serving && !self.condition.is_slow(now)
     }
 
     /// The health that operators see.

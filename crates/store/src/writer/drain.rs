@@ -34,15 +34,15 @@ impl Writer {
     /// that arrive from now on, and the requests that wait for them, stay in the inbox for that
     /// writer. Otherwise they would be lost when this writer ends.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
-        if !self.store.role.has_joined() {
+        if !self.store.member.has_joined() {
             return false;
         }
         let own = std::slice::from_ref(&self.store);
         let ticket = ticket_of(own, true);
         self.take_inbox();
         self.intake.set_heir(heir);
-        let start = self.seat.now();
-        let over = |writer: &Self| writer.seat.now().since(start) > at_most;
+        let start = self.engine.now();
+        let over = |writer: &Self| writer.engine.now().since(start) > at_most;
         let unfinished = |writer: &Self| {
             !writer.flight.is_empty() || writer.log.is_sealing() || !writer.notes.is_idle()
         };

@@ -68,7 +68,7 @@ impl Writer {
         {
             self.write_failed(&Fault::write(0, error));
         }
-        let joined = self.store.role.has_joined();
+        let joined = self.store.member.has_joined();
         (!joined).then_some(Turn {
             wait: Some(LOOK),
             busy: false,
@@ -76,27 +76,27 @@ impl Writer {
     }
 
     fn try_join(&mut self) -> std::io::Result<()> {
-        let (seat, store) = (&self.seat, &self.store);
-        let epoch = seat.epoch();
-        let joined = store.role.has_joined();
-        if epoch == 0 || (joined && store.role.has_recorded(epoch)) {
+        let (engine, store) = (&self.engine, &self.store);
+        let epoch = engine.epoch();
+        let joined = store.member.has_joined();
+        if epoch == 0 || (joined && store.member.has_recorded(epoch)) {
             return Ok(());
         }
         if !joined
             && !rule!(
                 "membership: an added store waits until the others have recorded it",
-                seat.others_have_recorded(epoch),
+                engine.others_have_recorded(epoch),
                 true
             )
         {
             return Ok(());
         }
-        let membership = seat.membership();
+        let membership = engine.membership();
         if let Some(membership) = membership {
             self.superblocks.join(membership)?;
         }
         let recorded = membership.map_or(epoch, |membership| membership.epoch);
-        store.role.join(recorded);
+        store.member.join(recorded);
         Ok(())
     }
 }

@@ -65,9 +65,9 @@ impl Writer {
     /// true if everything was written: then the store still has its contents when it comes back to this
     /// engine.
     pub fn close(mut self, at_most: Duration) -> bool {
-        let (seat, store) = (self.seat.clone(), Arc::clone(&self.store));
-        let _one_at_a_time = seat.lock_membership();
-        seat.begin_to_leave();
+        let (engine, store) = (self.engine.clone(), Arc::clone(&self.store));
+        let _one_at_a_time = engine.lock_membership();
+        engine.begin_to_leave();
         let known = rule!(
             "leave: a store that is not loaded yet comes back empty",
             self.opening.is_done(),
@@ -84,7 +84,7 @@ impl Writer {
         let full = store.counters.read().removal_log_full;
         rule!(
             "leave: what is removed while it is detached is remembered",
-            seat.note_removals(),
+            engine.note_removals(),
             ()
         );
         let noted = rule!(
@@ -99,18 +99,18 @@ impl Writer {
             true
         );
         if known && written && noted && marked {
-            seat.may_reattach(self.superblocks.generation(), floor);
+            engine.may_reattach(self.superblocks.generation(), floor);
         } else {
-            seat.forget_removals();
+            engine.forget_removals();
         }
         if !marked {
             rule!(
                 "leave: the others note a store whose disk does not record that it left",
-                seat.leave_unmarked(),
+                engine.leave_unmarked(),
                 ()
             );
         }
-        seat.take_out();
+        engine.take_out();
         written
     }
 
@@ -133,11 +133,11 @@ impl Writer {
                 result: Err(error),
             };
         }
-        let seat = self.seat.clone();
-        let _one_at_a_time = seat.lock_membership();
-        let duty = seat.begin_to_leave();
+        let engine = self.engine.clone();
+        let _one_at_a_time = engine.lock_membership();
+        let duty = engine.begin_to_leave();
         let drained = self.drain(at_most);
-        seat.note_removals();
+        engine.note_removals();
         // The store is drained once more. Records that were removed after the first drain, but before
         // `note_removals` was called, must be dead in the log. Loading knows these removals only from the
         // log.
@@ -149,8 +149,8 @@ impl Writer {
             Ok(geometry) => geometry,
             Err(error) => {
                 self.intake.set_heir(false);
-                seat.forget_removals();
-                self.store.role.set_duty(duty);
+                engine.forget_removals();
+                self.store.member.set_duty(duty);
                 return Grown {
                     writer: Some(self),
                     result: Err(error),
@@ -159,7 +159,7 @@ impl Writer {
         };
         match self.reopen(geometry) {
             Ok(writer) => {
-                writer.store.role.set_duty(duty);
+                writer.store.member.set_duty(duty);
                 Grown {
                     result: Ok(geometry.segments),
                     writer: Some(writer),
@@ -174,7 +174,7 @@ impl Writer {
 
     /// Writes the superblocks and opens the store again. If that fails, the store is taken out.
     fn reopen(mut self, geometry: Geometry) -> Result<Self, GrowError> {
-        let (seat, old) = (self.seat.clone(), Arc::clone(&self.store));
+        let (engine, old) = (self.engine.clone(), Arc::clone(&self.store));
         let options = self.opening.options().clone();
         let written = self.superblocks.grow(geometry);
         let written = written.map_err(|source| GrowError::Io {
@@ -185,11 +185,11 @@ impl Writer {
         drop(self);
         let disk = Arc::clone(&old.disk);
         let opened =
-            written.and_then(|()| Ok(Self::open(seat.context(), disk, &options, Some(&old))?));
+            written.and_then(|()| Ok(Self::open(engine.context(), disk, &options, Some(&old))?));
         if opened.is_err() {
-            seat.forget_removals();
-            seat.leave_unmarked();
-            seat.take_out();
+            engine.forget_removals();
+            engine.leave_unmarked();
+            engine.take_out();
         }
         opened
     }

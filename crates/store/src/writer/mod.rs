@@ -17,15 +17,16 @@
 //! | [`Flight`] | clusters being written, their buffers, the rate |
 //! | [`Tickets`] | callers that wait for durability |
 //! | [`Trouble`] | the pause after a failure |
-//! | [`Seat`] | the place of the store among the stores of its engine |
+//! | [`EngineHandle`] | the access to the other parts of the engine, for joining and leaving it |
 //!
-//! Only [`Objects`] accesses the engine's tables, and only [`Seat`] accesses the other parts of the
+//! Only [`Objects`] accesses the engine's tables, and only [`EngineHandle`] accesses the other parts of the
 //! engine.
 
 mod assemble;
 mod chain;
 mod commit;
 mod drain;
+mod engine_handle;
 mod flight;
 mod gather;
 mod intake;
@@ -42,7 +43,6 @@ mod reinsert;
 mod reuse;
 mod reuse_queue;
 mod seal;
-mod seat;
 #[cfg(test)]
 mod stand;
 mod superblocks;
@@ -56,6 +56,7 @@ use foxy_base::{MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::{ENTRY_BYTES, LogPosition};
 
+use self::engine_handle::EngineHandle;
 use self::flight::Flight;
 use self::gather::Gather;
 use self::intake::Intake;
@@ -65,7 +66,6 @@ use self::log::Log;
 use self::objects::Objects;
 use self::opening::Opening;
 use self::reuse::{Found, May, Reuse};
-use self::seat::Seat;
 use self::superblocks::Superblocks;
 use self::sync::{Reached, Tickets};
 use self::trouble::{Fault, Trouble};
@@ -108,7 +108,7 @@ impl WakeHandle {
 /// a crash: it is safe, and data that was not yet durable is lost.
 #[derive(Debug)]
 pub struct Writer {
-    seat: Seat,
+    engine: EngineHandle,
     store: Arc<StoreShared>,
     io: Io,
     objects: Objects,
@@ -169,7 +169,7 @@ impl Writer {
             tables_damaged,
         };
         Ok(Self {
-            seat: Seat::new(context, &store),
+            engine: EngineHandle::new(context, &store),
             io: Io::new(store.clone(), queue, now),
             objects: Objects::new(context, store.clone()),
             superblocks: Superblocks::new(store.clone(), superblock, now),
@@ -192,7 +192,7 @@ impl Writer {
     /// disk. It does wait when it writes superblocks, when it records or retries segments in quarantine, and
     /// when it reads a summary that is damaged or longer than its slot.
     pub fn turn(&mut self) -> Turn {
-        self.now = self.seat.now();
+        self.now = self.engine.now();
         if let Some(turn) = self.membership_step() {
             return turn;
         }
@@ -213,7 +213,7 @@ impl Writer {
         self.confirm_step();
         self.tickets.periodic_flush(&mut self.io, self.now);
         let held = self.memory_bytes() as u64;
-        self.seat.set_writer_bytes(held);
+        self.engine.set_writer_bytes(held);
         self.io.submit(self.now);
         self.next_turn()
     }
@@ -308,13 +308,13 @@ impl Writer {
         if self.trouble.leave_behind() {
             rule!(
                 "faults: the others note a store that takes no writes any more",
-                self.seat.leave_behind(),
+                self.engine.leave_behind(),
                 ()
             );
         }
-        let epoch = self.seat.epoch();
+        let epoch = self.engine.epoch();
         if self.superblocks.owe_parting(epoch, self.now) {
-            let membership = self.seat.membership();
+            let membership = self.engine.membership();
             self.superblocks.part(epoch, membership, self.now);
         }
     }

@@ -13,7 +13,7 @@ impl Writer {
     /// Records new segments in quarantine, so that the next start knows them, and tries quarantined
     /// segments again if that was requested. Both happen rarely, and wait for the disk.
     pub(super) fn quarantine_step(&mut self) {
-        if self.store.role.take_retry() {
+        if self.store.member.take_retry() {
             retry_quarantine(&self.store);
         }
         if let Err(error) = self.superblocks.note_quarantine() {

@@ -133,7 +133,7 @@ impl Superblocks {
     /// the stores of its engine, also records `membership`, because the store still belongs to the store set.
     fn give_up_contents(&mut self, membership: Option<Membership>) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        if let Some(membership) = membership.filter(|_| self.store.role.has_joined()) {
+        if let Some(membership) = membership.filter(|_| self.store.member.has_joined()) {
             self.superblock.membership = membership;
         }
         self.raise_floor(end)

@@ -1,4 +1,4 @@
-//! The role of a store among the stores of its engine: its duty, and how it joins and leaves.
+//! The state of a store as a member of its engine: its duty, and how it joins and leaves.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 use crate::interface::Duty;
 
-/// The place of one store in its engine.
+/// The state of one store as a member of its engine.
 #[derive(Debug)]
-pub(crate) struct Role {
+pub(crate) struct MemberState {
     /// The duty, as a number of [`Duty`].
     duty: AtomicU8,
     /// The number of segments of a draining store that the drain has still to process.
@@ -30,8 +30,8 @@ struct DepartureState {
     wakers: Vec<Waker>,
 }
 
-impl Role {
-    /// Makes the role of a store that has not joined, whose superblocks record the membership of this epoch.
+impl MemberState {
+    /// Makes the state of a store that has not joined, whose superblocks record the membership of this epoch.
     pub(super) fn new(epoch: u64) -> Self {
         Self {
             duty: AtomicU8::new(Duty::Serving as u8),
@@ -123,20 +123,20 @@ mod tests {
 
     #[test]
     fn only_a_draining_store_has_something_left() {
-        let role = Role::new(3);
-        role.set_left(2);
-        assert_eq!(role.left(8), 0.0);
-        role.set_duty(Duty::Draining);
-        assert_eq!(role.left(8), 0.25);
+        let member = MemberState::new(3);
+        member.set_left(2);
+        assert_eq!(member.left(8), 0.0);
+        member.set_duty(Duty::Draining);
+        assert_eq!(member.left(8), 0.25);
     }
 
     #[test]
     fn a_store_joins_when_it_has_recorded_it_and_retries_once() {
-        let role = Role::new(3);
-        assert!(role.has_recorded(3) && !role.has_joined());
-        role.join(4);
-        assert!(role.has_recorded(4) && role.has_joined());
-        role.ask_retry();
-        assert_eq!([role.take_retry(), role.take_retry()], [true, false]);
+        let member = MemberState::new(3);
+        assert!(member.has_recorded(3) && !member.has_joined());
+        member.join(4);
+        assert!(member.has_recorded(4) && member.has_joined());
+        member.ask_retry();
+        assert_eq!([member.take_retry(), member.take_retry()], [true, false]);
     }
 }

@@ -1,5 +1,4 @@
-//! The place of a store among the stores of its engine: how the store records which stores are open,
-//! and how it leaves them.
+//! The access of a writer to its engine: the store records which stores are open, and leaves them.
 
 use std::sync::Arc;
 
@@ -12,14 +11,14 @@ use crate::engine::StoreContext;
 use crate::interface::Duty;
 use crate::shared::StoreShared;
 
-/// A store, and the parts of the engine to which it belongs. A clone refers to the same place.
+/// A store, and the parts of the engine to which it belongs. A clone refers to the same store.
 #[derive(Clone, Debug)]
-pub(super) struct Seat {
+pub(super) struct EngineHandle {
     context: StoreContext,
     store: Arc<StoreShared>,
 }
 
-impl Seat {
+impl EngineHandle {
     pub(super) fn new(context: &StoreContext, store: &Arc<StoreShared>) -> Self {
         Self {
             context: context.clone(),
@@ -68,7 +67,7 @@ impl Seat {
 
 /// Methods for leaving. Only one store at a time is added or taken out, so callers of these methods hold the
 /// lock that `lock_membership` returns.
-impl Seat {
+impl EngineHandle {
     pub(super) fn lock_membership(&self) -> MutexGuard<'_, ()> {
         self.context.core.fleet.lock_membership()
     }
@@ -76,8 +75,8 @@ impl Seat {
     /// Stops sending anything new to the store; when this returns, no thread is about to send anything.
     /// Returns the duty that the store had.
     pub(super) fn begin_to_leave(&self) -> Duty {
-        let duty = self.store.role.duty();
-        self.store.role.set_duty(Duty::Leaving);
+        let duty = self.store.member.duty();
+        self.store.member.set_duty(Duty::Leaving);
         self.barrier();
         duty
     }
