@@ -80,7 +80,7 @@ impl Fleet {
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
         self.trust.is_unnoted()
             || rule!(
-                "leave: no purge is durable while nobody notes a store whose disk does not record that it left",
+                "leave: no purge is durable while nobody notes a store that left without recording it",
                 alone,
                 false
             )

@@ -7,7 +7,7 @@
 //!
 //! | file | has |
 //! |---|---|
-//! | `space`, `segment`, `marks` | addresses and incarnations of segments, the summary of one segment, marks of the log |
+//! | `space`, `segment`, `marks` | addresses and incarnations of segments, summary of one segment, marks of the log |
 //! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
 //! | `inbox`, `journal`, `removals` | what the writer has to take: objects, purges, removals and the removal log |
 //! | `load`, `weight`, `pressure` | bytes that wait to be written, the share of new objects, the reason why writing waits |

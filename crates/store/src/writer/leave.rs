@@ -105,7 +105,7 @@ impl Writer {
         }
         if !marked {
             rule!(
-                "leave: the others note a store whose disk does not record that it left",
+                "leave: the others note a store that left without recording it",
                 engine.leave_unmarked(),
                 ()
             );
