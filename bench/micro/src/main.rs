@@ -13,8 +13,8 @@ use foxy_format::{RecordHead, RecordPlace, RecordSections, encode_record, parse_
 use foxy_http_rules::invalidation::TargetUri;
 use foxy_http_rules::rules::{Pattern, Rule};
 use foxy_http_rules::{
-    Config, Decision, Digest, Request, RequestDigest, Response, RuleSet, can_store, conditional,
-    decide, vary,
+    CachingFacts, Config, Decision, Request, RequestFacts, Response, RuleSet, can_store,
+    conditional, decide, vary,
 };
 use foxy_http1::{FieldSlots, HeadScanner, Limits, Method, RequestHead, ResponseHead};
 use foxy_index::{Address, Entry, Index, SizeClass};
@@ -94,7 +94,7 @@ fn parser() -> (Limits, HeadScanner, FieldSlots) {
     (Limits::default(), HeadScanner::new(), FieldSlots::new())
 }
 
-/// Decision about a fresh hit: the request's digest, and the decision.
+/// Decision about a fresh hit: the facts about the request, and the decision.
 fn decide_hit(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -103,9 +103,9 @@ fn decide_hit(count: u64) -> Option<()> {
     let config = Config::default();
     let plan = plan(&head, &answer, &config)?;
     for _ in 0..count {
-        let digest = RequestDigest::new(black_box(b"GET"), black_box(&head));
+        let facts = RequestFacts::new(black_box(b"GET"), black_box(&head));
         black_box(decide(
-            &digest,
+            &facts,
             black_box(&plan),
             WallTime::from_secs(60),
             &config,
@@ -138,13 +138,13 @@ fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
         if !list.is_empty() && !vary::matches(black_box(&list), &values, &head) {
             return None;
         }
-        let digest = RequestDigest::new(black_box(b"GET"), &head);
-        let stored = Digest::decode(black_box(&stored))?;
+        let facts = RequestFacts::new(black_box(b"GET"), &head);
+        let stored = CachingFacts::decode(black_box(&stored))?;
         let now = WallTime::from_secs(60);
-        let Decision::Fresh { age, ttl } = decide(&digest, &stored, now, &config) else {
+        let Decision::Fresh { age, ttl } = decide(&facts, &stored, now, &config) else {
             return None;
         };
-        if digest.conditional {
+        if facts.conditional {
             black_box(conditional::evaluate(&head, &answer, &stored, now));
         }
         black_box((age, ttl));
@@ -182,10 +182,14 @@ fn decide_storing(count: u64) -> Option<()> {
     Some(())
 }
 
-fn plan(head: &RequestHead<'_>, answer: &ResponseHead<'_>, config: &Config) -> Option<Digest> {
-    let digest = RequestDigest::new(b"GET", head);
+fn plan(
+    head: &RequestHead<'_>,
+    answer: &ResponseHead<'_>,
+    config: &Config,
+) -> Option<CachingFacts> {
+    let facts = RequestFacts::new(b"GET", head);
     let request = Request {
-        digest: &digest,
+        facts: &facts,
         target: TargetUri {
             scheme: "http",
             authority: "www.example.com",
@@ -201,7 +205,7 @@ fn plan(head: &RequestHead<'_>, answer: &ResponseHead<'_>, config: &Config) -> O
     };
     can_store(&request, &response, config)
         .ok()
-        .map(|plan| plan.digest)
+        .map(|plan| plan.facts)
 }
 
 fn filled(secret: u64) -> Option<(Index, Vec<KeyHash>)> {

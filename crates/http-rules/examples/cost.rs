@@ -7,7 +7,7 @@ use std::hint::black_box;
 use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
 use foxy_http_rules::invalidation::TargetUri;
 use foxy_http_rules::{
-    Config, Digest, Request, RequestDigest, Response, RuleSet, StorePlan, can_store, decide,
+    CachingFacts, Config, Request, RequestFacts, Response, RuleSet, StorePlan, can_store, decide,
     stored_fields,
 };
 
@@ -46,7 +46,7 @@ const NOW: WallTime = WallTime::from_secs(1_749_988_800);
 struct Bed {
     request: FieldBlock,
     response: FieldBlock,
-    digest: RequestDigest,
+    facts: RequestFacts,
     config: Config,
     rules: RuleSet,
     key: Vec<u8>,
@@ -56,7 +56,7 @@ impl Bed {
     fn new() -> Self {
         let request = block(&REQUEST);
         Self {
-            digest: RequestDigest::new(b"GET", &request),
+            facts: RequestFacts::new(b"GET", &request),
             request,
             response: block(&RESPONSE),
             config: Config::default(),
@@ -67,7 +67,7 @@ impl Bed {
 
     fn store(&self) -> Option<StorePlan> {
         let request = Request {
-            digest: &self.digest,
+            facts: &self.facts,
             target: TargetUri::default(),
             fields: &self.request,
         };
@@ -95,7 +95,7 @@ fn main() {
     let times: u32 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut bed = Bed::new();
     let Some(plan) = bed.store() else { return };
-    let stored = plan.digest;
+    let stored = plan.facts;
     let bytes = stored.encode();
     for _ in 0..times {
         match name.as_str() {
@@ -108,13 +108,13 @@ fn main() {
             }
             "decide" => {
                 let stored = black_box(&stored);
-                black_box(decide(black_box(&bed.digest), stored, NOW, &bed.config));
+                black_box(decide(black_box(&bed.facts), stored, NOW, &bed.config));
             }
             "digest_decode" => {
-                black_box(Digest::decode(black_box(&bytes)));
+                black_box(CachingFacts::decode(black_box(&bytes)));
             }
             "request_digest" => {
-                black_box(RequestDigest::new(b"GET", black_box(&bed.request)));
+                black_box(RequestFacts::new(b"GET", black_box(&bed.request)));
             }
             "rules" => {
                 black_box(bed.rules.apply("forward", black_box(&mut bed.key)));

@@ -13,7 +13,7 @@
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, first, tokens};
 
 use crate::guess::is_static;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 use crate::vary;
 
 /// A content coding.
@@ -107,7 +107,7 @@ fn is_text(line: &[u8]) -> bool {
 /// without a coding. Answers to ranges and to requests with `If-Match` never have a coding.
 #[must_use]
 pub fn wanted<F: Fields + ?Sized>(
-    request: &RequestDigest,
+    request: &RequestFacts,
     head: &F,
     offered: &[Coding],
 ) -> Option<Coding> {
@@ -161,7 +161,7 @@ fn thousandths(text: &[u8]) -> u16 {
 /// True if this stored answer may be compressed for the request: the answer contains nothing that is only for
 /// one user. `list` is the answer's Vary list.
 #[must_use]
-pub fn is_for_all<F: Fields + ?Sized>(request: &RequestDigest, stored: &F, list: &[u8]) -> bool {
+pub fn is_for_all<F: Fields + ?Sized>(request: &RequestFacts, stored: &F, list: &[u8]) -> bool {
     let secret = |name: &[u8]| {
         ["cookie", "authorization"]
             .iter()
@@ -206,9 +206,9 @@ mod tests {
     use super::*;
     use crate::testing::fields;
 
-    fn request(text: &str) -> (RequestDigest, FieldBlock) {
+    fn request(text: &str) -> (RequestFacts, FieldBlock) {
         let head = fields(text);
-        (RequestDigest::new(b"GET", &head), head)
+        (RequestFacts::new(b"GET", &head), head)
     }
 
     #[test]
@@ -266,13 +266,13 @@ mod tests {
             ("Accept-Encoding: gzip | If-Match: \"a\"", None),
             ("Accept-Encoding: gzip | Cache-Control: no-transform", None),
         ] {
-            let (digest, head) = request(text);
-            let got = wanted(&digest, &head, &both).map(Coding::name);
+            let (facts, head) = request(text);
+            let got = wanted(&facts, &head, &both).map(Coding::name);
             assert_eq!(got, expected, "{text}");
         }
-        let (digest, head) = request("Accept-Encoding: gzip, br");
+        let (facts, head) = request("Accept-Encoding: gzip, br");
         let gzip_first = [Coding::Gzip, Coding::Brotli];
-        assert_eq!(wanted(&digest, &head, &gzip_first), Some(Coding::Gzip));
+        assert_eq!(wanted(&facts, &head, &gzip_first), Some(Coding::Gzip));
     }
 
     #[test]
@@ -291,8 +291,8 @@ mod tests {
             ("Accept: x", &style, "accept,cookie:session", false),
             ("Accept: x", &style, "authorization", false),
         ] {
-            let digest = request(asked).0;
-            let got = is_for_all(&digest, stored, list.as_bytes());
+            let facts = request(asked).0;
+            let got = is_for_all(&facts, stored, list.as_bytes());
             assert_eq!(got, expected, "{asked} {list}");
         }
     }

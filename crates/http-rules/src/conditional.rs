@@ -4,8 +4,8 @@
 use foxy_base::{Fields, WallTime, eq_name, first, values};
 
 use crate::date;
-use crate::digest::Digest;
 use crate::etag::{self, ETag};
+use crate::facts::CachingFacts;
 use crate::range::strong_last_modified;
 
 /// The result of a request's conditions for a stored response that is ready to be sent.
@@ -22,13 +22,13 @@ pub enum Condition {
 
 /// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section 13.2.2. Only
 /// successful responses are subject to conditions (13.2.1). The call may be left out if neither `conditional`
-/// nor `precondition` is set in the request's digest.
-pub fn evaluate<Q, S>(request: &Q, stored: &S, digest: &Digest, now: WallTime) -> Condition
+/// nor `precondition` is set in the facts about the request.
+pub fn evaluate<Q, S>(request: &Q, stored: &S, facts: &CachingFacts, now: WallTime) -> Condition
 where
     Q: Fields + ?Sized,
     S: Fields + ?Sized,
 {
-    if !(200..300).contains(&digest.status) {
+    if !(200..300).contains(&facts.status) {
         return Condition::Send;
     }
     let tag = etag::of(stored);
@@ -38,7 +38,7 @@ where
         }
     } else if let Some(text) = first(request, "If-Unmodified-Since") {
         let since = date::parse(text, now);
-        if since.is_some_and(|since| digest.last_modified.is_none_or(|lm| lm > since)) {
+        if since.is_some_and(|since| facts.last_modified.is_none_or(|lm| lm > since)) {
             return Condition::AskOrigin;
         }
     }
@@ -51,7 +51,7 @@ where
         };
     }
     match first(request, "If-Modified-Since").and_then(|text| date::parse(text, now)) {
-        Some(since) if not_modified_since(digest, since) => Condition::NotModified,
+        Some(since) if not_modified_since(facts, since) => Condition::NotModified,
         _ => Condition::Send,
     }
 }
@@ -74,11 +74,11 @@ fn matches_any<Q: Fields + ?Sized>(
 
 /// True if the response was not modified after `since`. The response counts as modified at the time in
 /// Last-Modified, or else in Date, or else at the time of receipt (RFC 9111 section 4.3.2).
-fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
-    let modified = digest
+fn not_modified_since(facts: &CachingFacts, since: WallTime) -> bool {
+    let modified = facts
         .last_modified
-        .or(digest.date)
-        .unwrap_or(digest.response_time);
+        .or(facts.date)
+        .unwrap_or(facts.response_time);
     modified.secs() <= since.secs()
 }
 
@@ -136,9 +136,9 @@ pub struct Validators<'a> {
 
 /// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are removed
 /// from the request ([`is_condition`]), and are evaluated for the answer later.
-pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
+pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, facts: &CachingFacts) -> Validators<'a> {
     let modified = first(stored, "Last-Modified")
-        .filter(|_| digest.last_modified.is_some() && digest.is_validated_by_date());
+        .filter(|_| facts.last_modified.is_some() && facts.is_validated_by_date());
     Validators {
         if_none_match: etag::of(stored),
         if_modified_since: modified,

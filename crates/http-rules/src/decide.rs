@@ -3,12 +3,12 @@
 use foxy_base::{WallTime, rule};
 
 use crate::config::Config;
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{age, ttl_ms};
 use crate::guess;
 use crate::method::Method;
 use crate::reason::Fwd;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 
 /// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub enum Failure {
 
 /// Decides about a request for which no usable response is stored.
 #[must_use]
-pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
+pub fn decide_miss(request: &RequestFacts, miss: Miss) -> Decision {
     let reason = match miss {
         _ if !request.method.reads_cache() => Fwd::Method,
         _ if request.body => Fwd::Bypass,
@@ -119,8 +119,8 @@ pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
 /// part's bytes cover the range, and reports [`Miss::Partial`] if they do not.
 #[must_use]
 pub fn decide(
-    request: &RequestDigest,
-    stored: &Digest,
+    request: &RequestFacts,
+    stored: &CachingFacts,
     now: WallTime,
     config: &Config,
 ) -> Decision {
@@ -183,7 +183,7 @@ pub fn decide(
 }
 
 /// True if the request's directives accept this fresh response (RFC 9111 section 5.2.1).
-fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
+fn request_content(request: &RequestFacts, age: u32, ttl: i64) -> bool {
     rule!(
         "reuse: the no-cache of a request is obeyed",
         !request.no_cache,
@@ -197,7 +197,12 @@ fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
 }
 
 /// The permission to send a stale response without a request to the origin.
-fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) -> Option<StaleUse> {
+fn stale_use(
+    request: &RequestFacts,
+    stored: &CachingFacts,
+    age: u32,
+    ttl_ms: i64,
+) -> Option<StaleUse> {
     if never_stale(request, stored) {
         return None;
     }
@@ -225,7 +230,7 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
 /// True if stale use is forbidden. The request or the response may forbid it (RFC 9111 sections 4.2.4 and
 /// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that may be shared
 /// only because of a guess must not be sent stale to a request that names its user.
-fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
+fn never_stale(request: &RequestFacts, stored: &CachingFacts) -> bool {
     request.no_cache
         || rule!(
             "stale: an answer that forbids it is not used stale",
@@ -242,7 +247,7 @@ fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
 /// True if the response was never fresh (as with `max-age=0`), and this request or the request that fetched
 /// the response names its user. Such a response may be meant only for the user whose request fetched it. In
 /// this case only stale-while-revalidate or stale-if-error permits sending it without validation.
-fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
+fn never_shared(request: &RequestFacts, stored: &CachingFacts) -> bool {
     rule!(
         "stale: what was never fresh is not given to a request that names its user",
         stored.lifetime_s == 0 && request.names_user(),
@@ -254,7 +259,7 @@ fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     )
 }
 
-fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
+fn revalidate(request: &RequestFacts, stored: &CachingFacts, reason: Fwd) -> Decision {
     let if_none_match = stored.flags.has(Flags::HAS_ETAG);
     let if_modified_since = stored.is_validated_by_date();
     if request.only_if_cached {
@@ -270,7 +275,7 @@ fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision
     }
 }
 
-fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
+fn forward(request: &RequestFacts, reason: Fwd) -> Decision {
     if request.only_if_cached && request.method.reads_cache() {
         Decision::OnlyIfCached504
     } else {
@@ -283,8 +288,8 @@ fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
 /// [`Decision::Fresh`] if only the request required validation.
 #[must_use]
 pub fn stale_on_failure(
-    request: &RequestDigest,
-    stored: &Digest,
+    request: &RequestFacts,
+    stored: &CachingFacts,
     now: WallTime,
     failure: Failure,
     config: &Config,
@@ -314,8 +319,8 @@ pub fn stale_on_failure(
 
 /// Time after the end of its lifetime for which the response may be sent after this failure.
 fn error_limit(
-    request: &RequestDigest,
-    stored: &Digest,
+    request: &RequestFacts,
+    stored: &CachingFacts,
     failure: Failure,
     config: &Config,
 ) -> Option<u32> {

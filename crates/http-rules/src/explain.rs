@@ -5,17 +5,17 @@ use foxy_base::WallTime;
 
 use crate::config::Config;
 use crate::decide::{Decision, StaleUse};
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{CLOCK_SLACK_MS, age};
 use crate::reason::{Fwd, LifetimeSource, NoStore};
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 
 /// Explains a decision about a request for which a response is stored.
 #[must_use]
 pub fn decision(
     decision: &Decision,
-    request: &RequestDigest,
-    stored: &Digest,
+    request: &RequestFacts,
+    stored: &CachingFacts,
     now: WallTime,
     config: &Config,
 ) -> Vec<String> {
@@ -36,7 +36,7 @@ pub fn decision(
     words
 }
 
-fn stale(why: StaleUse, ttl: i64, stored: &Digest) -> String {
+fn stale(why: StaleUse, ttl: i64, stored: &CachingFacts) -> String {
     let past = ttl.saturating_neg();
     match why {
         StaleUse::MaxStale => {
@@ -66,8 +66,8 @@ fn validation(decision: &Decision) -> &'static str {
 /// The reason why a stored response is not used.
 fn not_used(
     reason: Fwd,
-    request: &RequestDigest,
-    stored: &Digest,
+    request: &RequestFacts,
+    stored: &CachingFacts,
     now: WallTime,
     config: &Config,
 ) -> Vec<String> {
@@ -128,7 +128,7 @@ fn not_used(
 
 /// Returns a text with the age, the lifetime, and the source of the lifetime.
 #[must_use]
-pub fn lifetime(stored: &Digest, now: WallTime) -> String {
+pub fn lifetime(stored: &CachingFacts, now: WallTime) -> String {
     let (age, life) = (age(stored, now), stored.lifetime_s);
     let source = match stored.source {
         LifetimeSource::Targeted => "by a targeted field such as CDN-Cache-Control",
@@ -228,7 +228,7 @@ mod tests {
 
     fn words(response: &str, request: &str, secs: i64) -> String {
         let config = Config::default();
-        let request = RequestDigest::new(b"GET", &fields(request));
+        let request = RequestFacts::new(b"GET", &fields(request));
         let stored = stored(response);
         let now = after(secs);
         let made = decide(&request, &stored, now, &config);
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn flags_set_after_storing_are_told() {
         let mut stored = stored("Cache-Control: max-age=60");
-        let request = RequestDigest::new(b"GET", &fields(""));
+        let request = RequestFacts::new(b"GET", &fields(""));
         stored.flags.set(Flags::INVALIDATED, true);
         stored.flags.set(Flags::SOFT_PURGED, true);
         let forward = Decision::Forward { reason: Fwd::Stale };

@@ -6,10 +6,10 @@ use foxy_base::{Fields, WallTime, first, rule, values};
 use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::Config;
 use crate::date;
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::guess;
 use crate::reason::LifetimeSource;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
@@ -102,7 +102,7 @@ pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
 /// The freshness lifetime of a response in a shared cache (RFC 9111 section 4.2.1), with the operator's
 /// overrides. The response answers `request`, which may forbid a guess.
 pub fn lifetime<F: Fields + ?Sized>(
-    request: &RequestDigest,
+    request: &RequestFacts,
     status: u16,
     fields: &F,
     control: &ResponseControl,
@@ -222,21 +222,21 @@ fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
 
 /// current_age in milliseconds (RFC 9111 section 4.2.3). It is never below the age on arrival.
 #[must_use]
-pub fn age_ms(stored: &Digest, now: WallTime) -> i64 {
+pub fn age_ms(stored: &CachingFacts, now: WallTime) -> i64 {
     let resident = now.0.saturating_sub(stored.response_time.0).max(0);
     stored.initial_age_ms.saturating_add(resident)
 }
 
 /// The value of the Age field in seconds, at most 2^31.
 #[must_use]
-pub fn age(stored: &Digest, now: WallTime) -> u32 {
+pub fn age(stored: &CachingFacts, now: WallTime) -> u32 {
     u32::try_from(age_ms(stored, now) / 1000).map_or(DELTA_MAX, |s| s.min(DELTA_MAX))
 }
 
 /// The remaining lifetime in milliseconds; a response with 0 or less is stale. If the clock is more than
 /// [`CLOCK_SLACK_MS`] before the time of receipt, the age is unknown, and the response counts as stale.
 #[must_use]
-pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
+pub fn ttl_ms(stored: &CachingFacts, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
     let ttl = lifetime_ms.saturating_sub(age_ms(stored, now));
     let backwards = rule!(
@@ -256,7 +256,7 @@ pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
 
 /// The time at which the stored response stops being fresh.
 #[must_use]
-pub fn expires_at(stored: &Digest) -> WallTime {
+pub fn expires_at(stored: &CachingFacts) -> WallTime {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
     let left = lifetime_ms.saturating_sub(stored.initial_age_ms);
     WallTime(stored.response_time.0.saturating_add(left))
@@ -265,7 +265,7 @@ pub fn expires_at(stored: &Digest) -> WallTime {
 /// The time from which on the stored response has no permitted use without a validator: the end of its
 /// lifetime plus the longest permitted stale time.
 #[must_use]
-pub fn useless_at(stored: &Digest, config: &Config) -> WallTime {
+pub fn useless_at(stored: &CachingFacts, config: &Config) -> WallTime {
     let stale = stored
         .stale_while_revalidate_s
         .max(stored.stale_if_error_s)

@@ -7,7 +7,7 @@ use foxy_base::{FieldBlock, FieldBlockBuilder, Rng};
 use crate::fuzzing::{self, Exchange, LINES};
 use crate::range::{ContentRange, RANGES_LIMIT, Ranges, Resolved};
 use crate::testing::T0;
-use crate::{Config, Digest, date, etag, freshness, text, vary};
+use crate::{CachingFacts, Config, date, etag, freshness, text, vary};
 
 const ROUNDS: u64 = 60_000;
 
@@ -129,10 +129,10 @@ fn variants(rng: &mut Rng) {
     fuzzing::variants(&request, &response);
     // Values that come from a disk may be any bytes.
     let _ = vary::matches(&damaged(rng, "a,b"), &damaged(rng, "a=1"), &request);
-    let mut bytes = [0; crate::DIGEST_BYTES];
+    let mut bytes = [0; crate::FACTS_BYTES];
     bytes.iter_mut().for_each(|b| *b = rng.next_u64() as u8);
-    if let Some(digest) = Digest::decode(&bytes) {
-        let _ = freshness::age(&digest, T0);
+    if let Some(facts) = CachingFacts::decode(&bytes) {
+        let _ = freshness::age(&facts, T0);
     }
 }
 

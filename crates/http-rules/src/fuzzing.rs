@@ -6,7 +6,7 @@ use foxy_base::{FieldBlock, FieldBlockBuilder, Fields as _, WallTime};
 use crate::conditional::{self, Condition};
 use crate::invalidation::TargetUri;
 use crate::{
-    Config, Decision, Digest, Method, Request, RequestDigest, Response, can_store, decide,
+    CachingFacts, Config, Decision, Method, Request, RequestFacts, Response, can_store, decide,
     freshness, hygiene, invalidation, refresh, stored_fields, update, vary,
 };
 
@@ -146,9 +146,9 @@ pub(crate) fn variants(request: &FieldBlock, response: &FieldBlock) {
 /// Makes all decisions about an exchange. Returns true if the answer is stored.
 pub(crate) fn check(exchange: &Exchange) -> bool {
     let (request, response, config) = (&exchange.request, &exchange.response, &exchange.config);
-    let digest = RequestDigest::new(exchange.method, request);
+    let facts = RequestFacts::new(exchange.method, request);
     let asked = Request {
-        digest: &digest,
+        facts: &facts,
         target: TARGET,
         fields: request,
     };
@@ -158,7 +158,7 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
         request_time: T0,
         response_time: after(exchange.delay),
     };
-    let _ = invalidation::invalidated_by(digest.method, &TARGET, exchange.status, response);
+    let _ = invalidation::invalidated_by(facts.method, &TARGET, exchange.status, response);
     let Ok(plan) = can_store(&asked, &answer, config) else {
         return false;
     };
@@ -166,7 +166,7 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
     for i in 0..stored.count() {
         assert!(!hygiene::is_hop_by_hop(stored.field(i).0));
     }
-    judged(&plan.digest, &digest, &stored, request, config);
+    judged(&plan.facts, &facts, &stored, request, config);
     for freshens in [false, true] {
         let _ = update::updated_fields(&stored, &exchange.later, freshens);
     }
@@ -175,19 +175,19 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
         fields: &exchange.later,
         ..answer
     };
-    let _ = refresh(&asked, &stored, &plan.digest, &validation, config);
+    let _ = refresh(&asked, &stored, &plan.facts, &validation, config);
     true
 }
 
 /// Checks the invariants of a stored answer.
 fn judged(
-    stored: &Digest,
-    asked: &RequestDigest,
+    stored: &CachingFacts,
+    asked: &RequestFacts,
     fields: &FieldBlock,
     request: &FieldBlock,
     config: &Config,
 ) {
-    assert_eq!(Digest::decode(&stored.encode()), Some(*stored));
+    assert_eq!(CachingFacts::decode(&stored.encode()), Some(*stored));
     let (mut age, mut ttl) = (0, i64::MAX);
     for secs in [10, 20, 100, 1 << 33] {
         let now = after(secs);

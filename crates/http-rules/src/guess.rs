@@ -5,12 +5,12 @@
 
 use foxy_base::{Fields, first, rule};
 
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::reason::LifetimeSource;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 
 /// True if a lifetime may be guessed for the answer to this request.
-pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: &F) -> bool {
+pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestFacts, response: &F) -> bool {
     let signed = rule!(
         "guess: no lifetime is guessed for an answer to Authorization",
         request.authorization,
@@ -26,7 +26,7 @@ pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: 
 
 /// True if only a guess permits sharing this stored response, and the request names its user. Then
 /// the response must be validated.
-pub(crate) fn is_all_for(request: &RequestDigest, stored: &Digest) -> bool {
+pub(crate) fn is_all_for(request: &RequestFacts, stored: &CachingFacts) -> bool {
     let unsaid =
         stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);
     request.names_user() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)

@@ -41,7 +41,7 @@ pub fn stored_fields<F: Fields + ?Sized>(
     fields: &F,
     plan: &StorePlan,
 ) -> Result<FieldBlock, FieldBlockError> {
-    let sieve = Sieve::new(fields, plan.digest.status == 206, plan.strip_listed);
+    let sieve = Sieve::new(fields, plan.facts.status == 206, plan.strip_listed);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(fields) {
         let strips = rule!(

@@ -2,11 +2,11 @@
 //! parts of RFC 9110 that concern caches, RFC 5861, 8246, 9211 and 9213.
 //!
 //! This crate does no I/O, reads no clock and needs no runtime. The decision about a fresh hit
-//! ([`RequestDigest::new`], [`decide`], [`vary::matches`]) allocates no memory. Parsers accept any bytes and
+//! ([`RequestFacts::new`], [`decide`], [`vary::matches`]) allocates no memory. Parsers accept any bytes and
 //! never panic. `docs/http-caching.md` lists each rule with its place in the code and the test that covers
 //! it.
 //!
-//! The usual order of calls is: [`RequestDigest::new`] once per request; [`vary::matches`] and [`decide`]
+//! The usual order of calls is: [`RequestFacts::new`] once per request; [`vary::matches`] and [`decide`]
 //! after a lookup; [`can_store`] and [`stored_fields`] when the head of an origin's answer has arrived;
 //! [`refresh`] after a 304; [`invalidation::invalidated_by`] after an unsafe request.
 
@@ -17,9 +17,9 @@ pub mod conditional;
 mod config;
 pub mod date;
 mod decide;
-mod digest;
 pub mod etag;
 pub mod explain;
+mod facts;
 pub mod freshness;
 #[cfg(test)]
 mod fuzz;
@@ -49,11 +49,11 @@ pub mod vary;
 pub use cache_status::CacheStatus;
 pub use config::{Config, ListedFields};
 pub use decide::{Decision, Failure, Miss, StaleUse, decide, decide_miss, stale_on_failure};
-pub use digest::{DIGEST_BYTES, Digest, Flags};
+pub use facts::{CachingFacts, FACTS_BYTES, Flags};
 pub use hygiene::{is_hop_by_hop, stored_fields};
 pub use method::Method;
 pub use reason::{Fwd, LifetimeSource, NoStore};
-pub use request::RequestDigest;
+pub use request::RequestFacts;
 pub use rules::{RuleId, RuleSet};
 pub use status::is_understood;
 pub use storing::{

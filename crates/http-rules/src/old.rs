@@ -4,30 +4,30 @@
 
 use foxy_base::{Fields, first, rule};
 
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::status;
 
-/// Updates the digest of a stored response to today's rules. Returns true if the response may be used, that
-/// is, if the record proves that today's rules would have stored it. For a record of today's rules, the call
-/// makes only one comparison.
+/// Updates the caching facts of a stored response to today's rules. Returns true if the response may be used,
+/// that is, if the record proves that today's rules would have stored it. For a record of today's rules, the
+/// call makes only one comparison.
 #[inline]
-pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
-    !digest.flags.has(Flags::OLD_RULES) || judged(digest, fields)
+pub fn admits<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool {
+    !facts.flags.has(Flags::OLD_RULES) || judged(facts, fields)
 }
 
 #[cold]
-fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
-    let guessed = digest.flags.has(Flags::HEURISTIC)
+fn judged<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool {
+    let guessed = facts.flags.has(Flags::HEURISTIC)
         // The operator's bounds conceal whether the lifetime was a guess.
-        || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
+        || matches!(facts.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
     let fixed = guess::is_static(fields);
-    let unsaid = guessed || digest.source == LifetimeSource::None;
-    digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
-    let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
+    let unsaid = guessed || facts.source == LifetimeSource::None;
+    facts.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
+    let raised = facts.source == LifetimeSource::Minimum && facts.status >= 400;
     // The origin may have selected the response by request fields that are not in its key.
-    let variant = digest.flags.has(Flags::VARY);
+    let variant = facts.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
     // Stored answers to POST have a Content-Location. A record has no other sign of the method.
     let post = first(fields, "Content-Location").is_some();
@@ -36,7 +36,7 @@ fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
         || post
         || guessed && !fixed
         || raised
-        || status::is_about_request(digest.status);
+        || status::is_about_request(facts.status);
     rule!(
         "old records: what today's rules would not store is not used",
         !wrong,
@@ -49,16 +49,16 @@ mod tests {
     use super::*;
     use crate::testing::{fields, store};
 
-    /// A digest as an older Foxy wrote it.
-    fn old(status: u16, response: &str) -> Digest {
-        let mut bytes = store(status, response).unwrap().digest.encode();
+    /// Caching facts as an older Foxy wrote them.
+    fn old(status: u16, response: &str) -> CachingFacts {
+        let mut bytes = store(status, response).unwrap().facts.encode();
         // An older Foxy had neither generations nor static types.
         (bytes[6], bytes[3]) = (0, bytes[3] & 0x0f);
-        Digest::decode(&bytes).unwrap()
+        CachingFacts::decode(&bytes).unwrap()
     }
 
-    fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
-        admits(&mut digest, fields).then_some(digest)
+    fn admitted<F: Fields + ?Sized>(mut facts: CachingFacts, fields: &F) -> Option<CachingFacts> {
+        admits(&mut facts, fields).then_some(facts)
     }
 
     fn is_served(response: &str) -> bool {
@@ -88,7 +88,7 @@ mod tests {
             "Last-Modified: @-10000",
         ] {
             assert!(!is_served(response), "{response}");
-            let today = store(200, response).unwrap().digest;
+            let today = store(200, response).unwrap().facts;
             let again = admitted(today, &fields(response));
             assert_eq!(again, Some(today), "{response}");
         }
@@ -97,21 +97,21 @@ mod tests {
     #[test]
     fn lifetimes_that_were_raised_or_lowered_may_have_been_guesses() {
         for source in [LifetimeSource::Minimum, LifetimeSource::Maximum] {
-            let digest = Digest {
+            let facts = CachingFacts {
                 source,
                 ..old(200, "Cache-Control: max-age=60")
             };
-            assert_eq!(admitted(digest, &fields("Content-Type: text/html")), None);
+            assert_eq!(admitted(facts, &fields("Content-Type: text/html")), None);
             let image = fields("Content-Type: image/png");
-            assert!(admitted(digest, &image).is_some());
-            let error = Digest {
+            assert!(admitted(facts, &image).is_some());
+            let error = CachingFacts {
                 status: 500,
-                ..digest
+                ..facts
             };
             let kept = admitted(error, &image).is_some();
             assert_eq!(kept, source == LifetimeSource::Maximum);
         }
-        let early = Digest {
+        let early = CachingFacts {
             status: 425,
             ..old(200, "Cache-Control: max-age=60")
         };

@@ -6,10 +6,9 @@ use crate::config::Config;
 use crate::method::Method;
 use crate::text::directives;
 
-/// The facts of a request that matter to caching. It is a plain value; making it allocates no
-/// memory.
+/// The facts about a request that matter to caching. They are a plain value; making it allocates no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestDigest {
+pub struct RequestFacts {
     /// Class of the method.
     pub method: Method,
     /// `no-cache` (RFC 9111 section 5.2.1.4), or Pragma: no-cache if Cache-Control is absent.
@@ -43,15 +42,15 @@ pub struct RequestDigest {
     pub precondition: bool,
 }
 
-impl RequestDigest {
+impl RequestFacts {
     /// True if the request names its user: the answer may be for that user only.
     #[must_use]
     pub const fn names_user(&self) -> bool {
         self.cookie || self.authorization
     }
 
-    /// The digest in the form that decisions under `config` use. If `config.obey_request` is false, it
-    /// contains no directives of the request. Every decision about a request uses this form.
+    /// The facts in the form that decisions under `config` use. If `config.obey_request` is false, they
+    /// contain no directives of the request. Every decision about a request uses this form.
     #[must_use]
     pub const fn under(mut self, config: &Config) -> Self {
         if !config.obey_request {
@@ -68,31 +67,31 @@ impl RequestDigest {
 
     /// Reads the facts of a request.
     pub fn new<F: Fields + ?Sized>(method: &[u8], fields: &F) -> Self {
-        let mut digest = Self::empty(Method::of(method));
+        let mut facts = Self::empty(Method::of(method));
         let (mut cache_control, mut pragma_no_cache) = (false, false);
         for (name, value) in FieldsIter::new(fields) {
             match name.len() {
-                5 if is(name, "range") => digest.range = true,
-                6 if is(name, "cookie") => digest.cookie = true,
+                5 if is(name, "range") => facts.range = true,
+                6 if is(name, "cookie") => facts.cookie = true,
                 6 if is(name, "pragma") => {
                     pragma_no_cache |= directives(value).any(|d| d.is("no-cache"));
                 }
-                8 if is(name, "if-match") => digest.precondition = true,
-                8 if is(name, "if-range") => digest.if_range = true,
+                8 if is(name, "if-match") => facts.precondition = true,
+                8 if is(name, "if-range") => facts.if_range = true,
                 13 if is(name, "cache-control") => {
-                    cache_control |= digest.read_control(value);
+                    cache_control |= facts.read_control(value);
                 }
-                13 if is(name, "if-none-match") => digest.conditional = true,
-                13 if is(name, "authorization") => digest.authorization = true,
-                14 if is(name, "content-length") => digest.body |= value != b"0",
-                17 if is(name, "if-modified-since") => digest.conditional = true,
-                17 if is(name, "transfer-encoding") => digest.body = true,
-                19 if is(name, "if-unmodified-since") => digest.precondition = true,
+                13 if is(name, "if-none-match") => facts.conditional = true,
+                13 if is(name, "authorization") => facts.authorization = true,
+                14 if is(name, "content-length") => facts.body |= value != b"0",
+                17 if is(name, "if-modified-since") => facts.conditional = true,
+                17 if is(name, "transfer-encoding") => facts.body = true,
+                19 if is(name, "if-unmodified-since") => facts.precondition = true,
                 _ => {}
             }
         }
-        digest.no_cache |= pragma_no_cache && !cache_control;
-        digest
+        facts.no_cache |= pragma_no_cache && !cache_control;
+        facts
     }
 
     const fn empty(method: Method) -> Self {

@@ -1,4 +1,4 @@
-//! Decides whether a response is stored, and makes its digest (RFC 9111 section 3).
+//! Decides whether a response is stored, and collects its caching facts (RFC 9111 section 3).
 
 mod facts;
 
@@ -6,22 +6,22 @@ use foxy_base::{Fields, WallTime, eq_name, first, rule, values};
 
 use crate::cache_control::{ResponseControl, for_each_listed};
 use crate::config::{Config, ListedFields};
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{self, Times};
 use crate::invalidation::{TargetUri, same_target};
 use crate::method::Method;
 use crate::range::ContentRange;
 use crate::reason::{LifetimeSource, NoStore};
 use crate::relevant::Relevant;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 use crate::status;
 use crate::vary::{self, Vary, VaryList};
 
 /// A request as it was sent to the origin.
 #[derive(Debug)]
 pub struct Request<'a, F: ?Sized> {
-    /// The digest of the request.
-    pub digest: &'a RequestDigest,
+    /// The facts about the request.
+    pub facts: &'a RequestFacts,
     /// Target of the request. It is needed only for POST.
     pub target: TargetUri<'a>,
     /// The fields of the request.
@@ -55,7 +55,7 @@ pub enum StoreUnder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlan {
     /// Facts for later decisions. Encode them into the object.
-    pub digest: Digest,
+    pub facts: CachingFacts,
     /// The Vary list, if there is one.
     pub vary: Option<VaryList>,
     /// For a 206: the part that the response contains.
@@ -89,34 +89,34 @@ where
         response_time: response.response_time,
     };
     let control = ResponseControl::of(response.fields, config);
-    check_directives(request.digest, response.status, &control, config)?;
+    check_directives(request.facts, response.status, &control, config)?;
     let times = Times::of(
         response.fields,
         response.request_time,
         response.response_time,
     );
     let under = check_method(request, response, &control, &times, config)?;
-    check_authorization(request.digest, &control)?;
+    check_authorization(request.facts, &control)?;
     let cookie_by_rule = check_cookie(response.fields, &control, config)?;
     let vary = check_vary(response.fields, config)?;
     let part = check_part(response)?;
     let lifetime = freshness::lifetime(
-        request.digest,
+        request.facts,
         response.status,
         response.fields,
         &control,
         &times,
         config,
     );
-    let mut digest = facts::digest_of(response, &control, &times, lifetime, config);
-    digest.flags.set(Flags::VARY, vary.is_some());
-    digest.flags.set(Flags::COOKIE_BY_RULE, cookie_by_rule);
-    let of_nobody = digest.needs_validation_each_time() && !request.digest.names_user();
-    digest.flags.set(Flags::OF_NOBODY, of_nobody);
-    check_use(response, &control, &digest, &times, config)?;
+    let mut facts = facts::facts_of(response, &control, &times, lifetime, config);
+    facts.flags.set(Flags::VARY, vary.is_some());
+    facts.flags.set(Flags::COOKIE_BY_RULE, cookie_by_rule);
+    let of_nobody = facts.needs_validation_each_time() && !request.facts.names_user();
+    facts.flags.set(Flags::OF_NOBODY, of_nobody);
+    check_use(response, &control, &facts, &times, config)?;
     let strip_listed = control.private_listed || control.no_cache_listed;
     Ok(StorePlan {
-        digest,
+        facts,
         vary,
         part,
         under,
@@ -167,7 +167,7 @@ fn check_status(status: u16) -> Result<(), NoStore> {
 
 /// Checks no-store, must-understand and private (RFC 9111 sections 3, 5.2.2.3, 5.2.2.5, 5.2.2.7).
 fn check_directives(
-    request: &RequestDigest,
+    request: &RequestFacts,
     status: u16,
     control: &ResponseControl,
     config: &Config,
@@ -210,11 +210,11 @@ where
     Q: Fields + ?Sized,
     R: Fields + ?Sized,
 {
-    match request.digest.method {
+    match request.facts.method {
         Method::Get
             if rule!(
                 "storing: the answer to a GET with a body is not stored",
-                request.digest.body,
+                request.facts.body,
                 false
             ) =>
         {
@@ -245,7 +245,7 @@ where
 }
 
 /// Checks RFC 9111 section 3.5: public, must-revalidate or s-maxage permit sharing the response.
-fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Result<(), NoStore> {
+fn check_authorization(request: &RequestFacts, control: &ResponseControl) -> Result<(), NoStore> {
     let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
     if rule!(
         "storing: an answer to Authorization needs leave to be shared",
@@ -335,14 +335,14 @@ fn check_part<R: Fields + ?Sized>(
 fn check_use<R: Fields + ?Sized>(
     response: &Response<'_, R>,
     control: &ResponseControl,
-    digest: &Digest,
+    facts: &CachingFacts,
     times: &Times,
     config: &Config,
 ) -> Result<(), NoStore> {
     let fields = response.fields;
     let explicit = freshness::explicit(fields, control, times).is_some();
     let configured = matches!(
-        digest.source,
+        facts.source,
         LifetimeSource::Negative | LifetimeSource::Default
     );
     let by_default = status::is_heuristically_cacheable(response.status);
@@ -353,9 +353,9 @@ fn check_use<R: Fields + ?Sized>(
         return Err(NoStore::ConfiguredOff);
     }
     let alive =
-        freshness::ttl_ms(digest, digest.response_time) > 0 && !digest.flags.has(Flags::NO_CACHE);
-    let validator = digest.flags.0 & (Flags::HAS_ETAG.0 | Flags::HAS_LAST_MODIFIED.0) != 0;
-    let stale_use = digest.stale_while_revalidate_s.max(digest.stale_if_error_s) > Some(0);
+        freshness::ttl_ms(facts, facts.response_time) > 0 && !facts.flags.has(Flags::NO_CACHE);
+    let validator = facts.flags.0 & (Flags::HAS_ETAG.0 | Flags::HAS_LAST_MODIFIED.0) != 0;
+    let stale_use = facts.stale_while_revalidate_s.max(facts.stale_if_error_s) > Some(0);
     let cookie = !config.strip_set_cookie && values(fields, "Set-Cookie").next().is_some();
     if rule!(
         "storing: a cookie needs a lifetime of its own",
@@ -379,10 +379,10 @@ fn check_use<R: Fields + ?Sized>(
 /// # Errors
 /// [`NoStore::Incomplete`].
 pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
-    let whole_or_part = matches!(plan.digest.status, 200 | 206);
+    let whole_or_part = matches!(plan.facts.status, 200 | 206);
     let strong = rule!(
         "storing: a cut answer is kept under a strong ETag only",
-        plan.digest.flags.has(Flags::STRONG_ETAG),
+        plan.facts.flags.has(Flags::STRONG_ETAG),
         true
     );
     if whole_or_part && strong {
@@ -398,7 +398,7 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
 /// conditions of one request do not end it either. The result is false for a 206, which the caller must
 /// handle: a 206 ends the use if [`crate::range::may_combine`] is false.
 #[must_use]
-pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
+pub const fn supersedes(request: &RequestFacts, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);
     let about_request = status == 304 || status::is_about_request(status);
     matches!(request.method, Method::Get) && !request.body && answer && !about_request

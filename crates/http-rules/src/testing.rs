@@ -3,7 +3,7 @@
 use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
 
 use crate::invalidation::TargetUri;
-use crate::{Config, Digest, NoStore, Request, RequestDigest, Response, StorePlan, can_store};
+use crate::{CachingFacts, Config, NoStore, Request, RequestFacts, Response, StorePlan, can_store};
 
 /// Sun, 15 Jun 2025 12:00:00 GMT. The response of every test arrives at this time, unless the test states
 /// another time.
@@ -52,10 +52,10 @@ pub(crate) fn store_with(
     config: &Config,
 ) -> Result<StorePlan, NoStore> {
     let (request, response) = (fields(request), fields(response));
-    let digest = RequestDigest::new(method.as_bytes(), &request);
+    let facts = RequestFacts::new(method.as_bytes(), &request);
     can_store(
         &Request {
-            digest: &digest,
+            facts: &facts,
             target: TARGET,
             fields: &request,
         },
@@ -74,7 +74,7 @@ pub(crate) fn store(status: u16, response: &str) -> Result<StorePlan, NoStore> {
     store_with("GET", "", status, response, &Config::default())
 }
 
-/// The digest of a stored response with status 200.
-pub(crate) fn stored(response: &str) -> Digest {
-    store(200, response).unwrap().digest
+/// The caching facts of a stored response with status 200.
+pub(crate) fn stored(response: &str) -> CachingFacts {
+    store(200, response).unwrap().facts
 }

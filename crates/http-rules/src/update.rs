@@ -6,13 +6,13 @@ use foxy_base::{
 
 use crate::cache_control::{ResponseControl, for_each_listed};
 use crate::config::Config;
-use crate::digest::{Digest, Flags};
 use crate::etag::{self, ETag};
+use crate::facts::{CachingFacts, Flags};
 use crate::freshness::expires_at;
 use crate::hygiene::Sieve;
 use crate::method::Method;
 use crate::reason::NoStore;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 use crate::storing::{Request, Response, can_store};
 use crate::vary;
 
@@ -21,8 +21,8 @@ use crate::vary;
 pub struct Refresh {
     /// The updated fields. Send these, and store them if `effect` permits.
     pub fields: FieldBlock,
-    /// The updated digest. It has no meaning with [`RefreshEffect::Unstorable`].
-    pub digest: Digest,
+    /// The updated caching facts. They have no meaning with [`RefreshEffect::Unstorable`].
+    pub facts: CachingFacts,
     /// The effect of the update on the stored response.
     pub effect: RefreshEffect,
 }
@@ -132,7 +132,7 @@ where
 pub fn refresh<Q, N>(
     request: &Request<'_, Q>,
     stored: &FieldBlock,
-    old: &Digest,
+    old: &CachingFacts,
     response: &Response<'_, N>,
     config: &Config,
 ) -> Result<Refresh, FieldBlockError>
@@ -142,12 +142,12 @@ where
 {
     let updated = updated_fields(stored, response.fields, false)?;
     // The stored response is a response to GET, whatever method freshens it.
-    let as_get = RequestDigest {
+    let as_get = RequestFacts {
         method: Method::Get,
-        ..*request.digest
+        ..*request.facts
     };
     let request = Request {
-        digest: &as_get,
+        facts: &as_get,
         target: request.target,
         fields: request.fields,
     };
@@ -163,18 +163,18 @@ where
         request_time: response.request_time,
         response_time: response.response_time,
     };
-    let (digest, effect) = match can_store(&request, &judged, config) {
+    let (facts, effect) = match can_store(&request, &judged, config) {
         Ok(plan) => {
-            let mut digest = plan.digest;
-            digest.status = old.status;
-            digest.flags.set(Flags::PARTIAL, partial);
+            let mut facts = plan.facts;
+            facts.status = old.status;
+            facts.flags.set(Flags::PARTIAL, partial);
             // A response that is not for one user stays a response for all users, even if a request that
             // names its user validates it.
-            if digest.is_of_user() && !old.is_of_user() {
-                digest.flags.set(Flags::OF_NOBODY, true);
+            if facts.is_of_user() && !old.is_of_user() {
+                facts.flags.set(Flags::OF_NOBODY, true);
             }
             let same_vary = vary::of(stored) == vary::of(&updated);
-            (digest, compare(old, &digest, same_vary))
+            (facts, compare(old, &facts, same_vary))
         }
         Err(reason) => rule!(
             "refresh: what may not be stored any more is not kept",
@@ -185,7 +185,7 @@ where
     let fields = without_listed(updated, config);
     Ok(Refresh {
         fields,
-        digest,
+        facts,
         effect,
     })
 }
@@ -234,8 +234,8 @@ impl<F: Fields + ?Sized> Fields for WithAge<'_, F> {
     }
 }
 
-/// Compares the digest after an update with the digest before it.
-fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
+/// Compares the caching facts after an update with the facts before it.
+fn compare(old: &CachingFacts, new: &CachingFacts, same_vary: bool) -> RefreshEffect {
     let forbids_more = new.flags.0 & !old.flags.0 & Flags::FORBID_STALE.0 != 0;
     let stale_less = new.stale_while_revalidate_s < old.stale_while_revalidate_s
         || new.stale_if_error_s < old.stale_if_error_s;
@@ -262,7 +262,7 @@ pub enum HeadUpdate {
 /// the body is complete.
 pub fn head_update<S, N>(
     stored: &S,
-    old: &Digest,
+    old: &CachingFacts,
     length: Option<u64>,
     response: &Response<'_, N>,
 ) -> HeadUpdate

@@ -4,8 +4,8 @@ use super::*;
 use crate::testing::{after, fields, store};
 
 fn check_status(status: u16, request: &str, response: &str, expected: Condition) {
-    let digest = store(status, response).unwrap().digest;
-    let got = evaluate(&fields(request), &fields(response), &digest, after(1));
+    let facts = store(status, response).unwrap().facts;
+    let got = evaluate(&fields(request), &fields(response), &facts, after(1));
     assert_eq!(got, expected, "{request} / {response}");
 }
 
@@ -179,13 +179,13 @@ fn a_304_has_what_caches_need_and_nothing_of_the_body() {
 #[test]
 fn stored_validators_are_sent_as_they_came() {
     let response = "Cache-Control: max-age=60 | ETag: W/\"a\" | Last-Modified: @-60";
-    let (block, digest) = (fields(response), store(200, response).unwrap().digest);
-    let sent = validators(&block, &digest);
+    let (block, facts) = (fields(response), store(200, response).unwrap().facts);
+    let sent = validators(&block, &facts);
     assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
     assert_eq!(sent.if_modified_since, first(&block, "Last-Modified"));
-    let of_user = Digest {
+    let of_user = CachingFacts {
         lifetime_s: 0,
-        ..digest
+        ..facts
     };
     let sent = validators(&block, &of_user);
     assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
@@ -194,7 +194,7 @@ fn stored_validators_are_sent_as_they_came() {
         "another user's page may have the date"
     );
     let junk = "Cache-Control: max-age=60 | Last-Modified: junk";
-    let (block, digest) = (fields(junk), store(200, junk).unwrap().digest);
-    assert_eq!(validators(&block, &digest), Validators::default());
+    let (block, facts) = (fields(junk), store(200, junk).unwrap().facts);
+    assert_eq!(validators(&block, &facts), Validators::default());
     assert!(is_condition(b"if-range") && !is_condition(b"Range"));
 }

@@ -8,7 +8,7 @@ mod users;
 const DAY: i64 = 86_400;
 
 fn on(method: &str, request: &str, response: &str, secs: i64) -> Decision {
-    let request = RequestDigest::new(method.as_bytes(), &fields(request));
+    let request = RequestFacts::new(method.as_bytes(), &fields(request));
     decide(&request, &stored(response), after(secs), &Config::default())
 }
 
@@ -100,7 +100,7 @@ fn a_get_with_content_passes_by() {
         0,
         go(Fwd::Bypass),
     );
-    let get = RequestDigest::new(b"GET", &fields("Content-Length: 5"));
+    let get = RequestFacts::new(b"GET", &fields("Content-Length: 5"));
     assert_eq!(decide_miss(&get, Miss::Uri), go(Fwd::Bypass));
     let failed = failed(
         "Content-Length: 5",
@@ -126,7 +126,7 @@ fn request_no_cache_asks_the_origin() {
         obey_request: false,
         ..Config::default()
     };
-    let request = RequestDigest::new(b"GET", &fields("Cache-Control: no-cache"));
+    let request = RequestFacts::new(b"GET", &fields("Cache-Control: no-cache"));
     let decision = decide(
         &request,
         &stored("Cache-Control: max-age=60"),
@@ -242,14 +242,14 @@ fn only_if_cached_never_forwards() {
         10,
         Decision::OnlyIfCached504,
     );
-    let digest = RequestDigest::new(b"GET", &fields(request));
-    assert_eq!(decide_miss(&digest, Miss::Uri), Decision::OnlyIfCached504);
+    let facts = RequestFacts::new(b"GET", &fields(request));
+    assert_eq!(decide_miss(&facts, Miss::Uri), Decision::OnlyIfCached504);
 }
 
 #[test]
 fn misses_are_named() {
-    let get = RequestDigest::new(b"GET", &fields(""));
-    let post = RequestDigest::new(b"POST", &fields("Cache-Control: only-if-cached"));
+    let get = RequestFacts::new(b"GET", &fields(""));
+    let post = RequestFacts::new(b"POST", &fields("Cache-Control: only-if-cached"));
     assert_eq!(decide_miss(&get, Miss::Uri), go(Fwd::UriMiss));
     assert_eq!(decide_miss(&get, Miss::Vary), go(Fwd::VaryMiss));
     assert_eq!(decide_miss(&get, Miss::Bypass), go(Fwd::Bypass));
@@ -259,8 +259,8 @@ fn misses_are_named() {
 
 fn partial(secs: i64, request: &str, method: &str) -> Decision {
     let response = "Cache-Control: max-age=9 | ETag: \"a\" | Content-Range: bytes 0-4/9";
-    let part = crate::testing::store(206, response).unwrap().digest;
-    let request = RequestDigest::new(method.as_bytes(), &fields(request));
+    let part = crate::testing::store(206, response).unwrap().facts;
+    let request = RequestFacts::new(method.as_bytes(), &fields(request));
     decide(&request, &part, after(secs), &Config::default())
 }
 
@@ -273,7 +273,7 @@ fn parts_answer_ranges_only() {
 }
 
 fn failed(request: &str, response: &str, secs: i64, failure: Failure) -> Option<Decision> {
-    let request = RequestDigest::new(b"GET", &fields(request));
+    let request = RequestFacts::new(b"GET", &fields(request));
     stale_on_failure(
         &request,
         &stored(response),
@@ -339,19 +339,19 @@ fn stale_if_error_covers_server_errors_for_its_window() {
 
 #[test]
 fn invalidated_means_validation_and_soft_purged_means_stale() {
-    let mut digest = stored("Cache-Control: max-age=60, stale-while-revalidate=60");
-    let get = RequestDigest::new(b"GET", &fields(""));
-    digest.flags = digest.flags.with(Flags::SOFT_PURGED);
-    let decision = decide(&get, &digest, after(0), &Config::default());
+    let mut facts = stored("Cache-Control: max-age=60, stale-while-revalidate=60");
+    let get = RequestFacts::new(b"GET", &fields(""));
+    facts.flags = facts.flags.with(Flags::SOFT_PURGED);
+    let decision = decide(&get, &facts, after(0), &Config::default());
     assert_eq!(decision, stale(0, 0, StaleUse::WhileRevalidate));
-    digest.flags = digest.flags.with(Flags::INVALIDATED);
+    facts.flags = facts.flags.with(Flags::INVALIDATED);
     assert_eq!(
-        decide(&get, &digest, after(0), &Config::default()),
+        decide(&get, &facts, after(0), &Config::default()),
         go(Fwd::Stale)
     );
     let failure = stale_on_failure(
         &get,
-        &digest,
+        &facts,
         after(0),
         Failure::Unreachable,
         &Config::default(),

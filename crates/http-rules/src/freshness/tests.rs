@@ -6,9 +6,9 @@ use super::*;
 use crate::testing::{T0, after, fields, store, store_with, stored};
 
 fn check_lifetime(status: u16, response: &str, seconds: u32, source: LifetimeSource) {
-    let digest = store(status, response).unwrap().digest;
+    let facts = store(status, response).unwrap().facts;
     assert_eq!(
-        (digest.lifetime_s, digest.source),
+        (facts.lifetime_s, facts.source),
         (seconds, source),
         "{response}"
     );
@@ -133,11 +133,11 @@ fn configured_lifetimes_fill_gaps_and_bound() {
         ..Config::default()
     };
     let check = |status, response: &str, seconds, source| {
-        let digest = store_with("GET", "", status, response, &config)
+        let facts = store_with("GET", "", status, response, &config)
             .unwrap()
-            .digest;
+            .facts;
         assert_eq!(
-            (digest.lifetime_s, digest.source),
+            (facts.lifetime_s, facts.source),
             (seconds, source),
             "{status} {response}"
         );
@@ -161,10 +161,10 @@ fn configured_lifetimes_fill_gaps_and_bound() {
         ttl_min_s: Some(5),
         ..Config::default()
     };
-    let digest = store_with("GET", "", 200, "ETag: \"a\"", &plain)
+    let facts = store_with("GET", "", 200, "ETag: \"a\"", &plain)
         .unwrap()
-        .digest;
-    assert_eq!((digest.lifetime_s, digest.source), (0, None));
+        .facts;
+    assert_eq!((facts.lifetime_s, facts.source), (0, None));
 }
 
 fn check_age(response: &str, expected: u32) {
@@ -205,19 +205,19 @@ fn initial_age_takes_the_larger_of_date_and_age() {
 
 #[test]
 fn a_response_is_fresh_exactly_until_its_lifetime_is_over() {
-    let digest = stored("Cache-Control: max-age=2 | Date: @0");
-    assert_eq!(ttl_ms(&digest, WallTime(T0.0 + 1999)), 1);
-    assert_eq!(ttl_ms(&digest, WallTime(T0.0 + 2000)), 0);
-    assert_eq!(age(&digest, WallTime(T0.0 + 1999)), 1);
-    assert_eq!(age(&digest, WallTime(T0.0 + 3000)), 3);
-    assert_eq!(expires_at(&digest), after(2));
+    let facts = stored("Cache-Control: max-age=2 | Date: @0");
+    assert_eq!(ttl_ms(&facts, WallTime(T0.0 + 1999)), 1);
+    assert_eq!(ttl_ms(&facts, WallTime(T0.0 + 2000)), 0);
+    assert_eq!(age(&facts, WallTime(T0.0 + 1999)), 1);
+    assert_eq!(age(&facts, WallTime(T0.0 + 3000)), 3);
+    assert_eq!(expires_at(&facts), after(2));
 }
 
 #[test]
 fn age_in_transit_shortens_life() {
-    let digest = stored("Cache-Control: max-age=3600 | Age: 3000");
-    assert_eq!(ttl_ms(&digest, after(0)), 600_000);
-    assert_eq!(expires_at(&digest), after(600));
+    let facts = stored("Cache-Control: max-age=3600 | Age: 3000");
+    assert_eq!(ttl_ms(&facts, after(0)), 600_000);
+    assert_eq!(expires_at(&facts), after(600));
     let old = stored("Cache-Control: max-age=3600 | Age: 7200 | ETag: \"a\"");
     assert_eq!(ttl_ms(&old, after(0)), -3_600_000);
     assert_eq!(age(&old, after(3)), 7203);
@@ -225,13 +225,13 @@ fn age_in_transit_shortens_life() {
 
 #[test]
 fn a_clock_that_went_backwards_makes_stale_never_younger() {
-    let digest = stored("Cache-Control: max-age=3600 | Age: 30");
+    let facts = stored("Cache-Control: max-age=3600 | Age: 30");
     let back = after(-10);
-    assert!(ttl_ms(&digest, back) <= 0);
-    assert_eq!(age(&digest, back), 30);
+    assert!(ttl_ms(&facts, back) <= 0);
+    assert_eq!(age(&facts, back), 30);
     let slack = WallTime(T0.0 - CLOCK_SLACK_MS);
     assert!(
-        ttl_ms(&digest, slack) > 0,
+        ttl_ms(&facts, slack) > 0,
         "threads may read the clock in any order"
     );
 }
@@ -242,10 +242,10 @@ fn uses_end_after_the_longest_stale_allowance() {
         stale_on_disconnect_s: 100,
         ..Config::default()
     };
-    let digest = stored("Cache-Control: max-age=10, stale-if-error=500");
-    assert_eq!(useless_at(&digest, &config), after(510));
-    let digest = stored("Cache-Control: max-age=10");
-    assert_eq!(useless_at(&digest, &config), after(110));
+    let facts = stored("Cache-Control: max-age=10, stale-if-error=500");
+    assert_eq!(useless_at(&facts, &config), after(510));
+    let facts = stored("Cache-Control: max-age=10");
+    assert_eq!(useless_at(&facts, &config), after(110));
 }
 
 proptest! {
@@ -253,19 +253,19 @@ proptest! {
     fn age_and_freshness_are_monotone(
         initial in 0..=i64::MAX, lifetime: u32, response: i64, a: i64, b: i64, flags in 0..4096u16,
     ) {
-        let mut digest = stored("Cache-Control: max-age=1");
-        (digest.initial_age_ms, digest.lifetime_s) = (initial, lifetime);
-        (digest.response_time, digest.flags) = (WallTime(response), Flags(flags));
+        let mut facts = stored("Cache-Control: max-age=1");
+        (facts.initial_age_ms, facts.lifetime_s) = (initial, lifetime);
+        (facts.response_time, facts.flags) = (WallTime(response), Flags(flags));
         let (early, late) = (WallTime(a.min(b)), WallTime(a.max(b)));
-        prop_assert!(age_ms(&digest, early) <= age_ms(&digest, late));
-        prop_assert!(age_ms(&digest, early) >= initial);
-        prop_assert!(age(&digest, early) <= age(&digest, late));
+        prop_assert!(age_ms(&facts, early) <= age_ms(&facts, late));
+        prop_assert!(age_ms(&facts, early) >= initial);
+        prop_assert!(age(&facts, early) <= age(&facts, late));
         // From the time of receipt on, the remaining lifetime only shrinks. A clock that shows an earlier
         // time can make the response stale at first and fresh later.
-        if early >= digest.response_time {
-            prop_assert!(ttl_ms(&digest, early) >= ttl_ms(&digest, late));
+        if early >= facts.response_time {
+            prop_assert!(ttl_ms(&facts, early) >= ttl_ms(&facts, late));
         }
-        let _ = (expires_at(&digest), useless_at(&digest, &Config::default()));
+        let _ = (expires_at(&facts), useless_at(&facts, &Config::default()));
     }
 
     #[test]
@@ -279,7 +279,7 @@ proptest! {
             last_modified: Some(WallTime(modified)),
         };
         prop_assert!(initial_age_ms(list, &times) >= 0);
-        let get = RequestDigest::new(b"GET", &fields(""));
+        let get = RequestFacts::new(b"GET", &fields(""));
         let found = lifetime(&get, 200, list, &ResponseControl::default(), &times, &Config::default());
         prop_assert!(found.seconds <= Config::default().heuristic_max_s);
     }

@@ -5,18 +5,18 @@ use foxy_base::{Fields, WallTime, eq_name};
 use super::{Ranges, Resolved};
 use crate::conditional::range_applies;
 use crate::config::Config;
-use crate::digest::Digest;
+use crate::facts::CachingFacts;
 use crate::method::Method;
-use crate::request::RequestDigest;
+use crate::request::RequestFacts;
 
 /// Decides how a stored response of `length` bytes answers a request whose conditions are met (RFC 9110
 /// sections 14.2 and 13.2.2 step 5): by 206, by 416, or by the complete body. Ranges apply only to GET, and
 /// only to a 200 (or to parts of a 200).
 pub fn answer<Q, S>(
-    digest: &RequestDigest,
+    facts: &RequestFacts,
     request: &Q,
     stored: &S,
-    stored_digest: &Digest,
+    stored_facts: &CachingFacts,
     length: u64,
     now: WallTime,
     config: &Config,
@@ -25,8 +25,8 @@ where
     Q: Fields + ?Sized,
     S: Fields + ?Sized,
 {
-    let divisible = digest.method == Method::Get && matches!(stored_digest.status, 200 | 206);
-    if !digest.range || !divisible || !range_applies(request, stored, now) {
+    let divisible = facts.method == Method::Get && matches!(stored_facts.status, 200 | 206);
+    if !facts.range || !divisible || !range_applies(request, stored, now) {
         return Resolved::Whole;
     }
     match Ranges::of(request) {

@@ -4,15 +4,15 @@ use foxy_base::{Fields, WallTime, first, rule};
 
 use super::{ContentRange, Parts, RangeSpec, Span};
 use crate::date;
-use crate::digest::Digest;
 use crate::etag::{self, ETag};
+use crate::facts::CachingFacts;
 
 /// True if bytes of two responses may be combined: they have the same strong validator, and the same complete
-/// length if both state it. `digest` is the digest of the stored response. It determines whether
-/// Last-Modified of the stored response may serve as its validator.
+/// length if both state it. `facts` belongs to the stored response. It determines whether Last-Modified of
+/// the stored response may serve as its validator.
 pub fn may_combine<A, B>(
     stored: &A,
-    digest: &Digest,
+    facts: &CachingFacts,
     stored_complete: Option<u64>,
     new: &B,
     new_range: &ContentRange,
@@ -32,19 +32,19 @@ where
         true
     ) && rule!(
         "parts: bytes are combined under one strong validator only",
-        same_strong_validator(stored, digest, new, now),
+        same_strong_validator(stored, facts, new, now),
         true
     )
 }
 
-fn same_strong_validator<A, B>(stored: &A, digest: &Digest, new: &B, now: WallTime) -> bool
+fn same_strong_validator<A, B>(stored: &A, facts: &CachingFacts, new: &B, now: WallTime) -> bool
 where
     A: Fields + ?Sized,
     B: Fields + ?Sized,
 {
     match (etag::of(stored), etag::of(new)) {
         (Some(a), Some(b)) => ETag::parse(a).eq_strong(&ETag::parse(b)),
-        (None, None) if digest.is_validated_by_date() => match (
+        (None, None) if facts.is_validated_by_date() => match (
             strong_last_modified(stored, now),
             strong_last_modified(new, now),
         ) {

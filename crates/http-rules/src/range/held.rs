@@ -4,7 +4,7 @@ use foxy_base::{Fields, WallTime};
 
 use super::{ContentRange, Parts, Ranges, Span};
 use crate::conditional::range_applies;
-use crate::digest::{Digest, Flags};
+use crate::facts::{CachingFacts, Flags};
 
 /// The bytes of a stored part that answer a request: one range that lies completely inside the part (RFC 9111
 /// section 3.3), if If-Range is met. `None` means that the request must go to the origin. This includes
@@ -38,8 +38,8 @@ pub fn joined(a: Span, b: Span) -> Option<Span> {
     }
 }
 
-impl Digest {
-    /// The digest of the complete response, when parts with this digest have become complete.
+impl CachingFacts {
+    /// The facts of the complete response, when parts with these facts have become complete.
     #[must_use]
     pub const fn completed(self) -> Self {
         Self {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_wholes_have_each_others_digests() {
+    fn parts_and_wholes_have_each_others_facts() {
         let part = crate::testing::stored("Cache-Control: max-age=9").as_part();
         assert!(part.flags.has(Flags::PARTIAL) && part.status == 206);
         let whole = part.completed();

@@ -150,14 +150,7 @@ fn combine_for(request: &str, stored: &str, length: Option<u64>, new: &str, rang
     let config = crate::Config::default();
     let plan = crate::testing::store_with("GET", request, 200, &response, &config).unwrap();
     let new = fields(new);
-    may_combine(
-        &fields(stored),
-        &plan.digest,
-        length,
-        &new,
-        &range,
-        after(0),
-    )
+    may_combine(&fields(stored), &plan.facts, length, &new, &range, after(0))
 }
 
 #[test]
@@ -200,18 +193,18 @@ fn completion_asks_for_what_is_missing() {
 
 #[test]
 fn answers_obey_method_status_and_if_range() {
-    use crate::{Config, RequestDigest};
+    use crate::{Config, RequestFacts};
     let check = |method: &str, status: u16, request: &str, whole: bool| {
         let response = "Cache-Control: max-age=9 | ETag: \"a\"";
-        let digest = crate::testing::store(status, response).unwrap().digest;
+        let facts = crate::testing::store(status, response).unwrap().facts;
         let request = fields(request);
-        let request_digest = RequestDigest::new(method.as_bytes(), &request);
+        let request_facts = RequestFacts::new(method.as_bytes(), &request);
         let config = Config::default();
         let got = answer(
-            &request_digest,
+            &request_facts,
             &request,
             &fields(response),
-            &digest,
+            &facts,
             10,
             after(0),
             &config,

@@ -1,17 +1,17 @@
-//! Tests of the digest of a request.
+//! Tests of the facts about a request.
 
 use super::*;
 use crate::testing::fields;
 use proptest::prelude::*;
 
-fn digest(request: &str) -> RequestDigest {
-    RequestDigest::new(b"GET", &fields(request))
+fn facts(request: &str) -> RequestFacts {
+    RequestFacts::new(b"GET", &fields(request))
 }
 
-fn check(request: &str, expected: impl FnOnce(&mut RequestDigest)) {
-    let mut wanted = RequestDigest::empty(Method::Get);
+fn check(request: &str, expected: impl FnOnce(&mut RequestFacts)) {
+    let mut wanted = RequestFacts::empty(Method::Get);
     expected(&mut wanted);
-    assert_eq!(digest(request), wanted, "{request}");
+    assert_eq!(facts(request), wanted, "{request}");
 }
 
 #[test]
@@ -68,6 +68,6 @@ proptest! {
     #[test]
     fn any_request_is_survived(value in "[ -~]{0,60}") {
         let list: &[(&str, &str)] = &[("Cache-Control", &value), ("Pragma", &value)];
-        let _ = RequestDigest::new(value.as_bytes(), list);
+        let _ = RequestFacts::new(value.as_bytes(), list);
     }
 }

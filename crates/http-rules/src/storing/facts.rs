@@ -1,25 +1,25 @@
-//! The facts about a response that its digest contains.
+//! Collects the caching facts of a response.
 
 use foxy_base::{Fields, rule, values};
 
 use super::Response;
 use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::{Config, ListedFields};
-use crate::digest::{Digest, Flags};
 use crate::etag::{self, ETag};
+use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{self, Lifetime, Times};
 use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::text::directives;
 
-/// The digest of a response that is about to be stored.
-pub(super) fn digest_of<R: Fields + ?Sized>(
+/// The caching facts of a response that is about to be stored.
+pub(super) fn facts_of<R: Fields + ?Sized>(
     response: &Response<'_, R>,
     control: &ResponseControl,
     times: &Times,
     lifetime: Lifetime,
     config: &Config,
-) -> Digest {
+) -> CachingFacts {
     let fields = response.fields;
     let tag = etag::of(fields);
     let mut flags = Flags::default();
@@ -48,7 +48,7 @@ pub(super) fn digest_of<R: Fields + ?Sized>(
     );
     flags.set(Flags::HAS_LAST_MODIFIED, times.last_modified.is_some());
     flags.set(Flags::PARTIAL, response.status == 206);
-    Digest {
+    CachingFacts {
         status: response.status,
         flags,
         request_time: response.request_time,

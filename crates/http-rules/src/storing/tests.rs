@@ -111,20 +111,14 @@ fn private_is_not_stored_but_its_list_form_is() {
 #[test]
 fn no_cache_is_stored_for_validation_only() {
     let plan = store(200, "Cache-Control: no-cache, max-age=60 | ETag: \"a\"").unwrap();
-    assert!(plan.digest.flags.has(Flags::NO_CACHE));
+    assert!(plan.facts.flags.has(Flags::NO_CACHE));
     check(
         200,
         "Cache-Control: no-cache, max-age=60",
         Err(NoStore::ExpiredOnArrival),
     );
     let listed = "Cache-Control: no-cache=\"a\", max-age=60";
-    assert!(
-        !store(200, listed)
-            .unwrap()
-            .digest
-            .flags
-            .has(Flags::NO_CACHE)
-    );
+    assert!(!store(200, listed).unwrap().facts.flags.has(Flags::NO_CACHE));
     let strict = Config {
         listed_fields: ListedFields::Unqualified,
         ..Config::default()
@@ -136,7 +130,7 @@ fn no_cache_is_stored_for_validation_only() {
         "Cache-Control: no-cache=\"a\" | ETag: \"a\"",
         &strict,
     );
-    assert!(strict.unwrap().digest.flags.has(Flags::NO_CACHE));
+    assert!(strict.unwrap().facts.flags.has(Flags::NO_CACHE));
 }
 
 #[test]
@@ -228,7 +222,7 @@ fn vary_star_and_wide_lists_are_refused() {
         Err(NoStore::VaryTooWide),
     );
     let plan = store(200, "Expires: @60 | Vary: Foo").unwrap();
-    assert!(plan.digest.flags.has(Flags::VARY) && plan.vary.is_some());
+    assert!(plan.facts.flags.has(Flags::VARY) && plan.vary.is_some());
     assert_eq!(store(200, "Expires: @60 | Vary: ,").unwrap().vary, None);
 }
 
@@ -272,7 +266,7 @@ fn parts_need_one_valid_content_range() {
     let part = |range: &str| store(206, &format!("Expires: @60 | {range}"));
     let plan = part("Content-Range: bytes 4-9/10").unwrap();
     assert_eq!(plan.part, ContentRange::parse(b"bytes 4-9/10"));
-    assert!(plan.digest.flags.has(Flags::PARTIAL));
+    assert!(plan.facts.flags.has(Flags::PARTIAL));
     for bad in [
         "A: b",
         "Content-Range: bytes */10",
@@ -290,7 +284,7 @@ fn pragma_on_a_response_stops_guessing_only() {
     let has = |response: &str| {
         store(200, response)
             .unwrap()
-            .digest
+            .facts
             .flags
             .has(Flags::NO_CACHE)
     };
@@ -323,15 +317,15 @@ fn incomplete_messages_need_a_strong_validator() {
 
 #[test]
 fn final_answers_supersede_but_errors_and_conditions_do_not() {
-    let get = RequestDigest::new(b"GET", &fields(""));
+    let get = RequestFacts::new(b"GET", &fields(""));
     for status in [200, 204, 301, 404, 410] {
         assert!(supersedes(&get, status), "{status}");
     }
     for status in [103, 206, 304, 401, 412, 416, 500, 503, 599] {
         assert!(!supersedes(&get, status), "{status}");
     }
-    assert!(!supersedes(&RequestDigest::new(b"HEAD", &fields("")), 200));
-    let with_content = RequestDigest::new(b"GET", &fields("Content-Length: 5"));
+    assert!(!supersedes(&RequestFacts::new(b"HEAD", &fields("")), 200));
+    let with_content = RequestFacts::new(b"GET", &fields("Content-Length: 5"));
     assert!(!supersedes(&with_content, 200));
 }
 
@@ -339,23 +333,23 @@ fn final_answers_supersede_but_errors_and_conditions_do_not() {
 fn facts_are_remembered() {
     let all = "Cache-Control: max-age=9, must-revalidate, proxy-revalidate, immutable, \
                stale-while-revalidate=3, stale-if-error=4 | ETag: \"a\" | Last-Modified: @-5 | Date: @-1";
-    let digest = store(200, all).unwrap().digest;
+    let facts = store(200, all).unwrap().facts;
     let flags = Flags::MUST_REVALIDATE
         .with(Flags::PROXY_REVALIDATE)
         .with(Flags::IMMUTABLE)
         .with(Flags::HAS_ETAG)
         .with(Flags::STRONG_ETAG)
         .with(Flags::HAS_LAST_MODIFIED);
-    assert_eq!(digest.flags, flags);
+    assert_eq!(facts.flags, flags);
     assert_eq!(
-        (digest.stale_while_revalidate_s, digest.stale_if_error_s),
+        (facts.stale_while_revalidate_s, facts.stale_if_error_s),
         (Some(3), Some(4))
     );
-    assert_eq!(digest.date, Some(crate::testing::after(-1)));
-    assert_eq!(digest.last_modified, Some(crate::testing::after(-5)));
+    assert_eq!(facts.date, Some(crate::testing::after(-1)));
+    assert_eq!(facts.last_modified, Some(crate::testing::after(-5)));
     let weak = store(200, "Cache-Control: s-maxage=9 | ETag: W/\"a\"")
         .unwrap()
-        .digest;
+        .facts;
     assert_eq!(weak.flags, Flags::PROXY_REVALIDATE.with(Flags::HAS_ETAG));
 }
 

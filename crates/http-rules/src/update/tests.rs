@@ -71,10 +71,10 @@ fn refreshed(request: &str, old: &str, new: &str) -> Refresh {
 
 fn refreshed_under(config: &Config, request: &str, old: &str, new: &str) -> Refresh {
     let (request, new) = (fields(request), fields(new));
-    let digest = RequestDigest::new(b"GET", &request);
+    let facts = RequestFacts::new(b"GET", &request);
     refresh(
         &Request {
-            digest: &digest,
+            facts: &facts,
             target: TARGET,
             fields: &request,
         },
@@ -103,9 +103,9 @@ fn a_page_of_everybody_is_not_one_users_and_stays_so() {
         (of_nobody, "Cookie: sid=2", false),
     ] {
         let request = fields(request);
-        let digest = RequestDigest::new(b"GET", &request);
+        let facts = RequestFacts::new(b"GET", &request);
         let request = Request {
-            digest: &digest,
+            facts: &facts,
             target: TARGET,
             fields: &request,
         };
@@ -116,7 +116,7 @@ fn a_page_of_everybody_is_not_one_users_and_stays_so() {
             response_time: after(10),
         };
         let got = refresh(&request, &fields(page), &old, &response, &Config::default());
-        assert_eq!(got.unwrap().digest.is_of_user(), is_of_user);
+        assert_eq!(got.unwrap().facts.is_of_user(), is_of_user);
     }
 }
 
@@ -133,16 +133,16 @@ fn a_304_starts_a_new_life() {
     );
     assert_eq!(got.effect, RefreshEffect::Extends);
     assert_eq!(
-        (got.digest.status, got.digest.response_time),
+        (got.facts.status, got.facts.response_time),
         (200, after(10))
     );
-    assert_eq!(expires_at(&got.digest), after(15));
+    assert_eq!(expires_at(&got.facts), after(15));
     assert_eq!(
         got.fields,
         fields("Cache-Control: max-age=5 | ETag: \"a\" | Date: @10 | A: 2")
     );
     let aged = refreshed("", "Cache-Control: max-age=50 | ETag: \"a\"", "Age: 7");
-    assert_eq!(aged.digest.initial_age_ms, 7000);
+    assert_eq!(aged.facts.initial_age_ms, 7000);
     assert_eq!(first(&aged.fields, "Age"), None);
 }
 
@@ -246,15 +246,15 @@ fn a_part_stays_a_part() {
         206,
         "Expires: @5 | ETag: \"a\" | Content-Range: bytes 0-4/9",
     );
-    let old = old.unwrap().digest;
+    let old = old.unwrap().facts;
     let (request, new) = (
         fields("Range: bytes=0-1"),
         fields("Cache-Control: max-age=50"),
     );
-    let digest = RequestDigest::new(b"GET", &request);
+    let facts = RequestFacts::new(b"GET", &request);
     let got = refresh(
         &Request {
-            digest: &digest,
+            facts: &facts,
             target: TARGET,
             fields: &request,
         },
@@ -270,7 +270,7 @@ fn a_part_stays_a_part() {
     );
     let got = got.unwrap();
     assert_eq!(got.effect, RefreshEffect::Extends);
-    assert!(got.digest.status == 206 && got.digest.flags.has(Flags::PARTIAL));
+    assert!(got.facts.status == 206 && got.facts.flags.has(Flags::PARTIAL));
 }
 
 #[test]
@@ -283,8 +283,8 @@ fn head_freshens_or_invalidates() {
             request_time: T0,
             response_time: T0,
         };
-        let old_digest = stored(&format!("Cache-Control: max-age=9 | {old}"));
-        let got = head_update(&fields(old), &old_digest, Some(5), &response);
+        let old_facts = stored(&format!("Cache-Control: max-age=9 | {old}"));
+        let got = head_update(&fields(old), &old_facts, Some(5), &response);
         assert_eq!(got, expected, "{status} {old} / {new}");
     };
     use HeadUpdate::{Freshen, Invalidate, Nothing};
@@ -306,11 +306,11 @@ fn head_freshens_or_invalidates() {
 #[test]
 fn head_freshens_what_get_stored() {
     let (request, new) = (fields(""), fields("Cache-Control: max-age=1000"));
-    let digest = RequestDigest::new(b"HEAD", &request);
+    let facts = RequestFacts::new(b"HEAD", &request);
     let old = "Cache-Control: max-age=2 | A: 1";
     let got = refresh(
         &Request {
-            digest: &digest,
+            facts: &facts,
             target: TARGET,
             fields: &request,
         },
@@ -326,7 +326,7 @@ fn head_freshens_what_get_stored() {
     );
     let got = got.unwrap();
     assert_eq!(
-        (got.effect, expires_at(&got.digest)),
+        (got.effect, expires_at(&got.facts)),
         (RefreshEffect::Extends, after(1003))
     );
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{Failure, Fwd, RequestDigest, RuleId, stale_on_failure};
+use foxy_http_rules::{Failure, Fwd, RequestFacts, RuleId, stale_on_failure};
 use foxy_http1::{BodyFraming, FieldSlots, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use crate::Role;
 use crate::access::parents::Parents;
 use crate::cache::key;
-use crate::cache::stored::{request_digest, stored_digest};
+use crate::cache::stored::{request_facts, stored_facts};
 use crate::http::asker::Asker;
 use crate::http::connection::Received;
 use crate::http::destination::{Destination, destination};
@@ -31,7 +31,7 @@ pub(crate) struct Ask {
     parts: RequestParts,
     pub(crate) role: Rc<Role>,
     pub(crate) client: Asker,
-    pub(crate) digest: RequestDigest,
+    pub(crate) facts: RequestFacts,
     pub(crate) to: Destination,
     /// Path and query of the client's URL. For a request that uses the cache, they have the form that the
     /// rules of the operator use for keys.
@@ -73,7 +73,7 @@ impl<'a> Who<'a> {
 impl Ask {
     /// Returns true if missing parts of a stored object may be fetched for this request.
     pub(crate) fn may_fetch_parts(&self) -> bool {
-        !self.digest.only_if_cached && self.role.objects().is_none()
+        !self.facts.only_if_cached && self.role.objects().is_none()
     }
 
     pub(crate) fn new(
@@ -90,7 +90,7 @@ impl Ask {
         let head = parts.head(&bytes, &slots);
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
-        let digest = request_digest(&Recipient::new(role, who.client), &head, proxy.rules(rule));
+        let facts = request_facts(&Recipient::new(role, who.client), &head, proxy.rules(rule));
         // The conditions of a bypass are compared with the fields that the client sent, even if rules change
         // these fields on the way to the origin. This is safe: a client that causes a bypass by its fields
         // cannot harm the cache.
@@ -130,7 +130,7 @@ impl Ask {
             parts,
             role: Rc::clone(role),
             client: who.client.clone(),
-            digest,
+            facts,
             to: Destination {
                 reach: who.client.reach(),
                 ..destination(role, url, &proxy.config.upstream.tls)
@@ -154,7 +154,7 @@ impl Ask {
 
     /// Returns true if the request carries a user's credentials (Cookie or Authorization).
     pub(crate) fn is_personal(&self) -> bool {
-        self.digest.authorization || self.digest.cookie
+        self.facts.authorization || self.facts.cookie
     }
 
     /// Returns the hash under which the `unshared` mark for the key `hash` is kept. Requests with credentials
@@ -186,10 +186,10 @@ impl Ask {
         stored: Option<&Arc<Object>>,
         failure: Failure,
     ) -> bool {
-        let digest = stored.and_then(|object| stored_digest(object));
-        digest.is_some_and(|stored| {
+        let facts = stored.and_then(|object| stored_facts(object));
+        facts.is_some_and(|stored| {
             let config = local.proxy.rules(self.rule);
-            stale_on_failure(&self.digest, &stored, local.wall(), failure, config).is_some()
+            stale_on_failure(&self.facts, &stored, local.wall(), failure, config).is_some()
         })
     }
 

@@ -8,7 +8,7 @@
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
-    CacheStatus, Config, Decision, Digest, Failure, Flags, Fwd, LifetimeSource, RequestDigest,
+    CacheStatus, CachingFacts, Config, Decision, Failure, Flags, Fwd, LifetimeSource, RequestFacts,
     RuleId, StaleUse, decide, freshness, stale_on_failure,
 };
 use foxy_http1::RequestHead;
@@ -46,8 +46,8 @@ impl Grant {
     /// Returns the decision that forbids the answer.
     #[inline]
     pub(crate) fn shared(
-        request: &RequestDigest,
-        stored: &Digest,
+        request: &RequestFacts,
+        stored: &CachingFacts,
         now: WallTime,
         rules: &Config,
     ) -> Result<Self, Decision> {
@@ -58,8 +58,8 @@ impl Grant {
     /// Makes a grant as [`shared`](Self::shared) does, for a stored answer that is sent because the origin
     /// failed.
     pub(crate) fn on_failure(
-        request: &RequestDigest,
-        stored: &Digest,
+        request: &RequestFacts,
+        stored: &CachingFacts,
         now: WallTime,
         failure: Failure,
         rules: &Config,
@@ -72,8 +72,8 @@ impl Grant {
     /// judged at that time. The answer must have an explicit lifetime and no directive that requires
     /// validation. The caller ensures that the request has neither credentials nor directives.
     pub(crate) fn arrived(
-        request: &RequestDigest,
-        stored: &Digest,
+        request: &RequestFacts,
+        stored: &CachingFacts,
         (arrived, now): (WallTime, WallTime),
         rules: &Config,
     ) -> Option<Self> {
@@ -100,7 +100,7 @@ impl Grant {
         // The time that the origin took to respond is part of the age that the client is told. It is not part
         // of the age by which freshness is judged here.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
-        let since_asked = Digest {
+        let since_asked = CachingFacts {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
             response_time: stored.request_time,
             ..*stored
@@ -115,7 +115,7 @@ impl Grant {
     }
 
     /// Makes a grant for the answer to the request's own fetch. `stored` is set if the answer may be stored.
-    pub(crate) fn own(_proof: Own, stored: Option<&Digest>, now: WallTime) -> Self {
+    pub(crate) fn own(_proof: Own, stored: Option<&CachingFacts>, now: WallTime) -> Self {
         Self {
             age: stored.map_or(0, |stored| freshness::age(stored, now)),
             ttl: stored.map_or(0, |stored| freshness::ttl_ms(stored, now).div_euclid(1000)),
@@ -294,16 +294,16 @@ mod tests {
     use super::*;
     use foxy_base::FieldBlockBuilder;
 
-    fn request(fields: &[(&str, &str)]) -> RequestDigest {
+    fn request(fields: &[(&str, &str)]) -> RequestFacts {
         let mut block = FieldBlockBuilder::default();
         for (name, value) in fields {
             block.push(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        RequestDigest::new(b"GET", &block.finish())
+        RequestFacts::new(b"GET", &block.finish())
     }
 
-    fn digest(lifetime_s: u32, source: LifetimeSource) -> Digest {
-        Digest {
+    fn facts(lifetime_s: u32, source: LifetimeSource) -> CachingFacts {
+        CachingFacts {
             status: 200,
             flags: Flags::default(),
             request_time: WallTime::from_secs(100),
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn an_answer_that_needs_validation_is_granted_to_no_other_request() {
         let rules = Config::default();
-        let stored = digest(0, LifetimeSource::None);
+        let stored = facts(0, LifetimeSource::None);
         let granted = Grant::shared(&request(&[]), &stored, WallTime::from_secs(102), &rules);
         assert!(granted.is_err());
     }
@@ -330,10 +330,10 @@ mod tests {
     fn a_waiting_request_is_judged_as_of_its_arrival() {
         let rules = Config::default();
         let (arrived, now) = (WallTime::from_secs(100), WallTime::from_secs(102));
-        let judge = |digest: &Digest, arrived| {
-            Grant::arrived(&request(&[]), digest, (arrived, now), &rules).map(|g| (g.age, g.ttl))
+        let judge = |facts: &CachingFacts, arrived| {
+            Grant::arrived(&request(&[]), facts, (arrived, now), &rules).map(|g| (g.age, g.ttl))
         };
-        let short = digest(1, LifetimeSource::MaxAge);
+        let short = facts(1, LifetimeSource::MaxAge);
         assert_eq!(judge(&short, arrived), Some((2, -1)));
         assert_eq!(
             judge(&short, WallTime::from_secs(90)),
@@ -345,15 +345,15 @@ mod tests {
             None,
             "past its life by then"
         );
-        let mut old = digest(60, LifetimeSource::MaxAge);
+        let mut old = facts(60, LifetimeSource::MaxAge);
         old.initial_age_ms = 62_000;
         assert_eq!(
             judge(&old, arrived),
             None,
             "it was old when the origin sent it"
         );
-        assert_eq!(judge(&digest(0, LifetimeSource::MaxAge), arrived), None);
-        assert_eq!(judge(&digest(9, LifetimeSource::Heuristic), arrived), None);
+        assert_eq!(judge(&facts(0, LifetimeSource::MaxAge), arrived), None);
+        assert_eq!(judge(&facts(9, LifetimeSource::Heuristic), arrived), None);
         for flag in [
             Flags::NO_CACHE,
             Flags::MUST_REVALIDATE,

@@ -5,7 +5,7 @@ use foxy_base::WallTime;
 use foxy_http_rules::freshness;
 use foxy_store::{KeyParts, Object};
 
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 
 /// Facts about a stored object at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Listed {
     #[must_use]
     pub fn of(object: &Object, now: WallTime) -> Self {
         let key = KeyParts::of(object.key());
-        let digest = stored_digest(object);
+        let facts = stored_facts(object);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         // `key.variant` consists of a line end, the 16 digits of the nonce, a line end and the selecting
         // values.
@@ -44,8 +44,8 @@ impl Listed {
             variant: text(variant.trim_ascii()).replace('\n', "; "),
             status: object.meta().status,
             bytes: object.total_length(),
-            age: digest.as_ref().map_or(0, |d| freshness::age(d, now)),
-            ttl: digest.map_or(0, |d| freshness::ttl_ms(&d, now).div_euclid(1000)),
+            age: facts.as_ref().map_or(0, |d| freshness::age(d, now)),
+            ttl: facts.map_or(0, |d| freshness::ttl_ms(&d, now).div_euclid(1000)),
             soft_purged: object.is_soft_purged(),
         }
     }

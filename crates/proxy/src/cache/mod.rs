@@ -2,9 +2,9 @@
 //! themselves.
 //!
 //! `ask` is an owned request with its key. `key` writes keys. `serve` finds and sends stored objects. `gate`
-//! is the only module that grants an answer to a request. `stored` makes the digests of requests and stored
-//! objects. `disk` carries out the disk reads of one worker. `purge` removes objects. `variants` knows the
-//! variants that a purge removes. `why` and `listing` explain what is stored. `remembered` is a table of
+//! is the only module that grants an answer to a request. `stored` collects the caching facts of requests and
+//! stored objects. `disk` carries out the disk reads of one worker. `purge` removes objects. `variants` knows
+//! the variants that a purge removes. `why` and `listing` explain what is stored. `remembered` is a table of
 //! properties of keys, which were learnt from fetches.
 //!
 //! This room (top-level module) may use http, state, sites and access. It may also use fill for two purposes

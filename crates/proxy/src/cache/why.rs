@@ -9,7 +9,7 @@ use foxy_http_rules::range::{Ranges, Span};
 use foxy_http_rules::rewrite::Rewriting;
 use foxy_http_rules::rules::FORWARD;
 use foxy_http_rules::{
-    Config, Decision, Digest, Flags, Method, Miss, RequestDigest, RuleId, decide, decide_miss,
+    CachingFacts, Config, Decision, Flags, Method, Miss, RequestFacts, RuleId, decide, decide_miss,
     explain, freshness, vary,
 };
 use foxy_http1::{Scheme, Url};
@@ -140,7 +140,7 @@ fn judge(
 ) {
     let config = proxy.rules(rule);
     let now = proxy.clock.wall();
-    let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
+    let facts = RequestFacts::new(request.method.as_bytes(), request.fields).under(config);
     let looked = look(proxy, hash, key, request, config);
     let stored = looked
         .peek
@@ -149,23 +149,23 @@ fn judge(
     if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
         why.stored = Some(stored_why(peek, stored, now));
     }
-    if passes(request, &digest, proxy.config.user_rules.get(rule), why) {
+    if passes(request, &facts, proxy.config.user_rules.get(rule), why) {
         return;
     }
     let (Some(peek), Some(stored)) = (&looked.peek, stored) else {
-        not_there(&looked, &digest, why);
+        not_there(&looked, &facts, why);
         return;
     };
     if stored.flags.has(Flags::PARTIAL) {
         let words = "only a part of the body is stored";
         why.because.push(words.to_owned());
     }
-    let decision = decide(&digest, &stored, now, config);
+    let decision = decide(&facts, &stored, now, config);
     set(&decision, why);
-    let words = explain::decision(&decision, &digest, &stored, now, config);
+    let words = explain::decision(&decision, &facts, &stored, now, config);
     why.because.extend(words);
-    if conditions(request, &digest, peek, &stored, now, why) {
-        fragments(proxy, request, &digest, &peek.object, why);
+    if conditions(request, &facts, peek, &stored, now, why) {
+        fragments(proxy, request, &facts, &peek.object, why);
     }
 }
 
@@ -173,16 +173,16 @@ fn judge(
 fn fragments(
     proxy: &Proxy,
     request: &WhyRequest<'_>,
-    digest: &RequestDigest,
+    facts: &RequestFacts,
     object: &Object,
     why: &mut Why,
 ) {
-    if digest.method != Method::Get || !object.is_large() {
+    if facts.method != Method::Get || !object.is_large() {
         return;
     }
     let unit = u64::from(object.fragment_size().max(1));
     let length = object.total_length();
-    let ranges = Ranges::of(request.fields).filter(|_| digest.range);
+    let ranges = Ranges::of(request.fields).filter(|_| facts.range);
     let spans: Vec<Span> = match &ranges {
         Some(ranges) => ranges
             .specs()
@@ -199,7 +199,7 @@ fn fragments(
     if !spans.iter().flat_map(numbers).any(absent) {
         return;
     }
-    let words = if digest.only_if_cached {
+    let words = if facts.only_if_cached {
         (why.decision, why.fwd) = ("only-if-cached", "");
         "bytes of it are not stored, and the request says only-if-cached: it is answered with 504"
     } else {
@@ -261,24 +261,24 @@ fn look(
 /// Returns true if the request bypasses the cache, and adds the reason to `why`.
 fn passes(
     request: &WhyRequest<'_>,
-    digest: &RequestDigest,
+    facts: &RequestFacts,
     rule: Option<&foxy_http_rules::rules::Rule>,
     why: &mut Why,
 ) -> bool {
-    if !matches!(digest.method, Method::Get | Method::Head) {
+    if !matches!(facts.method, Method::Get | Method::Head) {
         why.fwd = "method";
         let words = format!(
             "{} goes to the origin: only GET and HEAD are answered from the cache",
             request.method
         );
         why.because.push(words);
-        if digest.method.invalidates() {
+        if facts.method.invalidates() {
             let words = "a successful answer invalidates what is stored under this URL";
             why.because.push(words.to_owned());
         }
         return true;
     }
-    if digest.body {
+    if facts.body {
         why.fwd = "bypass";
         let words = "the request has content, which the cache key does not cover";
         why.because.push(words.to_owned());
@@ -294,13 +294,13 @@ fn passes(
     false
 }
 
-fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
+fn not_there(looked: &Looked, facts: &RequestFacts, why: &mut Why) {
     let miss = if looked.other_variants {
         Miss::Vary
     } else {
         Miss::Uri
     };
-    set(&decide_miss(digest, miss), why);
+    set(&decide_miss(facts, miss), why);
     why.because.push(
         match () {
             () if looked.other_variants => {
@@ -341,9 +341,9 @@ fn set(decision: &Decision, why: &mut Why) {
 /// body.
 fn conditions(
     request: &WhyRequest<'_>,
-    digest: &RequestDigest,
+    facts: &RequestFacts,
     peek: &Peek,
-    stored: &Digest,
+    stored: &CachingFacts,
     now: WallTime,
     why: &mut Why,
 ) -> bool {
@@ -357,7 +357,7 @@ fn conditions(
             (why.decision, why.fwd) = ("pass", "request");
             "If-Match or If-Unmodified-Since fails for what is stored: the origin is to judge it"
         }
-        Condition::Send if digest.range && stored.status == 200 => {
+        Condition::Send if facts.range && stored.status == 200 => {
             "the request asks for a range: a part is sent"
         }
         Condition::Send => return true,
@@ -366,7 +366,7 @@ fn conditions(
     judged == Condition::Send
 }
 
-fn stored_why(peek: &Peek, stored: &Digest, now: WallTime) -> StoredWhy {
+fn stored_why(peek: &Peek, stored: &CachingFacts, now: WallTime) -> StoredWhy {
     let (list, values) = key::split_vary(&peek.object).unwrap_or_default();
     let variant = if list.is_empty() { &[][..] } else { values };
     StoredWhy {

@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::access::refusal::Refusal;
 use crate::cache::gate::{Grant, Shown};
 use crate::cache::serve::find::Tier;
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 use crate::fill::fetch::FillHead;
 use crate::http::connection::{Ends, MEMORY, TurnLost};
 use crate::http::net::Transport;
@@ -111,10 +111,10 @@ impl<T: Transport> Exchange<'_, T> {
 
     pub(super) async fn stale(&mut self, want: &Want, failure: Failure) -> Option<Finish> {
         let object = want.stored.as_ref()?;
-        let stored = stored_digest(object)?;
+        let stored = stored_facts(object)?;
         let config = self.local.proxy.rules(self.ask.rule);
         let now = self.local.wall();
-        let grant = Grant::on_failure(&self.ask.digest, &stored, now, failure, config)?;
+        let grant = Grant::on_failure(&self.ask.facts, &stored, now, failure, config)?;
         let shown = Shown::hit_in(grant, Tier::Memory, self.ask.rule);
         self.object(object, shown).await
     }

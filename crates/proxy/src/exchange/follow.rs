@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foxy_base::rule;
-use foxy_http_rules::{Digest, Flags};
+use foxy_http_rules::{CachingFacts, Flags};
 use foxy_store::Object;
 
 use super::join::{Source, Verdict, Want, ask_too, ask_whether, enter_unless_stored};
@@ -14,7 +14,7 @@ use crate::cache::ask::Ask;
 use crate::cache::gate::{Fetched, Grant, Shown};
 use crate::cache::serve::find::find;
 use crate::cache::serve::memory::{self, Shape};
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 use crate::fill::Follower;
 use crate::fill::fetch::FillHead;
 use crate::http::net::Transport;
@@ -216,8 +216,8 @@ impl<T: Transport> Exchange<'_, T> {
                 .vary
                 .as_ref()
                 .is_none_or(|(l, v)| ask.selected_by(&self.local, l, v));
-            let digest = other.digest.filter(|_| other.shared && selected);
-            digest.is_some_and(|stored| Grant::shared(&ask.digest, &stored, now, rules).is_ok())
+            let facts = other.facts.filter(|_| other.shared && selected);
+            facts.is_some_and(|stored| Grant::shared(&ask.facts, &stored, now, rules).is_ok())
         };
         if follower.is_outdone(&self.local.proxy.fills, shareable) {
             return Turn::Elsewhere;
@@ -297,7 +297,7 @@ impl<T: Transport> Exchange<'_, T> {
         object: &Arc<Object>,
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
-        let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
+        let stored = CachingFacts::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
         // Nothing is sent if a wanted byte is missing. In the fill of another request, the byte may already
         // have left the memory, so a repeated lookup may find it. If the request's own fill does not fetch
         // the byte, a repeated lookup does not help.
@@ -324,7 +324,7 @@ impl<T: Transport> Exchange<'_, T> {
 
     /// Sends an object of any size. Returns `None` if a part of the object is missing.
     pub(super) async fn object(&mut self, object: &Arc<Object>, shown: Shown) -> Option<Finish> {
-        let stored = stored_digest(object)?;
+        let stored = stored_facts(object)?;
         let shape = shape_of(&self.local, &self.ask, object, &stored);
         self.large(object, &shape, &shown, None).await
     }
@@ -346,7 +346,7 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     if stored.flags.has(Flags::PARTIAL) || !right {
         return None;
     }
-    let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;
+    let grant = Grant::shared(&ask.facts, &stored, local.wall(), rules).ok()?;
     Some((grant, object))
 }
 
@@ -375,7 +375,7 @@ fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
     let number = ask.crowd(running.follower.hash());
     if let Some(updated) = &head.validated {
         unshared.note(number, false, now);
-        let shorter = shortens(running.head.digest.as_ref(), updated.digest.as_ref());
+        let shorter = shortens(running.head.facts.as_ref(), updated.facts.as_ref());
         if rule!(
             "share: a validation that shortens the lifetime ends the storing",
             shorter,
@@ -400,9 +400,9 @@ fn validated(ask: &Ask, want: &Want, follower: &Follower<FillHead>, grant: Grant
     Shown::fetched(grant, Outcome::Revalidated, ask.rule, fetched)
 }
 
-fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape {
+fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &CachingFacts) -> Shape {
     let (head, now) = (ask.head(), local.wall());
-    match memory::shape(local, &head, &ask.digest, object, stored, now) {
+    match memory::shape(local, &head, &ask.facts, object, stored, now) {
         Shape::AskOrigin => Shape::Whole,
         shape => shape,
     }
@@ -410,7 +410,7 @@ fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &Digest) -> Shape
 
 /// True if a 304 makes the rules for an answer stricter: the answer expires earlier, or it may no longer be
 /// sent when it is stale. `old` belongs to the answer itself, `new` to the answer with the fields of the 304.
-fn shortens(old: Option<&Digest>, new: Option<&Digest>) -> bool {
+fn shortens(old: Option<&CachingFacts>, new: Option<&CachingFacts>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {
         return true;

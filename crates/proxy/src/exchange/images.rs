@@ -122,25 +122,25 @@ async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
     let Some((object, _)) = found.object else {
         return (None, false);
     };
-    let digest = local.proxy.admitted(&object, ask.rule);
-    let fresh = digest.is_some_and(|digest| {
+    let facts = local.proxy.admitted(&object, ask.rule);
+    let fresh = facts.is_some_and(|facts| {
         let proves = rule!(
             "mirror: only a registry's consent proves a right to a layer",
-            digest.status == 200,
+            facts.status == 200,
             true
         );
-        proves && Grant::shared(&ask.digest, &digest, local.wall(), rules).is_ok()
+        proves && Grant::shared(&ask.facts, &facts, local.wall(), rules).is_ok()
     });
     (Some(object), fresh)
 }
 
 /// True if an expired proof is still valid because the registry fails.
 fn still_holds(local: &Local, ask: &Ask, stored: Option<&Arc<Object>>, failure: Failure) -> bool {
-    let digest = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
-    digest.is_some_and(|digest| {
+    let facts = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
+    facts.is_some_and(|facts| {
         let rules = local.proxy.rules(ask.rule);
-        let old = stale_on_failure(&ask.digest, &digest, local.wall(), failure, rules);
-        digest.status == 200 && old.is_some()
+        let old = stale_on_failure(&ask.facts, &facts, local.wall(), failure, rules);
+        facts.status == 200 && old.is_some()
     })
 }
 

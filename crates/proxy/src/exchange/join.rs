@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::{WallTime, rule};
-use foxy_http_rules::{Decision, Digest, Fwd};
+use foxy_http_rules::{CachingFacts, Decision, Fwd};
 use foxy_http1::Version;
 use foxy_store::Object;
 use tokio::time::Instant;
@@ -185,7 +185,7 @@ fn judge(
 ) -> Verdict {
     let now = local.wall();
     let grant = match follower.own() {
-        Some(own) => Grant::own(own, head.digest.as_ref(), now),
+        Some(own) => Grant::own(own, head.facts.as_ref(), now),
         None => match shared(local, ask, want, follower, &head) {
             Ok(grant) => grant,
             Err(verdict) => return verdict,
@@ -200,7 +200,7 @@ fn judge(
     }
     let sparse = head.sparse.clone().or_else(|| {
         // The request wants a range, and the fill fetches the complete object.
-        let range = ask.digest.range && head.status == 200 && !head.ranged;
+        let range = ask.facts.range && head.status == 200 && !head.ranged;
         let running = head.sized().filter(|_| range);
         running.map(|running| Arc::clone(&running.head))
     });
@@ -220,7 +220,7 @@ fn shared(
     follower: &Follower<FillHead>,
     head: &Arc<FillHead>,
 ) -> Result<Grant, Verdict> {
-    let failing = head.status >= 500 && head.digest.is_none();
+    let failing = head.status >= 500 && head.facts.is_none();
     if failing && follower.waited() {
         return Err(Verdict::Failing(Arc::clone(head)));
     }
@@ -235,27 +235,27 @@ fn shared(
         return Err(Verdict::Variant(primary));
     }
     let usable = head.sparse.is_some() || has_all(ask, head);
-    let digest = head
-        .digest
+    let facts = head
+        .facts
         .as_ref()
         .filter(|_| head.shared && usable && !other);
-    let right = |_: &&Digest| {
+    let right = |_: &&CachingFacts| {
         rule!(
             "share: a running artefact needs the digest that documents name",
             ask.has_digest(local, &head.fields),
             true
         )
     };
-    let Some(digest) = digest.filter(right) else {
+    let Some(facts) = facts.filter(right) else {
         return Err(Verdict::Alone);
     };
     let (now, rules) = (local.wall(), local.proxy.rules(ask.rule));
-    let decision = match Grant::shared(&ask.digest, digest, now, rules) {
+    let decision = match Grant::shared(&ask.facts, facts, now, rules) {
         Ok(grant) => return Ok(grant),
         Err(decision) => decision,
     };
     if takes_as_arrived(ask, follower)
-        && let Some(grant) = Grant::arrived(&ask.digest, digest, (want.arrived, now), rules)
+        && let Some(grant) = Grant::arrived(&ask.facts, facts, (want.arrived, now), rules)
     {
         return Ok(grant);
     }
@@ -269,11 +269,11 @@ fn shared(
 /// neither credentials nor cache directives.
 fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
     let site = matches!(&*ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
-    let digest = &ask.digest;
-    let directives = digest.no_cache
-        || digest.max_age.is_some()
-        || digest.min_fresh.is_some()
-        || digest.only_if_cached;
+    let facts = &ask.facts;
+    let directives = facts.no_cache
+        || facts.max_age.is_some()
+        || facts.min_fresh.is_some()
+        || facts.only_if_cached;
     site && follower.waited()
         && !directives
         && rule!(
@@ -343,15 +343,15 @@ fn place(
     let key = fill_key(local, ask, want);
     let hash = local.proxy.engine.keys().hash(&key);
     let range = ranged(local, ask, want, hash);
-    let digest = &ask.digest;
+    let facts = &ask.facts;
     let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
     // `alone` is true for a request that must not get an answer that was fetched for another request, or that
     // was fetched before the request arrived.
     let alone = rule!(
         "join: a request with credentials asks alone",
-        digest.authorization,
+        facts.authorization,
         false
-    ) || digest.no_store
+    ) || facts.no_store
         || rule!(
             "join: a request for a range of its own asks alone",
             range == Ranged::Own,
@@ -455,5 +455,5 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
 /// could judge them. The conditions for a rewritten document are never sent: they are about the rewritten
 /// form, which the origin does not know.
 fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
-    ask.digest.conditional && want.stored.is_none() && !ask.is_document()
+    ask.facts.conditional && want.stored.is_none() && !ask.is_document()
 }

@@ -19,11 +19,11 @@ use crate::state::local::Local;
 
 /// True if the client's condition names the new version, which replaces the stored version.
 pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> bool {
-    let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
-    let Some(digest) = head.digest.as_ref().filter(|_| asked) else {
+    let asked = ask.facts.conditional && want.stored.is_some() && head.status == 200;
+    let Some(facts) = head.facts.as_ref().filter(|_| asked) else {
         return false;
     };
-    let condition = conditional::evaluate(&ask.head(), &head.fields, digest, local.wall());
+    let condition = conditional::evaluate(&ask.head(), &head.fields, facts, local.wall());
     condition == Condition::NotModified
 }
 

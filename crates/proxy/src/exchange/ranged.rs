@@ -15,7 +15,7 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
         Some(stored) if want.validate => !stored.is_large(),
         _ => !want.range,
     };
-    if whole || !ask.digest.range || ask.comes_whole() {
+    if whole || !ask.facts.range || ask.comes_whole() {
         return Ranged::No;
     }
     let unable = if want.validate {
@@ -23,9 +23,9 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
     } else {
         Ranged::Own
     };
-    let conditional = ask.digest.conditional || ask.digest.precondition;
+    let conditional = ask.facts.conditional || ask.facts.precondition;
     let known = local.proxy.undivided.has(hash, local.wall());
-    if want.exact || conditional || known || ask.digest.no_store {
+    if want.exact || conditional || known || ask.facts.no_store {
         return unable;
     }
     let unit = u64::from(local.proxy.engine.fragment_bytes());

@@ -84,8 +84,8 @@ impl<T: Transport> Exchange<'_, T> {
         self.keep &= mode != Mode::UntilClose;
         self.write_stream_head(want, (grant, head), how, mode);
         let mut finish = streamed(want, head, collapsed, self.keep);
-        finish.ttl = head.digest.as_ref().map(|digest| {
-            let left = freshness::ttl_ms(digest, digest.response_time);
+        finish.ttl = head.facts.as_ref().map(|facts| {
+            let left = freshness::ttl_ms(facts, facts.response_time);
             left.div_euclid(1000)
         });
         let streaming = Streaming {
@@ -126,17 +126,14 @@ impl<T: Transport> Exchange<'_, T> {
             out.extend_from_slice(head.fields.text());
         }
         let now = local.wall();
-        let age = head
-            .digest
-            .as_ref()
-            .map(|digest| freshness::age(digest, now));
+        let age = head.facts.as_ref().map(|facts| freshness::age(facts, now));
         if age.is_none()
             && let Some(age) = &head.age
         {
             write::field(out, b"Age", age);
         }
         let ttl = head
-            .digest
+            .facts
             .as_ref()
             .map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
         // The size of a body without Content-Length is not known yet.

@@ -5,7 +5,7 @@ use foxy_store::Object;
 use foxy_tls::Failure;
 
 use crate::access::guard::Forbidden;
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 use crate::mirrors::BadBody;
 use crate::sites::manner::MAINTENANCE;
 use crate::{Outcome, Trouble};
@@ -61,10 +61,10 @@ impl UpstreamError {
     /// cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
     pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
-        let digest = stored.and_then(stored_digest);
+        let facts = stored.and_then(stored_facts);
         match self {
             Self::NoSuchName | Self::NameService | Self::Connect | Self::Closed | Self::Tls(_)
-                if digest.is_some_and(|digest| digest.flags.any(must)) =>
+                if facts.is_some_and(|facts| facts.flags.any(must)) =>
             {
                 Self::Unvalidated(self.reason())
             }

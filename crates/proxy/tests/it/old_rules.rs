@@ -1,7 +1,7 @@
 //! Records of an older Foxy, from before the rules about cookies, guesses and variants became stricter. The
-//! tests show which records are served, and how the other records are replaced. The digest of a record
-//! contains the facts about caching that Foxy has derived from the answer. The tests write the digests byte
-//! by byte, as format version 1 defines them.
+//! tests show which records are served, and how the other records are replaced. A record contains
+//! the caching facts that Foxy has derived from the answer. The tests write these facts byte by byte, as
+//! format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;
@@ -16,8 +16,8 @@ const HEURISTIC: u16 = 1 << 4;
 const BY_MAX_AGE: u8 = 3;
 const BY_GUESS: u8 = 5;
 
-/// Returns the digest of a 200 answer that arrived at noon with a lifetime of one hour.
-fn digest(source: u8, flags: u16) -> [u8; 64] {
+/// Returns the caching facts of a 200 answer that arrived at noon with a lifetime of one hour.
+fn facts(source: u8, flags: u16) -> [u8; 64] {
     let mut out = [0; 64];
     let noon = (NOON * 1000).to_le_bytes();
     (out[0], out[1]) = (1, source);
@@ -81,9 +81,9 @@ fn twice(foxy: &Foxy, origin: &Origin, path: &str) -> (String, Answer) {
 fn old_records_are_served_if_todays_rules_would_store_them() {
     let (foxy, origin) = (Foxy::forward(), origin());
     let life = "Cache-Control: max-age=3600";
-    let by_age = digest(BY_MAX_AGE, 0);
-    let guess = digest(BY_GUESS, HEURISTIC);
-    let variant = digest(BY_MAX_AGE, VARY);
+    let by_age = facts(BY_MAX_AGE, 0);
+    let guess = facts(BY_GUESS, HEURISTIC);
+    let variant = facts(BY_MAX_AGE, VARY);
     let cases = [
         ("/plain", by_age, "", life.to_owned(), "old"),
         (
@@ -138,7 +138,7 @@ fn keys_that_leave_parameters_out_are_not_trusted() {
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
     let origin = origin();
-    let rules = digest(BY_MAX_AGE, 0);
+    let rules = facts(BY_MAX_AGE, 0);
     put(&foxy, &origin, "/a?id=1", rules, "", "X: y");
     let (first, second) = twice(&foxy, &origin, "/a?id=1&x=2");
     assert_eq!((first.as_str(), second.text().as_str()), ("new", "new"));

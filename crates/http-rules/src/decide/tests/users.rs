@@ -36,8 +36,8 @@ fn a_guess_that_the_operator_bounds_stays_a_guess() {
             ..Config::default()
         };
         let page = crate::testing::store_with("GET", "", 200, PAGE, &config).unwrap();
-        let request = RequestDigest::new(b"GET", &fields(USERS[0]));
-        let decision = decide(&request, &page.digest, after(1), &config);
+        let request = RequestFacts::new(b"GET", &fields(USERS[0]));
+        let decision = decide(&request, &page.facts, after(1), &config);
         assert_eq!(decision, ask(Fwd::Stale, false, true), "{min:?} {max:?}");
     }
 }
@@ -49,13 +49,13 @@ fn default_ttl_is_the_operators_word_and_no_guess() {
         ..Config::default()
     };
     let page = crate::testing::store_with("GET", USERS[0], 200, "A: b", &config).unwrap();
-    let request = RequestDigest::new(b"GET", &fields(USERS[0]));
-    let decision = decide(&request, &page.digest, after(1), &config);
+    let request = RequestFacts::new(b"GET", &fields(USERS[0]));
+    let decision = decide(&request, &page.facts, after(1), &config);
     assert_eq!(decision, fresh(1, 59));
 }
 
 fn on_failure(request: &str, response: &str, secs: i64) -> Option<Decision> {
-    let request = RequestDigest::new(b"GET", &fields(request));
+    let request = RequestFacts::new(b"GET", &fields(request));
     let config = Config::default();
     let (stored, now) = (stored(response), after(secs));
     stale_on_failure(&request, &stored, now, Failure::Unreachable, &config)
@@ -102,18 +102,18 @@ fn users_get_a_never_fresh_answer_stale_only_by_permission() {
 #[test]
 fn what_a_user_got_and_was_never_fresh_is_stale_for_nobody() {
     let config = Config::default();
-    let failed = |request: &RequestDigest, stored: &Digest| {
+    let failed = |request: &RequestFacts, stored: &CachingFacts| {
         stale_on_failure(request, stored, after(1), Failure::Unreachable, &config).is_some()
     };
-    let plain = RequestDigest::new(b"GET", &fields(""));
-    let patient = RequestDigest::new(b"GET", &fields("Cache-Control: max-stale"));
+    let plain = RequestFacts::new(b"GET", &fields(""));
+    let patient = RequestFacts::new(b"GET", &fields("Cache-Control: max-stale"));
     for page in [
         "Cache-Control: max-age=0 | ETag: \"a\"",
         "Last-Modified: @-10000 | Content-Type: text/html",
     ] {
         let store = |request| crate::testing::store_with("GET", request, 200, page, &config);
-        let of_user = store(USERS[0]).unwrap().digest;
-        assert_eq!(Digest::decode(&of_user.encode()), Some(of_user));
+        let of_user = store(USERS[0]).unwrap().facts;
+        assert_eq!(CachingFacts::decode(&of_user.encode()), Some(of_user));
         assert!(!failed(&plain, &of_user), "{page}");
         let decision = decide(&patient, &of_user, after(1), &config);
         let asks = matches!(
@@ -121,11 +121,11 @@ fn what_a_user_got_and_was_never_fresh_is_stale_for_nobody() {
             Decision::Revalidate { .. } | Decision::Forward { .. }
         );
         assert!(asks, "{page}: {decision:?}");
-        assert!(failed(&plain, &store("").unwrap().digest), "{page}");
+        assert!(failed(&plain, &store("").unwrap().facts), "{page}");
     }
     let leave = "Cache-Control: max-age=0, stale-if-error=60";
     let leave = crate::testing::store_with("GET", USERS[0], 200, leave, &config);
-    assert!(failed(&plain, &leave.unwrap().digest));
+    assert!(failed(&plain, &leave.unwrap().facts));
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
     let config = Config::default();
     let validation = |page: &str, first: &str, next: &str| {
         let stored = crate::testing::store_with("GET", first, 200, page, &config).unwrap();
-        let next = RequestDigest::new(b"GET", &fields(next));
-        match decide(&next, &stored.digest, after(1), &config) {
+        let next = RequestFacts::new(b"GET", &fields(next));
+        match decide(&next, &stored.facts, after(1), &config) {
             Decision::Revalidate {
                 if_none_match,
                 if_modified_since,
@@ -163,11 +163,11 @@ fn a_page_that_needs_validation_and_was_stored_before_may_be_of_a_user() {
     let config = Config::default();
     let before = |page: &str| {
         let stored = crate::testing::store_with("GET", "", 200, page, &config).unwrap();
-        let mut bytes = stored.digest.encode();
+        let mut bytes = stored.facts.encode();
         bytes[3] &= !0x40;
-        Digest::decode(&bytes).unwrap()
+        CachingFacts::decode(&bytes).unwrap()
     };
-    let plain = RequestDigest::new(b"GET", &fields(""));
+    let plain = RequestFacts::new(b"GET", &fields(""));
     for control in ["max-age=0", "no-cache, max-age=60"] {
         let page = format!("Cache-Control: {control} | Last-Modified: @-10000");
         let decision = decide(&plain, &before(&page), after(1), &config);
@@ -187,16 +187,16 @@ fn request_directives_are_ignored_if_requests_are_not_obeyed() {
     let kept = stored("Cache-Control: max-age=60");
     for directive in ["no-cache", "max-age=0", "min-fresh=99", "only-if-cached"] {
         let request = format!("Cache-Control: {directive}");
-        let request = RequestDigest::new(b"GET", &fields(&request));
+        let request = RequestFacts::new(b"GET", &fields(&request));
         assert_eq!(decide(&request, &kept, after(0), &deaf), fresh(0, 60));
         assert_eq!(decide(&request, &kept, after(61), &deaf), go(Fwd::Stale));
-        let digest = request.under(&deaf);
-        assert_eq!(decide_miss(&digest, Miss::Uri), go(Fwd::UriMiss));
+        let facts = request.under(&deaf);
+        assert_eq!(decide_miss(&facts, Miss::Uri), go(Fwd::UriMiss));
     }
     let request = fields(
         "Cache-Control: max-stale=99, stale-if-error=99, no-store | Pragma: no-cache | Cookie: a",
     );
-    let request = RequestDigest::new(b"GET", &request).under(&deaf);
-    let plain = RequestDigest::new(b"GET", &fields("Cookie: a"));
+    let request = RequestFacts::new(b"GET", &request).under(&deaf);
+    let plain = RequestFacts::new(b"GET", &fields("Cookie: a"));
     assert_eq!(request, plain);
 }

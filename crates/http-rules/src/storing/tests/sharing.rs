@@ -71,16 +71,10 @@ fn a_cookie_that_only_a_rule_shares_is_marked() {
         ),
         ("Cache-Control: max-age=60", false),
     ] {
-        let digest = store_with("GET", "", 200, response, &config)
-            .unwrap()
-            .digest;
-        assert_eq!(
-            digest.flags.has(Flags::COOKIE_BY_RULE),
-            marked,
-            "{response}"
-        );
-        let read = Digest::decode(&digest.encode());
-        assert_eq!(read, Some(digest), "{response}");
+        let facts = store_with("GET", "", 200, response, &config).unwrap().facts;
+        assert_eq!(facts.flags.has(Flags::COOKIE_BY_RULE), marked, "{response}");
+        let read = CachingFacts::decode(&facts.encode());
+        assert_eq!(read, Some(facts), "{response}");
     }
 }
 
@@ -110,7 +104,7 @@ fn the_operator_may_have_cookies_stored_with_explicit_freshness() {
 /// Lifetime and source of the lifetime of a response stored for a request with these fields.
 fn life(request: &str, response: &str) -> (u32, LifetimeSource) {
     let plan = store_with("GET", request, 200, response, &Config::default()).unwrap();
-    (plan.digest.lifetime_s, plan.digest.source)
+    (plan.facts.lifetime_s, plan.facts.source)
 }
 
 #[test]
@@ -132,14 +126,14 @@ fn a_validation_for_a_user_ends_a_guess() {
     let request = fields("Cookie: a=b");
     let refreshed = crate::refresh(
         &Request {
-            digest: &RequestDigest::new(b"GET", &request),
+            facts: &RequestFacts::new(b"GET", &request),
             target: crate::testing::TARGET,
             fields: &request,
         },
         &page,
         &store(200, "Last-Modified: @-10000 | Content-Type: text/html")
             .unwrap()
-            .digest,
+            .facts,
         &Response {
             status: 304,
             fields: &fields("Date: @5"),
@@ -149,6 +143,6 @@ fn a_validation_for_a_user_ends_a_guess() {
         &Config::default(),
     )
     .unwrap();
-    assert_eq!(refreshed.digest.lifetime_s, 0);
+    assert_eq!(refreshed.facts.lifetime_s, 0);
     assert_eq!(refreshed.effect, crate::RefreshEffect::Shortens);
 }

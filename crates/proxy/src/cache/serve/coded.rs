@@ -12,7 +12,7 @@ use bytes::Bytes;
 use foxy_base::{Fields, KeyHash, WallTime, hash64};
 use foxy_http_rules::coding::{Coding, coded_fields, is_compressible, is_for_all, wanted};
 use foxy_http_rules::conditional::{self, Condition};
-use foxy_http_rules::{Digest, RequestDigest};
+use foxy_http_rules::{CachingFacts, RequestFacts};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::{NewObject, Object};
 use hashbrown::HashSet;
@@ -87,7 +87,7 @@ impl Drop for Place {
 pub(crate) fn choose(
     compress: &Compress,
     head: &RequestHead<'_>,
-    request: &RequestDigest,
+    request: &RequestFacts,
     object: &Object,
 ) -> Option<Coding> {
     let (fields, length) = (object.fields(), object.total_length());
@@ -203,8 +203,8 @@ pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    (head, request): (&RequestHead<'_>, &RequestDigest),
-    (object, stored, form, coding): (&Object, &Digest, &Object, Coding),
+    (head, request): (&RequestHead<'_>, &RequestFacts),
+    (object, stored, form, coding): (&Object, &CachingFacts, &Object, Coding),
     hit: &Hit<'_>,
 ) -> io::Result<Sent> {
     let fields = coded_fields(object.fields(), coding);

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use foxy_base::{Fields, WallTime};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{ContentRange, Resolved, Span, answer, is_of_content};
-use foxy_http_rules::{Digest, RequestDigest};
+use foxy_http_rules::{CachingFacts, RequestFacts};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
@@ -38,9 +38,9 @@ pub(crate) enum Shape {
 pub(crate) fn shape(
     local: &Local,
     head: &RequestHead<'_>,
-    request: &RequestDigest,
+    request: &RequestFacts,
     object: &Object,
-    stored: &Digest,
+    stored: &CachingFacts,
     now: WallTime,
 ) -> Shape {
     if request.conditional || request.precondition {

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use foxy_base::{Fields, WallTime, eq_name};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{ContentRange, Span, from_part, is_of_content};
-use foxy_http_rules::{Digest, RequestDigest};
+use foxy_http_rules::{CachingFacts, RequestFacts};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
@@ -29,9 +29,9 @@ pub(crate) struct Slice {
 pub(crate) fn slice(
     rules: &foxy_http_rules::Config,
     head: &RequestHead<'_>,
-    request: &RequestDigest,
+    request: &RequestFacts,
     object: &Object,
-    stored: &Digest,
+    stored: &CachingFacts,
     now: WallTime,
 ) -> Option<(Slice, Grant)> {
     if head.method() != Method::Get || !request.range {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::{MonoTime, WallTime, rule};
-use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, RuleId, decide_miss};
+use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestFacts, RuleId, decide_miss};
 use foxy_http1::{Method, RequestHead, RequestParts, Url};
 use foxy_mirror::Digest;
 use foxy_store::Object;
@@ -21,7 +21,7 @@ use crate::cache::gate::{Grant, Shown};
 use crate::cache::key;
 use crate::cache::serve::find::{Found, Primary, find};
 use crate::cache::serve::{memory, part};
-use crate::cache::stored::request_digest;
+use crate::cache::stored::request_facts;
 use crate::client::conn::{admit, pac};
 use crate::exchange::{Want, revalidate};
 use crate::http::asker::Asker;
@@ -142,7 +142,7 @@ impl<T: Transport> Conn<T> {
         let sent = Sent::of(&head, local, role, client);
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
-        let (request, now) = (request_digest(&to, &head, rules), local.wall());
+        let (request, now) = (request_facts(&to, &head, rules), local.wall());
         let miss = |decision, known| absent(own, parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
@@ -332,7 +332,7 @@ fn aside(
 fn absent(
     own: bool,
     parts: &RequestParts,
-    asked: (&RequestDigest, WallTime),
+    asked: (&RequestFacts, WallTime),
     decision: Decision,
     known: Known,
 ) -> Instead {
@@ -441,7 +441,7 @@ impl Known {
 /// Returns the next step for a request that no stored object answers. Usually the origin is asked.
 pub(super) fn missed(
     parts: &RequestParts,
-    (request, arrived): (&RequestDigest, WallTime),
+    (request, arrived): (&RequestFacts, WallTime),
     decision: Decision,
     known: Known,
 ) -> Instead {

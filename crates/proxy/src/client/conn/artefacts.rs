@@ -30,7 +30,7 @@ impl Local {
         &self,
         role: &Role,
         head: &RequestHead<'_>,
-        (object, stored): (&Arc<Object>, &rules::Digest),
+        (object, stored): (&Arc<Object>, &rules::CachingFacts),
         unusable: impl FnOnce() -> Instead,
     ) -> Result<Standing, Instead> {
         if self.has_to_learn(role, object) {
@@ -49,7 +49,7 @@ impl Local {
         &self,
         role: &Role,
         head: &RequestHead<'_>,
-        found: (&Object, &rules::Digest),
+        found: (&Object, &rules::CachingFacts),
     ) -> Option<Standing> {
         match role.mirrored() {
             None => Some(Standing::Right),
@@ -61,7 +61,7 @@ impl Local {
         &self,
         part: &Mirrored,
         path: &[u8],
-        (object, stored): (&Object, &rules::Digest),
+        (object, stored): (&Object, &rules::CachingFacts),
     ) -> Option<Standing> {
         let table = &self.proxy.expected;
         let standing = table.standing(part, path, object);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use foxy_http_rules::coding::Coding;
-use foxy_http_rules::{Digest, Fwd, RequestDigest};
+use foxy_http_rules::{CachingFacts, Fwd, RequestFacts};
 use foxy_http1::{Method, RequestHead};
 use foxy_store::Object;
 
@@ -24,9 +24,9 @@ use crate::state::local::Local;
 /// A stored object that may answer the request.
 pub(super) struct Hot<'a> {
     pub(super) head: &'a RequestHead<'a>,
-    pub(super) request: &'a RequestDigest,
+    pub(super) request: &'a RequestFacts,
     pub(super) object: &'a Arc<Object>,
-    pub(super) stored: &'a Digest,
+    pub(super) stored: &'a CachingFacts,
     pub(super) shown: &'a Shown,
     pub(super) primary: &'a Option<Primary>,
     pub(super) to: Recipient<'a>,

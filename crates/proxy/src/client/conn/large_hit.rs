@@ -70,12 +70,12 @@ impl<T: Transport> Conn<T> {
             lost(&self.local, &hit.object);
             return exchange.refused(NO_OBJECT, Outcome::Miss).await;
         }
-        let decision = decide_miss(&ask.digest, Miss::Uri);
+        let decision = decide_miss(&ask.facts, Miss::Uri);
         let parts = ask.head().parts();
         // The stored head of the object stays until a new answer replaces it, because requests find the
         // variants through this head.
         let known = Known::whole(hit.object, hit.primary);
-        match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
+        match missed(&parts, (&ask.facts, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,
             Instead::Long(Long::Pass(reason)) => exchange.pass(reason).await,
             Instead::Refuse(refusal, outcome) => exchange.refused(refusal, outcome).await,

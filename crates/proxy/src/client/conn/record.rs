@@ -5,7 +5,7 @@ use foxy_http_rules::freshness;
 use foxy_http1::{RequestHead, Version};
 
 use super::{Conn, Finish};
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 use crate::http::net::Transport;
 use crate::{Details, LogRecord, Role};
 
@@ -80,7 +80,7 @@ impl<T: Transport> Conn<T> {
         let stored = finish
             .object
             .as_ref()
-            .and_then(|object| stored_digest(object));
+            .and_then(|object| stored_facts(object));
         let ttl = stored.map(|stored| freshness::ttl_ms(&stored, local.wall()).div_euclid(1000));
         Details {
             id: self.caller.client().request_id(head, seed, local.index),

@@ -47,7 +47,7 @@ pub(super) struct Saving<'a> {
 fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
     Asked {
         ask,
-        digest: ask.digest,
+        facts: ask.facts,
         stored: None,
         primary: None,
         part: None,
@@ -73,7 +73,7 @@ impl<'a> Saving<'a> {
     ) -> Option<Self> {
         // A rule may change the query in the key. Then the key belongs to a URL that differs from the
         // requested URL, and the answer is not stored.
-        if ask.digest.method != Method::Post || !ask.by_key {
+        if ask.facts.method != Method::Post || !ask.by_key {
             return None;
         }
         let fills = &local.proxy.fills;
@@ -123,7 +123,7 @@ impl Drop for Saving<'_> {
 /// Uses the answer to a HEAD request to update the object that a GET stored. The HEAD request was sent at
 /// `sent`.
 pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
-    if ask.digest.method != Method::Head {
+    if ask.facts.method != Method::Head {
         return;
     }
     let mut key = ask.base.to_vec();

@@ -206,8 +206,8 @@ impl Job {
         if head.status() != 206 {
             // Some statuses do not tell whether the object changed: 304, 5xx, and statuses that are about the
             // request. Every other status tells that it changed, and so does 416.
-            let digest = super::judge::as_get(&self.ask);
-            let changed = rules::supersedes(&digest, head.status()) || head.status() == 416;
+            let facts = super::judge::as_get(&self.ask);
+            let changed = rules::supersedes(&facts, head.status()) || head.status() == 416;
             return Err(match head.status() {
                 _ if changed => UpstreamError::AnotherVersion,
                 500.. => UpstreamError::ErrorStatus,
@@ -239,7 +239,7 @@ impl Job {
         };
         let request_head = self.ask.head();
         let request = rules::Request {
-            digest: &super::judge::as_get(&self.ask),
+            facts: &super::judge::as_get(&self.ask),
             target: rules::invalidation::TargetUri::default(),
             fields: &request_head,
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use foxy_base::FieldBlock;
-use foxy_http_rules::Digest;
+use foxy_http_rules::CachingFacts;
 use foxy_http_rules::range::ContentRange;
 use foxy_store::{Object, Stored};
 
@@ -21,8 +21,8 @@ pub(crate) struct FillHead {
     pub(crate) fields: FieldBlock,
     /// Length of the body in bytes, if known.
     pub(crate) length: Option<u64>,
-    /// The digest of the answer for the caching rules, if the answer may be stored.
-    pub(crate) digest: Option<Digest>,
+    /// The caching facts of the answer, if the answer may be stored.
+    pub(crate) facts: Option<CachingFacts>,
     /// The origin's Age, for an answer that is not stored.
     pub(crate) age: Option<Bytes>,
     /// The Vary list of the answer and the request values that selected the answer.
@@ -88,7 +88,7 @@ impl FillHead {
             origin,
             fields,
             length: None,
-            digest: None,
+            facts: None,
             age: None,
             vary: None,
             object: None,
@@ -106,10 +106,10 @@ impl FillHead {
     }
 
     /// Returns this head after a validation: the same body with newer fields.
-    pub(super) fn updated(&self, fields: FieldBlock, digest: Digest) -> Self {
+    pub(super) fn updated(&self, fields: FieldBlock, facts: CachingFacts) -> Self {
         Self {
             length: self.length,
-            digest: Some(digest),
+            facts: Some(facts),
             vary: self.vary.clone(),
             running: Arc::clone(&self.running),
             sparse: self.sparse.clone(),

@@ -11,7 +11,7 @@ use foxy_base::{
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
-use foxy_http_rules::{Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation};
+use foxy_http_rules::{Failure, RequestFacts, RuleId, StorePlan, etag, freshness, invalidation};
 use foxy_http1::{RequestHead, ResponseHead};
 use foxy_store::{Object, ObjectMeta};
 
@@ -20,7 +20,7 @@ use super::part::{self, Piece};
 use crate::cache::ask::Ask;
 use crate::cache::key;
 use crate::cache::serve::find::Primary;
-use crate::cache::stored::stored_digest;
+use crate::cache::stored::stored_facts;
 use crate::fill::Fill;
 use crate::state::local::Local;
 use crate::{Collapse, Role};
@@ -58,7 +58,7 @@ pub(crate) struct Place {
 pub(crate) struct Asked<'a> {
     pub(crate) ask: &'a Ask,
     /// The request as it was sent.
-    pub(crate) digest: RequestDigest,
+    pub(crate) facts: RequestFacts,
     /// The complete stored object, if it may still be used.
     pub(crate) stored: Option<&'a Arc<Object>>,
     /// The primary entry, if it has a Vary list.
@@ -78,15 +78,15 @@ const VALIDATOR_DAYS: i64 = 7;
 
 /// Returns true if an answer with this status ends the life of the object stored under the same key.
 pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
-    rules::supersedes(&asked.digest, status)
+    rules::supersedes(&asked.facts, status)
 }
 
 /// Returns the request as the fill sends it. The method is always GET.
-pub(super) fn as_get(ask: &Ask) -> RequestDigest {
-    RequestDigest {
+pub(super) fn as_get(ask: &Ask) -> RequestFacts {
+    RequestFacts {
         method: rules::Method::Get,
         range: false,
-        ..ask.digest
+        ..ask.facts
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn judge(
     let vary_list = vary.as_ref().map(|(list, _)| list.clone());
     let fill_head = FillHead {
         length,
-        digest: known.map(|plan| plan.digest),
+        facts: known.map(|plan| plan.facts),
         age: first(head, "Age").map(Bytes::copy_from_slice),
         vary,
         part: part_of(head),
@@ -206,8 +206,8 @@ fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<
     let config = local.proxy.rules(asked.ask.rule);
     let mut plan = rules::can_store(&rules_request(asked, &request_head), &at_once, config).ok()?;
     let delay = asked.times.response.0.saturating_sub(asked.times.request.0);
-    plan.digest.response_time = asked.times.response;
-    plan.digest.initial_age_ms += delay.max(0);
+    plan.facts.response_time = asked.times.response;
+    plan.facts.initial_age_ms += delay.max(0);
     Some(plan)
 }
 
@@ -238,7 +238,7 @@ pub(super) fn rules_request<'a>(
     head: &'a RequestHead<'a>,
 ) -> rules::Request<'a, RequestHead<'a>> {
     rules::Request {
-        digest: &asked.digest,
+        facts: &asked.facts,
         target: invalidation::TargetUri::default(),
         fields: head,
     }
@@ -265,7 +265,7 @@ fn storable(
     length: Option<u64>,
 ) -> Result<StorePlan, &'static str> {
     let request_head = asked.ask.head();
-    let post = asked.digest.method == rules::Method::Post;
+    let post = asked.facts.method == rules::Method::Post;
     let target = post.then(|| Target::of(asked.ask));
     let request = rules::Request {
         target: target.as_ref().map(Target::uri).unwrap_or_default(),
@@ -300,14 +300,8 @@ fn storable(
     // An error must not replace a stored answer that may still be sent in place of the error.
     let failure = Failure::Status(head.status());
     let better = asked.stored.and_then(|object| {
-        let stored = stored_digest(object)?;
-        rules::stale_on_failure(
-            &asked.digest,
-            &stored,
-            asked.times.response,
-            failure,
-            config,
-        )
+        let stored = stored_facts(object)?;
+        rules::stale_on_failure(&asked.facts, &stored, asked.times.response, failure, config)
     });
     if better.is_some() {
         return Err("stale-is-better");
@@ -440,15 +434,15 @@ fn place(
         fields,
         beginning: rules::may_keep_incomplete(plan).is_ok(),
         key,
-        ..place_of(local, asked, &plan.digest, nonce)
+        ..place_of(local, asked, &plan.facts, nonce)
     })
 }
 
-/// Returns the place of an answer with this digest under its primary key. The caller sets the fields.
+/// Returns the place of an answer with these facts under its primary key. The caller sets the fields.
 pub(super) fn place_of(
     local: &Local,
     asked: &Asked<'_>,
-    digest: &rules::Digest,
+    facts: &rules::CachingFacts,
     nonce: u64,
 ) -> Place {
     Place {
@@ -456,11 +450,11 @@ pub(super) fn place_of(
         hash: asked.ask.base_hash,
         group: hash64(0, asked.ask.to.host.as_bytes()),
         meta: ObjectMeta {
-            status: digest.status,
+            status: facts.status,
             request_time: asked.times.request,
             response_time: asked.times.response,
-            expires: useless_at(local.proxy.rules(asked.ask.rule), digest),
-            rules: digest.encode(),
+            expires: useless_at(local.proxy.rules(asked.ask.rule), facts),
+            rules: facts.encode(),
             nonce,
             purge_sequence: rule!(
                 "purge: it covers answers that were asked for before it",
@@ -479,9 +473,9 @@ pub(super) fn place_of(
 }
 
 /// Returns the time after which an object has no use.
-pub(super) fn useless_at(config: &rules::Config, digest: &rules::Digest) -> WallTime {
-    let useless = freshness::useless_at(digest, config);
-    let flags = digest.flags;
+pub(super) fn useless_at(config: &rules::Config, facts: &rules::CachingFacts) -> WallTime {
+    let useless = freshness::useless_at(facts, config);
+    let flags = facts.flags;
     if flags.has(rules::Flags::HAS_ETAG) || flags.has(rules::Flags::HAS_LAST_MODIFIED) {
         return WallTime(useless.0.saturating_add(VALIDATOR_DAYS * 86_400_000));
     }

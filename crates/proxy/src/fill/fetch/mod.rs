@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::first;
 use foxy_http_rules::range::Span;
-use foxy_http_rules::{Digest, conditional};
+use foxy_http_rules::{CachingFacts, conditional};
 use foxy_http1::{BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_store::Object;
 
@@ -163,7 +163,7 @@ impl Job {
     fn asked(&self, times: Times) -> Asked<'_> {
         Asked {
             ask: &self.ask,
-            digest: judge::as_get(&self.ask),
+            facts: judge::as_get(&self.ask),
             stored: self.stored.as_ref(),
             primary: self.primary.as_ref(),
             part: self.part.as_ref(),
@@ -278,9 +278,9 @@ async fn ask(
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
     let mut add: Vec<(&str, &[u8])> = Vec::new();
     if let Some(object) = base.stale
-        && let Some(digest) = Digest::decode(&object.meta().rules)
+        && let Some(facts) = CachingFacts::decode(&object.meta().rules)
     {
-        let validators = conditional::validators(object.fields(), &digest);
+        let validators = conditional::validators(object.fields(), &facts);
         add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
         add.extend(
             validators
@@ -289,9 +289,9 @@ async fn ask(
         );
     }
     if let Some(head) = base.running
-        && let Some(digest) = &head.digest
+        && let Some(facts) = &head.facts
     {
-        let validators = conditional::validators(&head.fields, digest);
+        let validators = conditional::validators(&head.fields, facts);
         add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
         add.extend(
             validators
@@ -380,7 +380,7 @@ async fn stream(
         writer.begin(part.map_or(0, |span| span.start), cover);
         let _ = head.running.set(running);
     }
-    let joinable = head.shared && head.digest.is_some();
+    let joinable = head.shared && head.facts.is_some();
     let failing = head.status >= 500;
     let mut source = Source::of(&head, part, &parts);
     writer.head(head, keeper.window());

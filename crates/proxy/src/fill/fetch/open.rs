@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use foxy_base::{KeyHash, rule};
 use foxy_http_rules::range::{ContentRange, Span};
-use foxy_http_rules::{Digest, Flags, NoStore, freshness};
+use foxy_http_rules::{CachingFacts, Flags, NoStore, freshness};
 use foxy_http1::{BodyFraming, Method, ResponseParts};
 
 use super::judge::{self, Asked, Place};
@@ -103,7 +103,7 @@ fn publish(
         selection: head.vary.clone(),
         version: Version {
             validator: refresh::validator(&head.fields),
-            date: head.digest.and_then(|digest| digest.date),
+            date: head.facts.and_then(|facts| facts.date),
             known_before: false,
             part: head.status == 206,
         },
@@ -133,8 +133,8 @@ fn learn(
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }
-    let fresh = head.digest.is_some_and(|digest| {
-        freshness::ttl_ms(&digest, now) > 0 && !digest.flags.has(Flags::NO_CACHE)
+    let fresh = head.facts.is_some_and(|facts| {
+        freshness::ttl_ms(&facts, now) > 0 && !facts.flags.has(Flags::NO_CACHE)
     });
     if head.shared && fresh {
         local.proxy.unshared.note(asked.ask.crowd(key), false, now);
@@ -168,7 +168,7 @@ pub(super) fn complete(
     let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
     let head = FillHead {
         length: Some(whole),
-        digest: Digest::decode(&place.meta.rules),
+        facts: CachingFacts::decode(&place.meta.rules),
         vary: vary.map(|(list, values)| (slice(list), slice(values))),
         strong_etag: Some(rest.etag.clone()),
         ..FillHead::bare(200, leased.up.peer, place.fields.clone())

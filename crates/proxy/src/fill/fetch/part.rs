@@ -2,8 +2,8 @@
 //! a representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that ends the life of a complete object also
-//! ends the life of a part. Its digest has `Flags::PARTIAL`, and the Content-Range field states which part it
-//! is. Bytes are combined only under one strong validator.
+//! ends the life of a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which
+//! part it is. Bytes are combined only under one strong validator.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, first, rule};
 use foxy_http_rules::range::{self, ContentRange, Parts, RangeSpec, Span};
 use foxy_http_rules::vary::{self, Vary};
-use foxy_http_rules::{self as rules, Digest, RefreshEffect, etag};
+use foxy_http_rules::{self as rules, CachingFacts, RefreshEffect, etag};
 use foxy_http1::ResponseHead;
 use foxy_store::Object;
 
@@ -49,10 +49,10 @@ pub(super) fn place_part(
         return Ok(place);
     };
     if is_sparse(local, asked, &range, head) {
-        let digest = plan.digest.completed();
-        place.meta.status = digest.status;
-        place.meta.rules = digest.encode();
-        place.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &digest);
+        let facts = plan.facts.completed();
+        place.meta.status = facts.status;
+        place.meta.rules = facts.encode();
+        place.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &facts);
         place.fields = without_range(&place.fields);
         place.sparse = Some(range);
         place.beginning = true;
@@ -82,18 +82,18 @@ fn merge(
     head: &ResponseHead<'_>,
     range: &ContentRange,
 ) -> Result<Option<Place>, FieldBlockError> {
-    let (Some(held), Some(digest)) = (held(old), Digest::decode(&old.meta().rules)) else {
+    let (Some(held), Some(facts)) = (held(old), CachingFacts::decode(&old.meta().rules)) else {
         return Ok(None);
     };
     let now = asked.times.response;
-    if !range::may_combine(old.fields(), &digest, held.complete, head, range, now) {
+    if !range::may_combine(old.fields(), &facts, held.complete, head, range, now) {
         return Ok(None);
     }
     let request_head = asked.ask.head();
     let request = rules_request(asked, &request_head);
     let response = rules_response(asked, head.status(), head);
     let config = local.proxy.rules(asked.ask.rule);
-    let refreshed = rules::refresh(&request, old.fields(), &digest, &response, config)?;
+    let refreshed = rules::refresh(&request, old.fields(), &facts, &response, config)?;
     let same_vary = match (vary::of(old.fields()), vary::of(&refreshed.fields)) {
         (Vary::Star, _) | (_, Vary::Star) => false,
         (a, b) => a == b,
@@ -101,7 +101,7 @@ fn merge(
     if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_vary {
         return Ok(None);
     }
-    let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
+    let mut place = place_of(local, asked, &refreshed.facts, old.meta().nonce);
     // The merged part contains old bytes. So a purge that came after the lookup of these bytes covers the
     // merged part too.
     let checked = old.purge_checked();
@@ -153,12 +153,12 @@ pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bo
         return false;
     };
     let range = first(head, FIELD).and_then(ContentRange::parse);
-    let digest = Digest::decode(&object.meta().rules);
+    let facts = CachingFacts::decode(&object.meta().rules);
     let same = |new: &ContentRange| {
         let complete = held(object).and_then(|held| held.complete);
         let now = asked.times.response;
-        digest.is_some_and(|digest| {
-            range::may_combine(object.fields(), &digest, complete, head, new, now)
+        facts.is_some_and(|facts| {
+            range::may_combine(object.fields(), &facts, complete, head, new, now)
         })
     };
     stored || !range.as_ref().is_some_and(same)
@@ -214,17 +214,17 @@ impl Place {
         local: &Local,
         range: ContentRange,
     ) -> Result<Self, FieldBlockError> {
-        let digest = Digest::decode(&self.meta.rules).ok_or(FieldBlockError::TooLarge)?;
+        let facts = CachingFacts::decode(&self.meta.rules).ok_or(FieldBlockError::TooLarge)?;
         let whole = range.complete.and_then(|length| Span::new(0, length));
-        let digest = if whole.is_some() && range.span == whole {
-            digest.completed()
+        let facts = if whole.is_some() && range.span == whole {
+            facts.completed()
         } else {
             self.fields = with_range(&self.fields, &range)?;
-            digest.as_part()
+            facts.as_part()
         };
-        self.meta.status = digest.status;
-        self.meta.rules = digest.encode();
-        self.meta.expires = useless_at(local.proxy.rules(self.rule), &digest);
+        self.meta.status = facts.status;
+        self.meta.rules = facts.encode();
+        self.meta.expires = useless_at(local.proxy.rules(self.rule), &facts);
         Ok(self)
     }
 }

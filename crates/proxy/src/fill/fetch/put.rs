@@ -2,7 +2,7 @@
 //! could follow.
 
 use foxy_base::{FieldBlock, WallTime};
-use foxy_http_rules::{self as rules, RequestDigest};
+use foxy_http_rules::{self as rules, RequestFacts};
 
 use super::judge::{Asked, Place, Times, place_of};
 use crate::cache::ask::Ask;
@@ -24,9 +24,9 @@ pub(crate) fn place(
     (now, purge): (WallTime, u64),
 ) -> Result<Place, rules::NoStore> {
     let none: &[(&str, &str)] = &[];
-    let digest = RequestDigest::new(b"GET", none);
+    let facts = RequestFacts::new(b"GET", none);
     let request = rules::Request {
-        digest: &digest,
+        facts: &facts,
         target: rules::invalidation::TargetUri::default(),
         fields: none,
     };
@@ -40,7 +40,7 @@ pub(crate) fn place(
     let plan = rules::can_store(&request, &response, config)?;
     let asked = Asked {
         ask,
-        digest,
+        facts,
         stored: None,
         primary: None,
         part: None,
@@ -54,6 +54,6 @@ pub(crate) fn place(
     };
     Ok(Place {
         fields,
-        ..place_of(local, &asked, &plan.digest, 0)
+        ..place_of(local, &asked, &plan.facts, 0)
     })
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, Fields, first, rule};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
-use foxy_http_rules::{Digest, RefreshEffect, update};
+use foxy_http_rules::{CachingFacts, RefreshEffect, update};
 use foxy_http1::ResponseParts;
 use foxy_store::{Lookup, Object, ObjectMeta};
 
@@ -102,7 +102,7 @@ pub(super) fn running(
     if !update::selects(&old.fields, &head) {
         return None;
     }
-    let stored = old.digest?;
+    let stored = old.facts?;
     let request_head = asked.ask.head();
     let request = rules_request(asked, &request_head);
     let date = local.date(asked.times.response);
@@ -127,9 +127,9 @@ pub(super) fn running(
     ) {
         return None;
     }
-    let updated = old.updated(refreshed.fields, refreshed.digest);
+    let updated = old.updated(refreshed.fields, refreshed.facts);
     Some(FillHead {
-        digest: Some(refreshed.digest),
+        facts: Some(refreshed.facts),
         validated: Some(Arc::new(updated)),
         ..FillHead::bare(304, leased.up.peer, old.fields.clone())
     })
@@ -145,7 +145,7 @@ pub(crate) fn updated<F: Fields>(
     fields: &F,
     old: &Arc<Object>,
 ) -> Option<(ObjectMeta, FieldBlock)> {
-    let stored = Digest::decode(&old.meta().rules)?;
+    let stored = CachingFacts::decode(&old.meta().rules)?;
     let request_head = asked.ask.head();
     let request = rules_request(asked, &request_head);
     let date = local.date(asked.times.response);
@@ -175,8 +175,8 @@ pub(crate) fn updated<F: Fields>(
     let meta = ObjectMeta {
         request_time: asked.times.request,
         response_time: asked.times.response,
-        expires: useless_at(config, &refreshed.digest),
-        rules: refreshed.digest.encode(),
+        expires: useless_at(config, &refreshed.facts),
+        rules: refreshed.facts.encode(),
         purge_sequence: rule!(
             "purge: it covers a 304 that was asked for before it",
             asked.times.purge,
@@ -216,7 +216,7 @@ impl<F: Fields> Fields for Dated<'_, F> {
 pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
     let fields = object.fields().clone();
     FillHead {
-        digest: Digest::decode(&object.meta().rules),
+        facts: CachingFacts::decode(&object.meta().rules),
         object: Some(object),
         ..FillHead::bare(304, origin, fields)
     }

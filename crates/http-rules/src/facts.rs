@@ -1,6 +1,6 @@
-//! The digest of a stored response. It contains the facts that decisions need, so a hit parses no fields of
-//! the response. It is a plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in
-//! records.
+//! The caching facts of a stored response: the facts that decisions need, so a hit parses no fields of the
+//! response. They are a plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in
+//! records. (The documents of the on-disk format call these bytes the rules digest.)
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms
@@ -21,7 +21,7 @@ use foxy_base::WallTime;
 use crate::reason::LifetimeSource;
 
 /// Size of the encoded form in bytes.
-pub const DIGEST_BYTES: usize = 64;
+pub const FACTS_BYTES: usize = 64;
 const VERSION: u8 = 1;
 /// The generation of today's rules.
 const GENERATION: u8 = 1;
@@ -104,9 +104,9 @@ impl Flags {
     }
 }
 
-/// The facts that decide whether a stored response may be reused.
+/// The caching facts of a stored response. They decide whether it may be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest {
+pub struct CachingFacts {
     /// Status code.
     pub status: u16,
     /// Yes-or-no facts.
@@ -132,7 +132,7 @@ pub struct Digest {
     pub last_modified: Option<WallTime>,
 }
 
-impl Digest {
+impl CachingFacts {
     /// True if each use needs validation: the response was never fresh, or has no-cache.
     pub(crate) const fn needs_validation_each_time(&self) -> bool {
         self.lifetime_s == 0 || self.flags.has(Flags::NO_CACHE)
@@ -151,10 +151,10 @@ impl Digest {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()
     }
 
-    /// Encodes the digest in its fixed form.
+    /// Encodes the facts in their fixed form.
     #[must_use]
-    pub fn encode(&self) -> [u8; DIGEST_BYTES] {
-        let mut out = [0; DIGEST_BYTES];
+    pub fn encode(&self) -> [u8; FACTS_BYTES] {
+        let mut out = [0; FACTS_BYTES];
         let time = |t: Option<WallTime>| t.map_or(NO_TIME, |t| t.0.max(NO_TIME + 1));
         let seconds = |s: Option<u32>| s.map_or(NO_SECONDS, |s| s.min(NO_SECONDS - 1));
         out[0] = VERSION;
@@ -176,9 +176,9 @@ impl Digest {
     }
 
     /// Reads the fixed form. Returns `None` for an unknown version, and for values that no encoder writes.
-    /// Then the caller makes the digest again from the stored fields, or treats the record as a miss.
+    /// Then the caller makes the facts again from the stored fields, or treats the record as a miss.
     #[must_use]
-    pub fn decode(bytes: &[u8; DIGEST_BYTES]) -> Option<Self> {
+    pub fn decode(bytes: &[u8; FACTS_BYTES]) -> Option<Self> {
         let flags = u16::from_le_bytes([bytes[2], bytes[3]]);
         let initial_age_ms = i64_at(bytes, 24);
         let zeros = bytes[7] == 0 && bytes[60..64] == [0; 4] && bytes[6] <= GENERATION;
@@ -209,13 +209,13 @@ impl Digest {
     }
 }
 
-fn i64_at(bytes: &[u8; DIGEST_BYTES], at: usize) -> i64 {
+fn i64_at(bytes: &[u8; FACTS_BYTES], at: usize) -> i64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     i64::from_le_bytes(word)
 }
 
-fn u32_at(bytes: &[u8; DIGEST_BYTES], at: usize) -> u32 {
+fn u32_at(bytes: &[u8; FACTS_BYTES], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)

@@ -1,17 +1,17 @@
-//! Tests of the fixed form of digests, byte for byte.
+//! Tests of the fixed form of caching facts, byte for byte.
 
 use super::*;
 use proptest::prelude::*;
 
 prop_compose! {
-    fn any_digest()(
+    fn any_facts()(
         status: u16, flags in 0..=Flags::KNOWN, old: bool, request: i64, response: i64, age in 0..=i64::MAX,
         lifetime: u32, source in 0..LifetimeSource::ALL.len(),
         swr in proptest::option::of(0..u32::MAX), sie in proptest::option::of(0..u32::MAX),
         date in proptest::option::of(i64::MIN + 1..=i64::MAX),
         modified in proptest::option::of(i64::MIN + 1..=i64::MAX),
-    ) -> Digest {
-        Digest {
+    ) -> CachingFacts {
+        CachingFacts {
             status, flags: Flags(flags | if old { Flags::OLD_RULES.0 } else { 0 }),
             request_time: WallTime(request), response_time: WallTime(response),
             initial_age_ms: age, lifetime_s: lifetime, source: LifetimeSource::ALL[source],
@@ -23,17 +23,17 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn digest_round_trips(digest in any_digest()) {
-        prop_assert_eq!(Digest::decode(&digest.encode()), Some(digest));
+    fn facts_round_trip(facts in any_facts()) {
+        prop_assert_eq!(CachingFacts::decode(&facts.encode()), Some(facts));
     }
 
     #[test]
     fn any_64_bytes_are_survived(bytes in proptest::array::uniform32(any::<u8>()), version in 0..3u8) {
-        let mut all = [0; DIGEST_BYTES];
+        let mut all = [0; FACTS_BYTES];
         all[..32].copy_from_slice(&bytes);
         all[0] = version;
-        if let Some(digest) = Digest::decode(&all) {
-            prop_assert_eq!(digest.encode(), all);
+        if let Some(facts) = CachingFacts::decode(&all) {
+            prop_assert_eq!(facts.encode(), all);
         }
     }
 }
@@ -41,7 +41,7 @@ proptest! {
 #[test]
 fn other_versions_and_unknown_bits_are_refused() {
     let whole = crate::testing::stored("Cache-Control: max-age=60").encode();
-    assert!(Digest::decode(&whole).is_some());
+    assert!(CachingFacts::decode(&whole).is_some());
     for (at, byte) in [
         (0, 0),
         (0, 2),
@@ -54,7 +54,7 @@ fn other_versions_and_unknown_bits_are_refused() {
     ] {
         let mut damaged = whole;
         damaged[at] = byte;
-        assert_eq!(Digest::decode(&damaged), None, "byte {at}");
+        assert_eq!(CachingFacts::decode(&damaged), None, "byte {at}");
     }
 }
 
@@ -76,7 +76,7 @@ fn the_encoding_does_not_change() {
 }
 
 fn check_hex(flags: Flags, expected: &str) {
-    let digest = Digest {
+    let facts = CachingFacts {
         status: 200,
         flags,
         request_time: WallTime(1),
@@ -89,7 +89,7 @@ fn check_hex(flags: Flags, expected: &str) {
         date: Some(WallTime(6)),
         last_modified: None,
     };
-    let hex: String = digest.encode().iter().map(|b| format!("{b:02x}")).collect();
+    let hex: String = facts.encode().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(hex, expected);
-    assert_eq!(Digest::decode(&digest.encode()), Some(digest));
+    assert_eq!(CachingFacts::decode(&facts.encode()), Some(facts));
 }
