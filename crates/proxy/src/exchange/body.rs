@@ -46,8 +46,8 @@ impl<T: Transport> Streaming<'_, T> {
         let mut pending = std::mem::take(&mut self.link.ends().scratch.head);
         let patience = self.local.patience.progress;
         loop {
-            if let Err(lost) = self.share_place(&follower, pending.is_empty()).await {
-                return self.without_place(lost);
+            if let Err(lost) = self.share_reservation(&follower, pending.is_empty()).await {
+                return self.without_reservation(lost);
             }
             let next = match follower.try_next() {
                 Some(next) => next,
@@ -106,10 +106,11 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// If another answer needs the place in the send queues, gives up the place and waits for a new place.
-    /// Does so only after the head was sent, if the fill stores the body, and if the origin can send parts of
-    /// the body. So the rest of the body can be read from the store or requested again later.
-    async fn share_place(
+    /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
+    /// new reservation. Does so only after the head was sent, if the fill stores the body, and if the origin
+    /// can send parts of the body. So the rest of the body can be read from the store or requested again
+    /// later.
+    async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,
         head_is_sent: bool,
@@ -125,8 +126,8 @@ impl<T: Transport> Streaming<'_, T> {
         Ok(())
     }
 
-    /// Returns the result of an answer that lost its place.
-    fn without_place(self, lost: TurnLost) -> Finish {
+    /// Returns the result of an answer that lost its reservation.
+    fn without_reservation(self, lost: TurnLost) -> Finish {
         match lost {
             TurnLost::Client => Finish::gone(self.head.status),
             TurnLost::Memory => self.cut(MEMORY.reason),
@@ -159,7 +160,7 @@ impl<T: Transport> Streaming<'_, T> {
             if supply.can_stand_aside() && self.queued.is_over(local, self.link.io()) {
                 supply.stand_aside();
                 if let Err(lost) = self.queued.next_turn(local, self.link.io()).await {
-                    return self.without_place(lost);
+                    return self.without_reservation(lost);
                 }
             }
             match supply.next(local, self.finish.body, until).await {

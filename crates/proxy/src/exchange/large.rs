@@ -75,17 +75,17 @@ impl<T: Transport> Exchange<'_, T> {
         let Some(spans) = spans(object, shape).filter(|_| body) else {
             return Some(self.in_memory(object, shape, shown).await);
         };
-        let place = match self.link.queue_for(&self.local, &spans).await {
-            Ok(place) => place,
+        let queued = match self.link.queue_for(&self.local, &spans).await {
+            Ok(queued) => queued,
             Err(lost) => return Some(self.without_room(lost).await),
         };
         let stored = (object, shape, shown);
-        let sent = self.large_in(stored, (spans, place), arriving);
+        let sent = self.large_in(stored, (spans, queued), arriving);
         sent.await
     }
 
-    /// Does the same as [`large`](Self::large), for parts of the body that already have a place in the send
-    /// queues.
+    /// Does the same as [`large`](Self::large), for parts of the body that already have a reservation in the
+    /// send queues.
     pub(crate) async fn large_in(
         &mut self,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),

@@ -11,14 +11,14 @@
 //! process really uses. While the process uses little memory, no connection is closed and no request is
 //! refused because of entries.
 
-mod place;
+mod reservation;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::access::places::Counts;
 
-pub(crate) use place::{PLACE_MAX, Place};
+pub(crate) use reservation::{RESERVATION_MAX, SendReservation};
 
 /// The purposes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub(crate) struct Ledger {
     total: AtomicUsize,
     /// Bytes that requests used beyond their entries at the last observation.
     excess: AtomicUsize,
-    places: place::Places,
+    reservations: reservation::SendReservations,
     /// True if the process used much less than its budget at the last observation.
     roomy: AtomicBool,
     max: AtomicUsize,
@@ -145,7 +145,7 @@ impl Ledger {
             used: Default::default(),
             total: AtomicUsize::new(0),
             excess: AtomicUsize::new(0),
-            places: place::Places::default(),
+            reservations: reservation::SendReservations::default(),
             roomy: AtomicBool::new(false),
             max: max.max(1).into(),
             fills_max: fills_max.into(),
@@ -374,7 +374,8 @@ impl Ledger {
     /// is at least one eighth, because answers must be sent. While the process uses little memory (`roomy`),
     /// the limit is six eighths instead of three eighths. This does not apply to a small ledger, because a
     /// crowd would fill its free memory before the next observation. Queues and fragments each have at least
-    /// a quarter of this limit, because an answer with a place in the queues may still wait for a fragment.
+    /// a quarter of this limit, because an answer with a reservation in the queues may still wait for a
+    /// fragment.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;

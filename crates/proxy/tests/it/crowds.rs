@@ -1,5 +1,5 @@
-//! Many clients of large objects when memory is short: places in the queues of the kernel, turns with these
-//! places, fragments, and memory of fills.
+//! Many clients of large objects when memory is short: reservations in the kernel's send buffers, turns with
+//! these reservations, fragments, and memory of fills.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -16,8 +16,9 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // The places in the send queues may use less than three eighths of this memory, which is 75 KiB. A place
-    // usually has at least 128 KiB. So the first place uses all of this memory, and there is no second place.
+    // The reservations in the send queues may use less than three eighths of this memory, which is 75 KiB. A
+    // reservation usually has at least 128 KiB. So the first reservation uses all of this memory, and there
+    // is no second reservation.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -39,8 +40,9 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
-/// Clients wait for a place in the send queues. Meanwhile the window of their fill moves past the bytes that
-/// they need. Foxy then starts the request of each client again, and each client gets the complete answer.
+/// Clients wait for a reservation in the send queues. Meanwhile the window of their fill moves past the bytes
+/// that they need. Foxy then starts the request of each client again, and each client gets the complete
+/// answer.
 #[test]
 fn a_crowd_that_waits_for_places_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -76,9 +78,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// There is one place in the send queues. A client that reads its answer has the place. The place passes to
-/// each other client that has waited for a long time. The test checks this while the fill runs, and after the
-/// object is stored.
+/// There is one reservation in the send queues. A client that reads its answer has the reservation. The
+/// reservation passes to each other client that has waited for a long time. The test checks this while the
+/// fill runs, and after the object is stored.
 #[test]
 fn clients_of_a_crowd_have_the_places_in_turns() {
     const LARGE: usize = 8 << 20;
@@ -141,7 +143,10 @@ fn clients_of_a_crowd_have_the_places_in_turns() {
                 }
                 while got.len() < LARGE {
                     if !begun.load(Ordering::SeqCst) {
-                        assert!(got.len() < LARGE / 2, "one client alone has the place");
+                        assert!(
+                            got.len() < LARGE / 2,
+                            "one client alone has the reservation"
+                        );
                         sleep(Duration::from_millis(2));
                     }
                     let piece = first.exactly(16 << 10);

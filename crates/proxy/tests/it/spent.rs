@@ -319,8 +319,8 @@ fn a_client_has_its_places_and_no_more() {
     assert_eq!(again.answer().status, 200);
 }
 
-/// A client that does not read gets only a part of its window, and then has no place in the send queues any
-/// more. So Foxy need not close connections to make room.
+/// A client that does not read gets only a part of its window, and then has no reservation in the send queues
+/// any more. So Foxy need not close connections to make room.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

@@ -44,9 +44,9 @@ impl<T: Transport> Conn<T> {
             return false;
         };
         self.link.release();
-        let place = self.link.queue_for(&self.local, &hit.spans).await;
-        let finish = match place {
-            Ok(place) => Box::pin(self.large_hit(&ask, *hit, place, keep)).await,
+        let queued = self.link.queue_for(&self.local, &hit.spans).await;
+        let finish = match queued {
+            Ok(queued) => Box::pin(self.large_hit(&ask, *hit, queued, keep)).await,
             Err(lost) => Box::pin(self.exchange(Rc::clone(&ask), keep).without_room(lost)).await,
         };
         self.end(&ask, started, &finish)
@@ -57,12 +57,12 @@ impl<T: Transport> Conn<T> {
         &mut self,
         ask: &Rc<Ask>,
         hit: LargeHit,
-        place: Queued,
+        queued: Queued,
         keep: bool,
     ) -> Finish {
         let stored = (&hit.object, &hit.shape, &hit.shown);
         let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::clone(ask), keep);
-        let sent = exchange.large_in(stored, (hit.spans, place), None);
+        let sent = exchange.large_in(stored, (hit.spans, queued), None);
         if let Some(finish) = sent.await {
             return finish;
         }

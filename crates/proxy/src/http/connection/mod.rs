@@ -1,5 +1,6 @@
 //! A client's connection at the level of HTTP/1.1: the head of the next request, the bytes of its body,
-//! places in the send queues, and the end of the connection. No code in this module decides about an answer.
+//! reservations in the send queues, and the end of the connection. No code in this module decides about an
+//! answer.
 
 mod link;
 mod pieces;

@@ -1,4 +1,4 @@
-//! Places of answers in the send queues of the kernel. Answers that need a place take turns.
+//! Reservations of answers in the kernel's send buffers. Answers that need a reservation take turns.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -13,16 +13,16 @@ use super::reader::Reader;
 use super::room::ROOM_PAUSE;
 use crate::Event;
 use crate::http::net::{Doing, Io, Ticks, Transport};
-use crate::state::ledger::{Entry, Place, Pressure, Use};
+use crate::state::ledger::{Entry, Pressure, SendReservation, Use};
 use crate::state::local::Local;
 
-/// Longest body, in bytes, that is sent without a place.
+/// Longest body, in bytes, that is sent without a reservation.
 const SHORT: u64 = 64 << 10;
-/// Number of bytes that an answer has sent, and time for which it has had its place. When one of these limits
-/// is reached, the answer may give its place to another answer.
+/// Number of bytes that an answer has sent, and time for which it has had its reservation. When one of these
+/// limits is reached, the answer may give its reservation to another answer.
 const TURN: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Time that an answer must have waited for a place before the answers of clients that read give up their
-/// places.
+/// Time that an answer must have waited for a reservation before the answers of clients that read give up
+/// their reservations.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// Memory in the send queues of the kernel for one answer. It is freed on drop.
@@ -35,10 +35,11 @@ pub(crate) struct Queued {
     reader: Reader,
 }
 
-/// A place, the time at which the answer got the place, and the bytes that the connection had sent by then.
+/// A reservation, the time at which the answer got the reservation, and the bytes that the connection had
+/// sent by then.
 #[derive(Debug)]
 struct Turn {
-    _place: Rc<Place>,
+    _reservation: Rc<SendReservation>,
     began: MonoTime,
     from: u64,
     /// Number of bytes after which this turn ends if other answers wait. `None` if the client reads, as its
@@ -51,18 +52,19 @@ struct Turn {
 pub(crate) enum TurnLost {
     /// The client has not read the bytes that were sent, or has reset the connection.
     Client,
-    /// No place became free, or the connection is closed to make room for other connections.
+    /// There was no memory for a reservation, or the connection is closed to make room for other connections.
     Memory,
 }
 
 impl<T: Transport> Link<T> {
-    /// Waits for a place in the send queues of the kernel, for a body of `bytes` bytes. A short body does not
-    /// wait for a place. It is entered in the ledger only if memory is short. A longer body waits until other
-    /// clients have read their answers. Clients that have not read for a long time are disconnected.
+    /// Waits for a reservation in the kernel's send buffers, for a body of `bytes` bytes. A short body does
+    /// not wait for a reservation. It is entered in the ledger only if memory is short. A longer body waits
+    /// until other clients have read their answers. Clients that have not read for a long time are
+    /// disconnected.
     ///
     /// # Errors
-    /// No place becomes free within the time limit for progress, this connection is closed to make room for
-    /// other connections, or the client resets the connection.
+    /// No memory for a reservation becomes free within the time limit for progress, this connection is closed
+    /// to make room for other connections, or the client resets the connection.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, TurnLost> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
@@ -101,15 +103,16 @@ impl<T: Transport> Link<T> {
 }
 
 impl Queued {
-    /// Returns true if another answer waits, and this answer has used its place for long enough.
+    /// Returns true if another answer waits, and this answer has used its reservation for long enough.
     ///
     /// Until Foxy knows that a client reads, the client gets only a part of its window in a turn. The
-    /// client's kernel takes these bytes even if the program never reads them. So the place is free again
+    /// client's kernel takes these bytes even if the program never reads them. So its memory is free again
     /// after a round trip.
     ///
     /// The turn of a client that reads ends only if another answer has waited for a long time. So each client
     /// of a crowd receives a part of its answer in time. While no answer has waited for long, an answer
-    /// keeps its place until it is complete: its connection and memory are then free earlier than with turns.
+    /// keeps its reservation until it is complete: its connection and memory are then free earlier than with
+    /// turns.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(turn) = &self.turn else {
             return false;
@@ -129,9 +132,9 @@ impl Queued {
         io.ledger().has_line().then_some(left)
     }
 
-    /// Gives the place to another answer, and waits for the next turn. Before that, the client must have
-    /// acknowledged all bytes that were sent, because a waiting answer must have no bytes in the kernel. A
-    /// client that does not read these bytes does not wait in the line. The wait for the next turn may be
+    /// Gives the reservation to another answer, and waits for the next turn. Before that, the client must
+    /// have acknowledged all bytes that were sent, because a waiting answer must have no bytes in the kernel.
+    /// A client that does not read these bytes does not wait in the line. The wait for the next turn may be
     /// twice as long as the wait for a first turn. So if there is too little room, answers that have not
     /// begun are refused first.
     ///
@@ -157,7 +160,7 @@ impl Queued {
     }
 
     /// Waits until the client has read most of the bytes that it was sent. Until then the client gets no
-    /// place, even if there is room, because the bytes of its next turn would stay in the kernel.
+    /// reservation, even if there is room, because the bytes of its next turn would stay in the kernel.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,
@@ -189,41 +192,41 @@ impl Turn {
     }
 }
 
-/// Waits for a place.
+/// Waits for a reservation.
 async fn begin_turn<T: Transport>(
     local: &Local,
     io: &Io<T>,
     (patience, doing): (Ticks, Doing),
     reader: &mut Reader,
 ) -> Result<Turn, TurnLost> {
-    let place = match io.ledger().place() {
-        Some(place) => place,
-        None => wait_for_place(local, io, patience, doing).await?,
+    let reservation = match io.ledger().send_reservation() {
+        Some(reservation) => reservation,
+        None => wait_for_reservation(local, io, patience, doing).await?,
     };
-    io.limit_to(&place);
+    io.limit_to(&reservation);
     Ok(Turn {
-        _place: place,
+        _reservation: reservation,
         began: local.proxy.clock.mono(),
         from: io.sent(),
         trial: reader.trial(io),
     })
 }
 
-async fn wait_for_place<T: Transport>(
+async fn wait_for_reservation<T: Transport>(
     local: &Local,
     io: &Io<T>,
     patience: Ticks,
     doing: Doing,
-) -> Result<Rc<Place>, TurnLost> {
-    let waiting = io.ledger().wait_for_place(local.proxy.clock.mono());
+) -> Result<Rc<SendReservation>, TurnLost> {
+    let waiting = io.ledger().wait_for_reservation(local.proxy.clock.mono());
     let deadline = io.deadline(patience);
     let mut reset = pin!(io.until_reset());
     io.set_doing(doing);
-    let place = loop {
+    let reservation = loop {
         local.shed_stalled();
         tokio::select! {
             biased;
-            place = poll_fn(|cx| waiting.poll_place(cx)) => break Ok(place),
+            reservation = poll_fn(|cx| waiting.poll_reservation(cx)) => break Ok(reservation),
             () = &mut reset => break Err(TurnLost::Client),
             // No event reports that memory of other uses has been freed, so the memory is checked at
             // intervals.
@@ -235,5 +238,5 @@ async fn wait_for_place<T: Transport>(
         }
     };
     io.set_doing(Doing::Work);
-    place
+    reservation
 }

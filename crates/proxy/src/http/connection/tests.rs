@@ -71,7 +71,7 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
     with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
         // Other answers hold all memory for send queues, and their clients do not read.
-        let _places = ledger.take(Use::Queues, MEMORY);
+        let _reservations = ledger.take(Use::Queues, MEMORY);
         let (_client, waiting) = connection(&local).await;
         let (_other, other) = connection(&local).await;
         let there = Rc::clone(&local);
@@ -80,14 +80,18 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         // connection.
         let _held = ledger.take(Use::Connections, MEMORY - (8 << 10));
         assert!(!other.lacks_room(&local).await, "it finds room in time");
-        assert_eq!(waits.await.unwrap(), Some(TurnLost::Memory), "no place");
+        assert_eq!(
+            waits.await.unwrap(),
+            Some(TurnLost::Memory),
+            "no reservation"
+        );
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 1);
     });
 }
 
-/// The memory suffices for two places in send queues, so each place has the smallest size.
+/// The memory suffices for two reservations in send queues, so each reservation has the smallest size.
 #[test]
-fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
+fn the_kernel_keeps_no_more_than_the_reservation_of_an_answer() {
     with_worker(MEMORY, |local| async move {
         let (_client, link) = connection(&local).await;
         let kept = |link: &Link<TcpStream>| {
@@ -96,21 +100,21 @@ fn the_kernel_keeps_no_more_than_the_place_of_an_answer() {
         };
         let before = kept(&link);
         drop(link.queue(&local, 60_000).await);
-        assert_eq!(kept(&link), before, "a short body has no place");
-        let _place = link.queue(&local, 1 << 20).await.unwrap();
+        assert_eq!(kept(&link), before, "a short body has no reservation");
+        let _reservation = link.queue(&local, 1 << 20).await.unwrap();
         assert_eq!(kept(&link), local.proxy.ledger.used(Use::Queues));
     });
 }
 
 #[test]
-fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
+fn an_answer_gives_its_reservation_to_one_that_has_waited_for_long() {
     with_worker(MEMORY, |local| async move {
         let ledger = &local.proxy.ledger;
-        let mut others: Vec<_> = std::iter::from_fn(|| ledger.place()).collect();
+        let mut others: Vec<_> = std::iter::from_fn(|| ledger.send_reservation()).collect();
         drop(others.pop());
         let (_client, link) = connection(&local).await;
         let mut queued = link.queue(&local, 1 << 20).await.unwrap();
-        assert!(ledger.place().is_none());
+        assert!(ledger.send_reservation().is_none());
         let (_other_client, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
@@ -128,12 +132,12 @@ fn an_answer_gives_its_place_to_one_that_has_waited_for_long() {
 
 /// The client of this answer does not read.
 #[test]
-fn an_answer_that_is_not_taken_keeps_a_place_for_the_bytes_in_the_kernel() {
+fn an_answer_that_is_not_taken_keeps_a_reservation_for_the_bytes_in_the_kernel() {
     with_worker(MEMORY, |local| async move {
         let used = || local.proxy.ledger.used(Use::Queues);
         let (client, link) = connection(&local).await;
         let queued = link.queue(&local, 1 << 20).await;
-        let place = used();
+        let reservation = used();
         let io = link.io();
         let patience = Ticks::of(Duration::from_secs(1));
         // Foxy also sets this option on the connections of clients when memory is short.
@@ -147,7 +151,11 @@ fn an_answer_that_is_not_taken_keeps_a_place_for_the_bytes_in_the_kernel() {
         };
         assert_eq!(written.kind(), ErrorKind::TimedOut);
         let kept = io.transport().unacknowledged();
-        assert!(kept < used() && used() < place, "{kept} {} {place}", used());
+        assert!(
+            kept < used() && used() < reservation,
+            "{kept} {} {reservation}",
+            used()
+        );
         let drained = io.drained(patience).await;
         assert_eq!(drained.unwrap_err().kind(), ErrorKind::TimedOut);
         assert!(kept < used());
@@ -156,7 +164,7 @@ fn an_answer_that_is_not_taken_keeps_a_place_for_the_bytes_in_the_kernel() {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_place_back() {
+fn a_client_that_leaves_gives_its_reservation_back() {
     with_worker(MEMORY, |local| async move {
         let long = Ticks::of(Duration::from_secs(3600));
         let (client, link) = connection(&local).await;
@@ -168,7 +176,8 @@ fn a_client_that_leaves_gives_its_place_back() {
         // The bytes that the client has not read turn its close into a reset.
         drop(client);
         assert_eq!(drained.await.unwrap_err().kind(), ErrorKind::NotConnected);
-        let _places: Vec<_> = std::iter::from_fn(|| local.proxy.ledger.place()).collect();
+        let _reservations: Vec<_> =
+            std::iter::from_fn(|| local.proxy.ledger.send_reservation()).collect();
         let (client, link) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { link.queue(&there, 1 << 20).await.err() });
@@ -212,7 +221,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();
     assert_eq!(queued.left_in_trial(io), None, "no other answer waits");
-    let wait = || ledger.wait_for_place(local.mono());
+    let wait = || ledger.wait_for_reservation(local.mono());
     for _ in 0..40 {
         let line = wait();
         let Some(left) = queued.left_in_trial(io) else {
@@ -234,7 +243,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
         }
         drop(line);
         if io.doing() == Doing::Unread {
-            assert!(waits().await, "a place would be free");
+            assert!(waits().await, "there would be memory for a reservation");
             while local.sweep.shed(1, 1) == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

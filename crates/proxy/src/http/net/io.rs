@@ -14,7 +14,7 @@ use foxy_base::{Clock, MonoTime};
 use super::sweep::{Doing, Side, Watch};
 use super::{Sweep, Ticks, Transport};
 use crate::access::gatekeeper::Counted;
-use crate::state::ledger::{Ledger, PLACE_MAX, Place, Pressure};
+use crate::state::ledger::{Ledger, Pressure, RESERVATION_MAX, SendReservation};
 
 /// A transport and its deadlines. An error of kind `TimedOut` means that a deadline has passed.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub(crate) struct Io<T> {
     timing: Option<Box<Timing>>,
     /// The request whose answer is slowed by limits.
     slowed: RefCell<Option<Rc<Counted>>>,
-    /// The place of the answer that is being sent.
-    place: RefCell<Weak<Place>>,
+    /// The reservation of the answer that is being sent.
+    reservation: RefCell<Weak<SendReservation>>,
     /// Largest number of bytes that the kernel may keep for the peer.
     kept_max: Cell<usize>,
 }
@@ -56,8 +56,8 @@ impl<T: Transport> Io<T> {
             sent: Cell::new(0),
             timing: None,
             slowed: RefCell::new(None),
-            place: RefCell::default(),
-            kept_max: Cell::new(PLACE_MAX),
+            reservation: RefCell::default(),
+            kept_max: Cell::new(RESERVATION_MAX),
         }
     }
 
@@ -188,20 +188,20 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Limits the bytes that the kernel keeps for the peer to the bytes of this place, as long as the place
-    /// exists.
-    pub(crate) fn limit_to(&self, place: &Rc<Place>) {
-        *self.place.borrow_mut() = Rc::downgrade(place);
+    /// Limits the bytes that the kernel keeps for the peer to the bytes of this reservation, as long as the
+    /// reservation exists.
+    pub(crate) fn limit_to(&self, reservation: &Rc<SendReservation>) {
+        *self.reservation.borrow_mut() = Rc::downgrade(reservation);
         self.fit();
     }
 
-    /// Limits the socket to the bytes of the place. A change of less than a quarter is not worth a system
-    /// call.
+    /// Limits the socket to the bytes of the reservation. A change of less than a quarter is not worth a
+    /// system call.
     fn fit(&self) {
-        let Some(place) = self.place.borrow().upgrade() else {
+        let Some(reservation) = self.reservation.borrow().upgrade() else {
             return;
         };
-        let (bytes, before) = (place.fit(), self.kept_max.get());
+        let (bytes, before) = (reservation.fit(), self.kept_max.get());
         if bytes.abs_diff(before) > before / 4 {
             self.transport.limit_send(bytes);
             self.kept_max.set(bytes);
@@ -213,8 +213,8 @@ impl<T: Transport> Io<T> {
         self.writable_or_silent(deadline, || {}).await
     }
 
-    /// As [`writable`](Self::writable). If the peer becomes silent during the wait, the place is reduced to
-    /// the memory that the kernel needs for unacknowledged bytes. `silent` is then called once.
+    /// As [`writable`](Self::writable). If the peer becomes silent during the wait, the reservation is
+    /// reduced to the memory that the kernel needs for unacknowledged bytes. `silent` is then called once.
     pub(crate) async fn writable_or_silent(
         &self,
         deadline: Ticks,
@@ -241,10 +241,10 @@ impl<T: Transport> Io<T> {
         ready
     }
 
-    /// Limits the place to the memory of `bytes` bytes that the peer has not acknowledged.
+    /// Limits the reservation to the memory of `bytes` bytes that the peer has not acknowledged.
     fn keep(&self, bytes: usize) {
-        if let Some(place) = self.place.borrow().upgrade() {
-            place.keep(bytes);
+        if let Some(reservation) = self.reservation.borrow().upgrade() {
+            reservation.keep(bytes);
         }
     }
 

@@ -11,8 +11,8 @@ use crate::state::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Longest wait of a request for a place in the queues of the kernel while connections use all memory. It is
-/// longer than the usual wait for a turn.
+/// Longest wait of a request for a reservation in the queues of the kernel while connections use all memory.
+/// It is longer than the usual wait for a turn.
 const QUEUED: Duration = Duration::from_secs(4);
 
 /// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between
@@ -98,8 +98,8 @@ impl Doing {
                 _ => 1,
             }))),
             // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
-            // in a row take three seconds. If other answers wait for its place, a long patience makes more
-            // answers fail than it saves.
+            // in a row take three seconds. If other answers wait for its reservation, a long patience makes
+            // more answers fail than it saves.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),

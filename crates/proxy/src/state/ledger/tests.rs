@@ -106,10 +106,10 @@ fn much_room_is_for_answers_where_the_ledger_is_not_small() {
 }
 
 #[test]
-fn windows_and_places_keep_no_connection_out() {
+fn windows_and_reservations_keep_no_connection_out() {
     let ledger = Ledger::new(100, 100);
     let _windows = ledger.take(Use::Fills, 100);
-    let _places = ledger.take(Use::Queues, 100);
+    let _reservations = ledger.take(Use::Queues, 100);
     let seen = || (ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (false, false));
     let _connections = ledger.take(Use::Connections, 50);
@@ -179,11 +179,11 @@ fn queues_give_way_to_connections_down_to_an_eighth() {
     assert_eq!(ledger.limit(Use::Queues), 36);
     let mut connections = ledger.take(Use::Connections, 96);
     assert_eq!(ledger.limit(Use::Queues), 24);
-    let place = ledger.reserve(Use::Queues, 24).unwrap();
+    let reservation = ledger.reserve(Use::Queues, 24).unwrap();
     connections.set(200);
     assert_eq!(ledger.limit(Use::Queues), 12);
     assert!(ledger.reserve(Use::Queues, 1).is_none());
-    drop(place);
+    drop(reservation);
     assert!(ledger.reserve(Use::Queues, 12).is_some());
 }
 
@@ -198,7 +198,11 @@ fn queues_and_fragments_have_at_least_a_quarter_each() {
     let _fragments = ledger.reserve(Use::Fragments, 30).unwrap();
     assert_eq!(limits(), (18, 48));
     let _stale = ledger.take(Use::Queues, 100);
-    assert_eq!(limits(), (18, 12), "one with a place gets its fragment");
+    assert_eq!(
+        limits(),
+        (18, 12),
+        "one with a reservation gets its fragment"
+    );
     let _more = ledger.take(Use::Fragments, 100);
     assert_eq!(limits(), (12, 12), "a limit of nothing would let all in");
 }
@@ -220,7 +224,7 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
         "half of those that may wait"
     );
     // With 8 MiB, 512 connections together may wait to be served by the two workers. One client may have half
-    // of these places.
+    // of these reservations.
     assert_eq!(most(8 << 20, served), Some(64));
     assert_eq!(most(8 << 20, waiting), Some(256));
     assert_eq!(most(1 << 20, served), Some(32));

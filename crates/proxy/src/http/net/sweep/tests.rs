@@ -94,7 +94,7 @@ fn clients_that_do_not_read_have_less_time_where_connections_wait_to_be_let_in()
     let unread = sweep.watch();
     unread.set_doing(Doing::Unread);
     (0..30).for_each(|_| sweep.tick());
-    assert_eq!(sweep.shed_stalled(1, 9), 0, "it holds no place");
+    assert_eq!(sweep.shed_stalled(1, 9), 0, "it holds no reservation");
 }
 
 #[test]

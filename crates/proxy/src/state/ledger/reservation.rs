@@ -1,0 +1,329 @@
+//! Reservations of memory in the kernel's send buffers. An answer with a reservation may leave bytes in the
+//! kernel until its client has acknowledged them. Some of these bytes are not sent yet.
+//!
+//! All reservations have the same share of the limit for queues, and their sockets are limited to this share.
+//! A client that is far away needs many bytes in flight to be fast, and a small memory has room for few such
+//! clients. So the share falls when reservations are added, and rises when reservations are released.
+//!
+//! Answers that find no room wait in one line for all workers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use parking_lot::Mutex;
+
+use super::{Entry, Ledger, Pressure, Use};
+
+/// Smallest size of a reservation, in bytes: two packets of a loopback interface. If only one packet were in
+/// flight, each packet would wait for an acknowledgement that the client's kernel delays.
+const RESERVATION_MIN: usize = 128 << 10;
+/// Largest size of a reservation, in bytes. The kernel chooses the length of a queue whose reservation was
+/// never smaller than this.
+pub(crate) const RESERVATION_MAX: usize = 2 << 20;
+/// Memory of the kernel for a packet, without the bytes in the packet.
+const PACKET_BYTES: usize = 4 << 10;
+/// Number of shares that are left free, so that new reservations need not wait until other reservations have
+/// shrunk.
+const FREE_SHARES: usize = 3;
+
+/// The reservation of one answer in the send buffers. It is released when dropped.
+#[derive(Debug)]
+pub(crate) struct SendReservation {
+    bytes: RefCell<Entry>,
+    ledger: Arc<Ledger>,
+}
+
+/// The reservations of all workers, and the line of answers that wait for a reservation.
+#[derive(Debug, Default)]
+pub(super) struct SendReservations {
+    held: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+/// The answers that wait, by their numbers. The answer with the longest wait is first.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: BTreeMap<u64, Waits>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Waits {
+    since: MonoTime,
+    waker: Option<Waker>,
+}
+
+impl SendReservations {
+    /// Wakes the first answer in the line.
+    fn wake_first(&self) {
+        let line = self.line.lock();
+        let first = line.waiting.first_key_value();
+        if let Some(waker) = first.and_then(|(_, waits)| waits.waker.as_ref()) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Ledger {
+    /// Makes a reservation of the smallest size, and enters its bytes in the ledger. Returns `None` if there
+    /// is too little memory, or if other answers wait already.
+    pub(crate) fn send_reservation(self: &Arc<Self>) -> Option<Rc<SendReservation>> {
+        let line = self.reservations.line.lock();
+        line.waiting.is_empty().then(|| self.enter_reservation())?
+    }
+
+    /// True if answers wait for a reservation.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.reservations.line.lock().waiting.is_empty()
+    }
+
+    /// Returns the time that the first answer in the line has waited. Returns zero if the line is empty.
+    pub(crate) fn longest_wait(&self, now: MonoTime) -> Duration {
+        let line = self.reservations.line.lock();
+        let first = line.waiting.first_key_value();
+        first.map_or(Duration::ZERO, |(_, waits)| now.since(waits.since))
+    }
+
+    /// Waits from `now` on, behind all answers that wait already.
+    pub(crate) fn wait_for_reservation(self: &Arc<Self>, now: MonoTime) -> Waiting {
+        let mut line = self.reservations.line.lock();
+        line.last += 1;
+        let number = line.last;
+        let waits = Waits {
+            since: now,
+            waker: None,
+        };
+        line.waiting.insert(number, waits);
+        Waiting {
+            ledger: Arc::clone(self),
+            number,
+        }
+    }
+
+    fn enter_reservation(self: &Arc<Self>) -> Option<Rc<SendReservation>> {
+        let least = RESERVATION_MIN.min(self.limit(Use::Queues));
+        let bytes = self.reserve(Use::Queues, least)?;
+        self.reservations.held.fetch_add(1, Ordering::Relaxed);
+        Some(Rc::new(SendReservation {
+            bytes: RefCell::new(bytes),
+            ledger: Arc::clone(self),
+        }))
+    }
+
+    /// Returns the bytes that each reservation may have now.
+    fn reservation_share(&self) -> usize {
+        match self.pressure() {
+            Pressure::Low => {
+                let shares = self.reservations.held.load(Ordering::Relaxed) + FREE_SHARES;
+                (self.limit(Use::Queues) / shares).clamp(RESERVATION_MIN, RESERVATION_MAX)
+            }
+            _ => RESERVATION_MIN,
+        }
+    }
+}
+
+impl SendReservation {
+    /// Grows or shrinks the reservation to its present share. Returns the bytes that it has now.
+    pub(crate) fn fit(&self) -> usize {
+        let mut bytes = self.bytes.borrow_mut();
+        let share = self.ledger.reservation_share();
+        match share.checked_sub(bytes.bytes()) {
+            Some(more) => _ = bytes.grow(more),
+            None => {
+                bytes.shrink_to(share);
+                self.ledger.reservations.wake_first();
+            }
+        }
+        bytes.bytes()
+    }
+
+    /// Reduces the reservation to the memory that a queue of `kept` bytes needs. [`fit`](Self::fit) makes the
+    /// reservation larger again. So clients that do not read leave memory for clients that read.
+    pub(crate) fn keep(&self, kept: usize) {
+        let needed = kept + kept / 4 + PACKET_BYTES;
+        self.bytes.borrow_mut().shrink_to(needed);
+        self.ledger.reservations.wake_first();
+    }
+}
+
+impl Drop for SendReservation {
+    fn drop(&mut self) {
+        self.bytes.get_mut().shrink_to(0);
+        let reservations = &self.ledger.reservations;
+        reservations.held.fetch_sub(1, Ordering::Relaxed);
+        reservations.wake_first();
+    }
+}
+
+/// An answer that waits for a reservation. When it is dropped, the answer leaves the line.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    ledger: Arc<Ledger>,
+    number: u64,
+}
+
+impl Waiting {
+    /// Returns a reservation when all answers that have waited longer have a reservation, and memory for one
+    /// more reservation is free. Only the release of a reservation wakes the task. So the caller must call
+    /// this function again when memory of other uses may have been released.
+    pub(crate) fn poll_reservation(&self, cx: &Context<'_>) -> Poll<Rc<SendReservation>> {
+        let mut line = self.ledger.reservations.line.lock();
+        let first = line.waiting.first_key_value();
+        if first.is_some_and(|(number, _)| *number == self.number)
+            && let Some(reservation) = self.ledger.enter_reservation()
+        {
+            return Poll::Ready(reservation);
+        }
+        // The waker is stored under the lock, so that a reservation that is released meanwhile wakes this
+        // task.
+        if let Some(waits) = line.waiting.get_mut(&self.number) {
+            waits.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.ledger
+            .reservations
+            .line
+            .lock()
+            .waiting
+            .remove(&self.number);
+        // There may be memory for a reservation of the next answer in the line too.
+        self.ledger.reservations.wake_first();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns a ledger with room for two reservations of the least size, but not for three.
+    fn for_two() -> Arc<Ledger> {
+        Ledger::new(1 << 20, 0)
+    }
+
+    #[test]
+    fn reservations_have_equal_shares_of_the_limit() {
+        let ledger = Ledger::new(64 << 20, 0);
+        let limit = ledger.limit(Use::Queues);
+        let first = ledger.send_reservation().unwrap();
+        assert_eq!(first.fit(), RESERVATION_MAX, "alone");
+        let others: Vec<_> = (0..37)
+            .map(|_| ledger.send_reservation().unwrap())
+            .collect();
+        let share = limit / (38 + FREE_SHARES);
+        assert_eq!(first.fit(), share);
+        assert!(others.iter().all(|reservation| reservation.fit() == share));
+        assert_eq!(ledger.used(Use::Queues), 38 * share);
+        drop(others);
+        assert_eq!(first.fit(), RESERVATION_MAX);
+        let _others = ledger.take(Use::Connections, 40 << 20);
+        assert_eq!(first.fit(), RESERVATION_MIN, "memory is short");
+        drop(first);
+        assert_eq!(ledger.used(Use::Queues), 0);
+    }
+
+    #[test]
+    fn a_reservation_is_never_less_than_a_packet_needs() {
+        let ledger = for_two();
+        let reservations = [
+            ledger.send_reservation().unwrap(),
+            ledger.send_reservation().unwrap(),
+        ];
+        assert!(ledger.send_reservation().is_none());
+        assert_eq!(
+            reservations.map(|reservation| reservation.fit()),
+            [RESERVATION_MIN; 2]
+        );
+    }
+
+    #[test]
+    fn a_reservation_can_be_reduced_to_the_memory_of_its_queue() {
+        let ledger = for_two();
+        let (one, two) = (
+            ledger.send_reservation().unwrap(),
+            ledger.send_reservation().unwrap(),
+        );
+        let wakes = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let cx = Context::from_waker(&waker);
+        let third = ledger.wait_for_reservation(MonoTime(0));
+        assert!(third.poll_reservation(&cx).is_pending());
+        one.keep(RESERVATION_MIN);
+        assert_eq!(
+            ledger.used(Use::Queues),
+            2 * RESERVATION_MIN,
+            "all is needed"
+        );
+        one.keep(1000);
+        let kept = 1250 + PACKET_BYTES;
+        assert_eq!(ledger.used(Use::Queues), RESERVATION_MIN + kept);
+        assert!(wakes.0.load(Ordering::Relaxed) > 0);
+        let Poll::Ready(other) = third.poll_reservation(&cx) else {
+            panic!("there is room now");
+        };
+        assert_eq!(one.fit(), kept, "the others need their reservations");
+        drop((other, two));
+        assert_eq!(one.fit(), RESERVATION_MIN);
+    }
+
+    #[test]
+    fn those_that_wait_get_reservations_in_their_order() {
+        let ledger = for_two();
+        let (one, two) = (
+            ledger.send_reservation().unwrap(),
+            ledger.send_reservation().unwrap(),
+        );
+        let wakes = [(); 3].map(|()| Arc::new(Counting::default()));
+        let wakers = wakes.each_ref().map(|of| Waker::from(Arc::clone(of)));
+        let cx = |n: usize| Context::from_waker(&wakers[n]);
+        let woken = || wakes.each_ref().map(|of| of.0.load(Ordering::Relaxed));
+        let at = |nanos| ledger.wait_for_reservation(MonoTime(nanos));
+        let (first, second, third) = (at(10), at(20), at(30));
+        let all = [&first, &second, &third].into_iter().enumerate();
+        for (n, waiting) in all {
+            assert!(waiting.poll_reservation(&cx(n)).is_pending());
+        }
+        assert_eq!(ledger.longest_wait(MonoTime(50)).as_nanos(), 40);
+        drop(one);
+        assert_eq!(woken(), [1, 0, 0]);
+        assert!(
+            second.poll_reservation(&cx(1)).is_pending(),
+            "it came later"
+        );
+        assert!(ledger.send_reservation().is_none(), "others wait already");
+        let Poll::Ready(reservation) = first.poll_reservation(&cx(0)) else {
+            panic!("it is its turn");
+        };
+        drop(first);
+        assert_eq!(woken(), [1, 1, 0], "there may be room for the next");
+        assert!(second.poll_reservation(&cx(1)).is_pending());
+        drop(second);
+        assert_eq!(woken(), [1, 1, 1], "it has left the line");
+        drop((reservation, two));
+        assert!(third.poll_reservation(&cx(2)).is_ready());
+        drop(third);
+        assert_eq!(ledger.longest_wait(MonoTime(50)), Duration::ZERO);
+        assert!(ledger.send_reservation().is_some());
+    }
+}
