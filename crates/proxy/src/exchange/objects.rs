@@ -88,8 +88,8 @@ impl<T: Transport> Exchange<'_, T> {
         }
         let now = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let fields = fields_of(&local, kind);
-        let place = put::place(&local, &ask, fields, now);
-        let place = place.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
+        let target = put::store_target(&local, &ask, fields, now);
+        let target = target.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
         if head.parts().expects_continue() && buf.is_empty() {
             let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
             let told = io.write(go_on, local.patience.progress).await;
@@ -99,7 +99,7 @@ impl<T: Transport> Exchange<'_, T> {
             .proxy
             .fills
             .alone(ask.base_hash, &ask.base, ask.base_hash);
-        let keeper = Keeper::new(&local, writer.fill(), Some(place), None);
+        let keeper = Keeper::new(&local, writer.fill(), Some(target), None);
         let mut storing = Storing {
             local: &local,
             writer,

@@ -85,8 +85,8 @@ impl<'a> Saving<'a> {
         };
         let asked = asked(ask, sent, local.wall());
         let fill = saving.writer.fill();
-        let (fill_head, place) = judge(local, &asked, fill, head, length, up.peer);
-        saving.keeper = Some(Keeper::new(local, fill, Some(place?), length));
+        let (fill_head, target) = judge(local, &asked, fill, head, length, up.peer);
+        saving.keeper = Some(Keeper::new(local, fill, Some(target?), length));
         saving.writer.head(fill_head, 0);
         Some(saving)
     }

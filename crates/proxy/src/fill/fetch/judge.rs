@@ -34,9 +34,9 @@ pub(crate) struct Times {
     pub(crate) purge: u64,
 }
 
-/// The key under which an answer is stored, and the data stored with it.
+/// The target of storing an answer: its key, and the data stored with it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StoreTarget {
     pub(crate) key: Bytes,
     pub(crate) hash: KeyHash,
     pub(crate) group: u64,
@@ -98,7 +98,7 @@ pub(crate) fn judge(
     head: &ResponseHead<'_>,
     length: Option<u64>,
     peer: SocketAddr,
-) -> (FillHead, Option<Place>) {
+) -> (FillHead, Option<StoreTarget>) {
     // An access rule may deny the origin's address to other clients. This rule could not be applied to a
     // stored object, because the object does not contain the address that it came from. So the answer is not
     // stored.
@@ -114,14 +114,14 @@ pub(crate) fn judge(
     let plan = plan.and_then(|plan| {
         // A field may be too large for a stored record. Then the answer is not stored, but the clients get
         // it.
-        let placed = placed(local, asked, fill, &plan, head);
-        Ok((placed.map_err(|_| "field-too-large")?, plan))
+        let both = vary_and_target(local, asked, fill, &plan, head);
+        Ok((both.map_err(|_| "field-too-large")?, plan))
     });
-    let (placed, plan, not_stored) = match plan {
-        Ok((placed, plan)) => (Some(placed), Some(plan), ""),
+    let (both, plan, not_stored) = match plan {
+        Ok((both, plan)) => (Some(both), Some(plan), ""),
         Err(reason) => (None, None, reason),
     };
-    let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
+    let (vary, target) = both.map_or((None, None), |(vary, target)| (vary, Some(target)));
     // An answer that has expired when its head arrives is not stored. Requests that already waited when the
     // origin was asked may still get it.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
@@ -133,11 +133,11 @@ pub(crate) fn judge(
         None => vary,
     };
     let known = plan.as_ref().or(passing.as_ref());
-    let fields = match (&plan, &place) {
+    let fields = match (&plan, &target) {
         // The clients get the stored fields, unless fields are stripped or the answer is a part. So these
         // fields are built only once.
-        (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
-            place.fields.clone()
+        (Some(plan), Some(target)) if !plan.strip_listed && head.status() != 206 => {
+            target.fields.clone()
         }
         _ => {
             let cookies = plan.as_ref().is_none_or(|plan| !plan.strip_set_cookie);
@@ -155,8 +155,8 @@ pub(crate) fn judge(
         range: first(&asked.ask.head(), "Range")
             .filter(|_| asked.aligned && !asked.widened)
             .map(Bytes::copy_from_slice),
-        primary: place.as_ref().and_then(|place| {
-            let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
+        primary: target.as_ref().and_then(|target| {
+            let (list, nonce) = (vary_list.clone()?, target.meta.nonce);
             Some(Primary { nonce, list })
         }),
         shared: known.is_some_and(|plan| {
@@ -170,24 +170,24 @@ pub(crate) fn judge(
         strong_etag: strong_etag(head),
         ..FillHead::bare(head.status(), peer, fields)
     };
-    (fill_head, place)
+    (fill_head, target)
 }
 
 /// The Vary list and the selecting values of an answer, if it has a Vary list.
 type Varies = Option<(Bytes, Bytes)>;
 
-/// Returns the Vary values of a storable answer, and the place at which it is stored.
-fn placed(
+/// Returns the Vary values of a storable answer, and the target under which it is stored.
+fn vary_and_target(
     local: &Local,
     asked: &Asked<'_>,
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
-) -> Result<(Varies, Place), FieldBlockError> {
+) -> Result<(Varies, StoreTarget), FieldBlockError> {
     let vary = selecting(local, plan, asked.ask);
-    let place = place(local, asked, fill, plan, head, &vary)?;
-    let place = part::place_part(local, asked, plan, head, place)?;
-    Ok((vary, place))
+    let target = store_target(local, asked, fill, plan, head, &vary)?;
+    let target = part::part_target(local, asked, plan, head, target)?;
+    Ok((vary, target))
 }
 
 /// An answer is stale on arrival if the origin took longer than the answer's lifetime. Returns the plan by
@@ -391,14 +391,14 @@ fn selecting(local: &Local, plan: &StorePlan, ask: &Ask) -> Varies {
     Some((Bytes::copy_from_slice(list), values.into()))
 }
 
-fn place(
+fn store_target(
     local: &Local,
     asked: &Asked<'_>,
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
     vary: &Varies,
-) -> Result<Place, FieldBlockError> {
+) -> Result<StoreTarget, FieldBlockError> {
     let known = asked.primary;
     let same_list = match (vary, known) {
         (Some((list, _)), Some(primary)) => *list == primary.list,
@@ -428,24 +428,24 @@ fn place(
     let vary = vary
         .as_ref()
         .map(|(list, values)| key::join_vary(list, values));
-    Ok(Place {
+    Ok(StoreTarget {
         hash,
         vary: vary.unwrap_or_default(),
         fields,
         beginning: rules::may_keep_incomplete(plan).is_ok(),
         key,
-        ..place_of(local, asked, &plan.facts, nonce)
+        ..primary_target(local, asked, &plan.facts, nonce)
     })
 }
 
-/// Returns the place of an answer with these facts under its primary key. The caller sets the fields.
-pub(super) fn place_of(
+/// Returns the store target of an answer with these facts under its primary key. The caller sets the fields.
+pub(super) fn primary_target(
     local: &Local,
     asked: &Asked<'_>,
     facts: &rules::CachingFacts,
     nonce: u64,
-) -> Place {
-    Place {
+) -> StoreTarget {
+    StoreTarget {
         key: asked.ask.base.clone(),
         hash: asked.ask.base_hash,
         group: hash64(0, asked.ask.to.host.as_bytes()),

@@ -7,7 +7,7 @@ use foxy_base::rule;
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put};
 
-use super::judge::{Place, strong_etag};
+use super::judge::{StoreTarget, strong_etag};
 use super::memory::FillMemory;
 use super::part::Piece;
 use super::{FillHead, Running};
@@ -58,7 +58,7 @@ struct Sparse {
 
 #[derive(Debug)]
 struct Small {
-    place: Place,
+    target: StoreTarget,
     pieces: Vec<Bytes>,
     len: usize,
     length: Option<u64>,
@@ -68,7 +68,7 @@ impl Keeper {
     pub(crate) fn new(
         local: &Local,
         fill: &Fill<FillHead>,
-        place: Option<Place>,
+        target: Option<StoreTarget>,
         length: Option<u64>,
     ) -> Self {
         let mut keeper = Self {
@@ -76,7 +76,7 @@ impl Keeper {
             memory: FillMemory::none(local),
             length,
             done: 0,
-            sizes: sizes(local, place.as_ref()),
+            sizes: sizes(local, target.as_ref()),
             goal: None,
             lasting: true,
         };
@@ -84,24 +84,24 @@ impl Keeper {
         let limit = u64::from(engine.fragment_bytes());
         keeper.lasting = limit >= LASTING;
         let late = !keeper.lasting && length.is_some_and(|n| n <= engine.object_bytes_max());
-        match (place, length) {
-            (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
-            (Some(place), length) if late || length.is_none_or(|length| length <= limit) => {
+        match (target, length) {
+            (Some(target), _) if target.sparse.is_some() => keeper.sparse(local, fill, target),
+            (Some(target), length) if late || length.is_none_or(|length| length <= limit) => {
                 keeper.memory.keep_all();
                 keeper.kept = Kept::Small(Box::new(Small {
-                    place,
+                    target,
                     pieces: Vec::new(),
                     len: 0,
                     length,
                 }));
             }
-            (Some(mut place), Some(length)) if length <= engine.object_bytes_max() => {
+            (Some(mut target), Some(length)) if length <= engine.object_bytes_max() => {
                 let span = Span::new(0, length);
-                place.sparse = Some(ContentRange {
+                target.sparse = Some(ContentRange {
                     span,
                     complete: Some(length),
                 });
-                keeper.sparse(local, fill, place);
+                keeper.sparse(local, fill, target);
             }
             _ => keeper.memory.open_window(local),
         }
@@ -109,16 +109,16 @@ impl Keeper {
     }
 
     /// Stores the head at once, and the bytes when they arrive.
-    fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, place: Place) {
-        let range = place
+    fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, target: StoreTarget) {
+        let range = target
             .sparse
             .and_then(|range| range.span.zip(range.complete));
         let (Some((span, complete)), true) = (range, self.memory.open_stored(local, fill)) else {
             return;
         };
         let engine = &local.proxy.engine;
-        let divisible = place.beginning;
-        let new = new_large(place, None);
+        let divisible = target.beginning;
+        let new = new_large(target, None);
         let put = fill.if_storable(|| {
             let known = match engine.reads().lookup(new.hash, &new.key) {
                 Lookup::Memory(object) => Some(object),
@@ -279,16 +279,16 @@ impl Keeper {
         let room = self.memory.open_stored(local, fill);
         // A part cannot become a large object.
         if let Kept::Small(small) = kept
-            && small.place.piece.is_none()
+            && small.target.piece.is_none()
             && room
         {
             let Small {
-                place,
+                target,
                 pieces,
                 length,
                 ..
             } = *small;
-            let mut large = local.proxy.engine.put_large(new_large(place, length));
+            let mut large = local.proxy.engine.put_large(new_large(target, length));
             let taken = pieces
                 .iter()
                 .chain([bytes])
@@ -372,7 +372,7 @@ impl Keeper {
             Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
             _ => return,
         };
-        let useless = !small.place.beginning || small.len == 0;
+        let useless = !small.target.beginning || small.len == 0;
         if rule!(
             "fetch: a cut body that nothing identifies is not stored",
             useless,
@@ -380,10 +380,10 @@ impl Keeper {
         ) {
             return;
         }
-        if small.place.piece.is_none() {
+        if small.target.piece.is_none() {
             let piece = self.length.and_then(|n| Piece::beginning(small.len, n));
             let Some(piece) = piece else { return };
-            small.place.piece = Some(piece);
+            small.target.piece = Some(piece);
         }
         small.put(local, fill);
     }
@@ -391,25 +391,25 @@ impl Keeper {
 
 /// Returns the smallest and the largest size of a body that may be stored, in bytes. A part has no limits
 /// here: the size of its complete object was checked when the head of the part arrived.
-fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
-    match place {
-        Some(place) if place.piece.is_none() => {
-            let rules = local.proxy.rules(place.rule);
+fn sizes(local: &Local, target: Option<&StoreTarget>) -> (u64, u64) {
+    match target {
+        Some(target) if target.piece.is_none() => {
+            let rules = local.proxy.rules(target.rule);
             (rules.store_bytes_min, rules.store_bytes_max)
         }
         _ => (0, u64::MAX),
     }
 }
 
-fn new_large(place: Place, length: Option<u64>) -> NewLarge {
+fn new_large(target: StoreTarget, length: Option<u64>) -> NewLarge {
     NewLarge {
-        key: place.key,
-        hash: place.hash,
-        group: place.group,
-        meta: place.meta,
-        vary: place.vary,
+        key: target.key,
+        hash: target.hash,
+        group: target.group,
+        meta: target.meta,
+        vary: target.vary,
         tags: Bytes::new(),
-        fields: place.fields,
+        fields: target.fields,
         length,
     }
 }
@@ -428,7 +428,7 @@ impl Small {
     /// Stores the body. Returns true if it is stored.
     fn put(self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let Self {
-            mut place,
+            mut target,
             mut pieces,
             len,
             ..
@@ -442,25 +442,28 @@ impl Small {
                 .for_each(|piece| body.extend_from_slice(piece));
             body.freeze()
         };
-        let part = place.piece.take();
+        let part = target.piece.take();
         let is_part = part.is_some();
         if let Some(piece) = part {
             let Some((range, all)) = piece.assemble(body) else {
                 return false;
             };
-            let Ok(changed) = place.for_part(local, range) else {
+            let Ok(changed) = target.for_part(local, range) else {
                 return false;
             };
-            (place, body) = (changed, all);
+            (target, body) = (changed, all);
         }
         let engine = &local.proxy.engine;
         #[cfg(feature = "stand-in")]
-        let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
+        let (hash, group, bytes) = (target.hash, target.group, body.len() as u64);
         let put = fill.if_storable(|| {
             // A part does not replace an object that was stored after the part's head arrived.
-            let taken =
-                is_part && !matches!(engine.reads().lookup(place.hash, &place.key), Lookup::Miss);
-            (!taken).then(|| engine.put(new_object(place, body)))
+            let taken = is_part
+                && !matches!(
+                    engine.reads().lookup(target.hash, &target.key),
+                    Lookup::Miss
+                );
+            (!taken).then(|| engine.put(new_object(target, body)))
         });
         let kept = put.flatten().is_some_and(|put| put.admitted.is_visible());
         #[cfg(feature = "stand-in")]
@@ -471,15 +474,15 @@ impl Small {
     }
 }
 
-fn new_object(place: Place, body: Bytes) -> NewObject {
+fn new_object(target: StoreTarget, body: Bytes) -> NewObject {
     NewObject {
-        key: place.key,
-        hash: place.hash,
-        group: place.group,
-        meta: place.meta,
-        vary: place.vary,
+        key: target.key,
+        hash: target.hash,
+        group: target.group,
+        meta: target.meta,
+        vary: target.vary,
         tags: Bytes::new(),
-        fields: place.fields,
+        fields: target.fields,
         body,
     }
 }

@@ -368,8 +368,8 @@ async fn stream(
     if edit.is_some() {
         head.strong_etag = None;
     }
-    let part = opened.place.as_ref().and_then(|place| place.sparse);
-    let mut keeper = Keeper::new(local, writer.fill(), opened.place, length);
+    let part = opened.target.as_ref().and_then(|target| target.sparse);
+    let mut keeper = Keeper::new(local, writer.fill(), opened.target, length);
     if head.not_stored.is_empty() && !keeper.is_kept() {
         head.not_stored = "no-room";
     }

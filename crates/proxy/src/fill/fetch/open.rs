@@ -1,4 +1,4 @@
-//! Handles an answer when its head arrives. The answer takes its place in the order of versions and
+//! Handles an answer when its head arrives. The answer gets its position in the order of versions and
 //! supersedes older answers. Foxy also notes whether later requests for the key may share one answer.
 
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http_rules::{CachingFacts, Flags, NoStore, freshness};
 use foxy_http1::{BodyFraming, Method, ResponseParts};
 
-use super::judge::{self, Asked, Place};
+use super::judge::{self, Asked, StoreTarget};
 use super::part::{self, Completion};
 use super::{FillHead, refresh};
 use crate::cache::key;
@@ -19,7 +19,7 @@ use crate::state::local::Local;
 /// An answer that is about to be streamed.
 pub(super) struct Opened {
     pub(super) head: FillHead,
-    pub(super) place: Option<Place>,
+    pub(super) target: Option<StoreTarget>,
     /// Stored bytes that precede the bytes of the answer.
     pub(super) before: Option<Bytes>,
 }
@@ -47,10 +47,11 @@ pub(super) fn open(
     if asked.ask.comes_whole() && head.status() == 206 {
         return Err(UpstreamError::BadResponse("part-not-asked-for"));
     }
-    let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer);
-    let superseded =
-        judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
-    let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
+    let (mut fill_head, mut target) =
+        judge::judge(local, asked, writer.fill(), &head, length, peer);
+    let superseded = judge::superseded(asked, head.status())
+        || part::ends_stored(asked, &head, target.is_some());
+    let storable = target.is_some() || superseded && speaks_for_all(fill_head.not_stored);
     let order = publish(local, asked, writer, &fill_head, storable);
     if order != Order::Newest {
         if rule!(
@@ -58,22 +59,22 @@ pub(super) fn open(
             order == Order::Unclear,
             false
         ) {
-            forget(local, writer, place.as_ref());
+            forget(local, writer, target.as_ref());
         }
-        place = None;
+        target = None;
         fill_head.not_stored = "newer-answer";
     } else if rule!(
         "fetch: a new answer ends the life of the stored one",
         superseded,
         false
     ) {
-        let store = place.as_ref().map(|place| (place.hash, &place.key));
+        let store = target.as_ref().map(|target| (target.hash, &target.key));
         supersede(local, writer, store);
     }
-    learn(local, asked, writer, &fill_head, place.as_ref());
+    learn(local, asked, writer, &fill_head, target.as_ref());
     Ok(Opened {
         head: fill_head,
-        place,
+        target,
         before: None,
     })
 }
@@ -86,7 +87,7 @@ fn speaks_for_all(not_stored: &str) -> bool {
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
 }
 
-/// Gives the answer its place in the order of versions.
+/// Gives the answer its position in the order of versions.
 fn publish(
     local: &Local,
     asked: &Asked<'_>,
@@ -124,7 +125,7 @@ fn learn(
     asked: &Asked<'_>,
     writer: &FillWriter<FillHead>,
     head: &FillHead,
-    place: Option<&Place>,
+    target: Option<&StoreTarget>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
     // Requests do not wait together for a key in `unshared`. After a server error, the key is not added,
@@ -140,12 +141,12 @@ fn learn(
         local.proxy.unshared.note(asked.ask.crowd(key), false, now);
     }
     if asked.aligned {
-        let kept = place.is_some_and(|place| {
+        let kept = target.is_some_and(|target| {
             let whole = |range: &ContentRange| {
                 let all = range.complete.and_then(|length| Span::new(0, length));
                 all.is_some() && range.span == all
             };
-            place.sparse.is_some() || head.status != 206 || head.part.as_ref().is_some_and(whole)
+            target.sparse.is_some() || head.status != 206 || head.part.as_ref().is_some_and(whole)
         });
         local.proxy.undivided.note(key, !kept, now);
     }
@@ -163,23 +164,23 @@ pub(super) fn complete(
 ) -> Option<Opened> {
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     let length = parts.framing(Method::Get).length();
-    let (place, whole) = rest.judge(local, asked, &head, length)?;
+    let (target, whole) = rest.judge(local, asked, &head, length)?;
     let vary = key::split_vary(&rest.object);
     let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
     let head = FillHead {
         length: Some(whole),
-        facts: CachingFacts::decode(&place.meta.rules),
+        facts: CachingFacts::decode(&target.meta.rules),
         vary: vary.map(|(list, values)| (slice(list), slice(values))),
         strong_etag: Some(rest.etag.clone()),
-        ..FillHead::bare(200, leased.up.peer, place.fields.clone())
+        ..FillHead::bare(200, leased.up.peer, target.fields.clone())
     };
     let order = publish(local, asked, writer, &head, true);
     if order == Order::Unclear {
-        forget(local, writer, Some(&place));
+        forget(local, writer, Some(&target));
     }
     Some(Opened {
         head,
-        place: Some(place).filter(|_| order == Order::Newest),
+        target: Some(target).filter(|_| order == Order::Newest),
         before: Some(rest.object.body().clone()),
     })
 }
@@ -197,10 +198,10 @@ fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHas
 }
 
 /// Removes the stored answers of two fetches that overlapped, because their order is unknown.
-fn forget(local: &Local, writer: &FillWriter<FillHead>, place: Option<&Place>) {
+fn forget(local: &Local, writer: &FillWriter<FillHead>, target: Option<&StoreTarget>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());
-    if let Some(place) = place.filter(|place| place.hash != fill.hash()) {
-        engine.supersede(place.hash, &place.key);
+    if let Some(target) = target.filter(|target| target.hash != fill.hash()) {
+        engine.supersede(target.hash, &target.key);
     }
 }

@@ -16,7 +16,7 @@ use foxy_http1::ResponseHead;
 use foxy_store::Object;
 
 use super::judge::{
-    Asked, Place, place_of, rules_request, rules_response, strong_etag, useless_at,
+    Asked, StoreTarget, primary_target, rules_request, rules_response, strong_etag, useless_at,
 };
 use crate::cache::stored::held;
 use crate::state::local::Local;
@@ -34,29 +34,29 @@ pub(super) struct Piece {
     limit: u64,
 }
 
-/// Returns the place and the form in which a storable 206 is stored.
+/// Returns the target and the form in which a storable 206 is stored.
 ///
 /// # Errors
 /// Returned if a field is too large to be stored.
-pub(super) fn place_part(
+pub(super) fn part_target(
     local: &Local,
     asked: &Asked<'_>,
     plan: &rules::StorePlan,
     head: &ResponseHead<'_>,
-    mut place: Place,
-) -> Result<Place, FieldBlockError> {
+    mut target: StoreTarget,
+) -> Result<StoreTarget, FieldBlockError> {
     let Some(mut range) = plan.part else {
-        return Ok(place);
+        return Ok(target);
     };
     if is_sparse(local, asked, &range, head) {
         let facts = plan.facts.completed();
-        place.meta.status = facts.status;
-        place.meta.rules = facts.encode();
-        place.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &facts);
-        place.fields = without_range(&place.fields);
-        place.sparse = Some(range);
-        place.beginning = true;
-        return Ok(place);
+        target.meta.status = facts.status;
+        target.meta.rules = facts.encode();
+        target.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &facts);
+        target.fields = without_range(&target.fields);
+        target.sparse = Some(range);
+        target.beginning = true;
+        return Ok(target);
     }
     let mut old = None;
     if let Some(object) = asked.part
@@ -64,24 +64,24 @@ pub(super) fn place_part(
         && let Some(held) = held(object)
         && let Some(span) = held.span
     {
-        place = merged;
+        target = merged;
         range.complete = range.complete.or(held.complete);
         old = Some((span, object.body().clone()));
     }
     let limit = u64::from(local.proxy.engine.fragment_bytes());
-    place.piece = Some(Piece { range, old, limit });
-    Ok(place)
+    target.piece = Some(Piece { range, old, limit });
+    Ok(target)
 }
 
-/// Returns the place of a stored part that a 206 extends, with updated fields (RFC 9111 section 3.4). Returns
-/// `None` if the part and the 206 must not be combined, or if the result must not be stored.
+/// Returns the target of a stored part that a 206 extends, with updated fields (RFC 9111 section 3.4).
+/// Returns `None` if the part and the 206 must not be combined, or if the result must not be stored.
 fn merge(
     local: &Local,
     asked: &Asked<'_>,
     old: &Object,
     head: &ResponseHead<'_>,
     range: &ContentRange,
-) -> Result<Option<Place>, FieldBlockError> {
+) -> Result<Option<StoreTarget>, FieldBlockError> {
     let (Some(held), Some(facts)) = (held(old), CachingFacts::decode(&old.meta().rules)) else {
         return Ok(None);
     };
@@ -101,21 +101,21 @@ fn merge(
     if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_vary {
         return Ok(None);
     }
-    let mut place = place_of(local, asked, &refreshed.facts, old.meta().nonce);
+    let mut target = primary_target(local, asked, &refreshed.facts, old.meta().nonce);
     // The merged part contains old bytes. So a purge that came after the lookup of these bytes covers the
     // merged part too.
     let checked = old.purge_checked();
-    place.meta.purge_sequence = rule!(
+    target.meta.purge_sequence = rule!(
         "purge: it covers the old bytes of a part that grows",
-        place.meta.purge_sequence.min(checked),
-        place.meta.purge_sequence
+        target.meta.purge_sequence.min(checked),
+        target.meta.purge_sequence
     );
-    place.key = old.key().clone();
-    place.hash = old.hash();
-    place.vary = old.vary().clone();
-    place.fields = without_range(&refreshed.fields);
-    place.beginning = true;
-    Ok(Some(place))
+    target.key = old.key().clone();
+    target.hash = old.hash();
+    target.vary = old.vary().clone();
+    target.fields = without_range(&refreshed.fields);
+    target.beginning = true;
+    Ok(Some(target))
 }
 
 /// Returns true if a 206 may begin a sparse object. The request must have asked for complete fragments. The
@@ -203,9 +203,9 @@ fn combined(all: Span, old: (Span, &[u8]), new: (Span, &[u8])) -> Bytes {
     body.freeze()
 }
 
-impl Place {
-    /// Returns this place, changed for the part `range` of a representation. If `range` is the complete
-    /// representation, the place is that of the complete object.
+impl StoreTarget {
+    /// Returns this target, changed for the part `range` of a representation. If `range` is the complete
+    /// representation, the target is that of the complete object.
     ///
     /// # Errors
     /// Returned if the fields are too large together.
@@ -281,14 +281,14 @@ impl Completion {
         })
     }
 
-    /// Returns the place of the complete object, if this 206 with a body of `length` bytes is the rest.
+    /// Returns the target of the complete object, if this 206 with a body of `length` bytes is the rest.
     pub(super) fn judge(
         &self,
         local: &Local,
         asked: &Asked<'_>,
         head: &ResponseHead<'_>,
         length: Option<u64>,
-    ) -> Option<(Place, u64)> {
+    ) -> Option<(StoreTarget, u64)> {
         let mut lines = foxy_base::values(head, FIELD);
         let range = ContentRange::parse(lines.next()?)?;
         let alone = lines.next().is_none();
@@ -296,13 +296,13 @@ impl Completion {
         if !(alone && exact && range.complete.is_none_or(|n| n == self.complete)) {
             return None;
         }
-        let place = merge(local, asked, &self.object, head, &range).ok()??;
+        let target = merge(local, asked, &self.object, head, &range).ok()??;
         let span = Span::new(0, self.complete);
         let complete = Some(self.complete);
-        let place = place
+        let target = target
             .for_part(local, ContentRange { span, complete })
             .ok()?;
-        Some((place, self.complete))
+        Some((target, self.complete))
     }
 }
 

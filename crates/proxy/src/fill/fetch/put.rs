@@ -1,10 +1,10 @@
-//! The place of an object that a client itself stores. There is no answer of an origin from which the place
-//! could follow.
+//! The store target of an object that a client itself stores. There is no answer of an origin from which the
+//! target could follow.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestFacts};
 
-use super::judge::{Asked, Place, Times, place_of};
+use super::judge::{Asked, StoreTarget, Times, primary_target};
 use crate::cache::ask::Ask;
 use crate::state::local::Local;
 
@@ -12,17 +12,17 @@ use crate::state::local::Local;
 /// operator's rules end its life.
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
-/// Returns the place for an object with these fields. `purge` is the number of the newest purge before the
-/// object arrived.
+/// Returns the store target for an object with these fields. `purge` is the number of the newest purge before
+/// the object arrived.
 ///
 /// # Errors
 /// Returned if the operator's rules forbid storing the object.
-pub(crate) fn place(
+pub(crate) fn store_target(
     local: &Local,
     ask: &Ask,
     fields: FieldBlock,
     (now, purge): (WallTime, u64),
-) -> Result<Place, rules::NoStore> {
+) -> Result<StoreTarget, rules::NoStore> {
     let none: &[(&str, &str)] = &[];
     let facts = RequestFacts::new(b"GET", none);
     let request = rules::Request {
@@ -52,8 +52,8 @@ pub(crate) fn place(
             purge,
         },
     };
-    Ok(Place {
+    Ok(StoreTarget {
         fields,
-        ..place_of(local, &asked, &plan.facts, 0)
+        ..primary_target(local, &asked, &plan.facts, 0)
     })
 }
