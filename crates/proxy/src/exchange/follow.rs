@@ -24,8 +24,8 @@ use crate::origin::limit::Permit;
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// A running answer that the origin validates for a request, and the request's place among the followers of
-/// that answer.
+/// A running answer that the origin validates for a request, and the request's follower of the fill that
+/// receives the answer.
 struct Running {
     follower: Follower<FillHead>,
     head: Arc<FillHead>,
@@ -76,7 +76,7 @@ impl<T: Transport> Exchange<'_, T> {
             Some(follower) => follower,
             None => match self.again(&want).await {
                 Ok(finish) => return finish,
-                Err(place) => place,
+                Err(follower) => follower,
             },
         };
         let mut running: Option<Running> = None;
@@ -90,7 +90,7 @@ impl<T: Transport> Exchange<'_, T> {
                 }
                 Verdict::Elsewhere => match self.again(&want).await {
                     Ok(finish) => return finish,
-                    Err(place) => follower = place,
+                    Err(entered) => follower = entered,
                 },
                 Verdict::AskToo => follower = ask_too(&self.local, &self.ask, &want, &follower),
                 Verdict::Alone => {
@@ -119,16 +119,17 @@ impl<T: Transport> Exchange<'_, T> {
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
                     let (local, ask) = (&self.local, &self.ask);
-                    let place = place(local, ask, running.take(), (&head, &source), follower);
+                    let from =
+                        sending_follower(local, ask, running.take(), (&head, &source), follower);
                     let stored = matches!(source, Source::Object(_));
-                    let sent = self.send(&want, (grant, &head, source), place);
+                    let sent = self.send(&want, (grant, &head, source), from);
                     match sent.await {
                         Ok(finish) => return finish,
                         Err(Unsent::Late) if late < LATE_MAX => {
                             late += 1;
                             match self.again(&want).await {
                                 Ok(finish) => return finish,
-                                Err(place) => follower = place,
+                                Err(entered) => follower = entered,
                             }
                         }
                         Err(_) => {
@@ -142,7 +143,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Repeats the lookup. Answers with an object that another fetch has stored meanwhile. If there is no
-    /// such object, enters a fill and returns the place in it.
+    /// such object, enters a fill and returns its follower.
     async fn again(&mut self, want: &Want) -> Result<Finish, Follower<FillHead>> {
         let finish = Box::pin(self.answer_of_others(want)).await;
         finish.ok_or_else(|| self.enter(want))
@@ -352,7 +353,7 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
 
 /// If `head` is the result of the validation of `running`, updates the running answer. Returns a follower of
 /// the fill from which the answer is sent.
-fn place(
+fn sending_follower(
     local: &Local,
     ask: &Ask,
     running: Option<Running>,

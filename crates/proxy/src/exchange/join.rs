@@ -122,8 +122,8 @@ pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
 impl<T: Transport> Exchange<'_, T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, want: &Want) -> Follower<FillHead> {
-        let place = place(&self.local, &self.ask, want, |_| false);
-        place.unwrap_or_else(|| self.alone(want))
+        let follower = join_or_start(&self.local, &self.ask, want, |_| false);
+        follower.unwrap_or_else(|| self.alone(want))
     }
 
     /// Starts a fill that no other request joins.
@@ -290,7 +290,7 @@ pub(super) fn enter_unless_stored(
     ask: &Rc<Ask>,
     want: &Want,
 ) -> Option<Follower<FillHead>> {
-    place(local, ask, want, |object| {
+    join_or_start(local, ask, want, |object| {
         let mut known = want.stored.iter().chain(&want.part);
         !known.any(|known| Arc::ptr_eq(known, object))
     })
@@ -332,9 +332,9 @@ pub(super) fn ask_too(
     second
 }
 
-/// Returns a place in a running fill or in a new fill. Returns `None` if a fill has ended since this
+/// Returns a follower of a running fill or of a new fill. Returns `None` if a fill has ended since this
 /// request's lookup and has left an object that `is_new` accepts.
-fn place(
+fn join_or_start(
     local: &Rc<Local>,
     ask: &Rc<Ask>,
     want: &Want,

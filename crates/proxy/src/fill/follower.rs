@@ -33,7 +33,7 @@ pub(crate) struct Own {
     _private: (),
 }
 
-/// The place of one request in a fill. When it is dropped, the request leaves the fill.
+/// One request as a follower of a fill. When it is dropped, the request leaves the fill.
 #[derive(Debug)]
 pub(crate) struct Follower<H> {
     pub(super) fill: Arc<Fill<H>>,
@@ -48,14 +48,14 @@ pub(crate) struct Follower<H> {
 }
 
 impl<H> Follower<H> {
-    /// Returns the place of the request that started the fill.
+    /// Returns the follower for the request that started the fill.
     pub(super) fn leading(fill: Arc<Fill<H>>, id: usize) -> Self {
         let mut follower = Self::joining(fill, id, true);
         follower.leads = true;
         follower
     }
 
-    /// Returns the place of a request that did not start the fill. `waits` is true if the request joined
+    /// Returns the follower for a request that did not start the fill. `waits` is true if the request joined
     /// before the head arrived.
     pub(super) fn joining(fill: Arc<Fill<H>>, id: usize, waits: bool) -> Self {
         Self {

@@ -123,7 +123,7 @@ impl<H> FillMap<H> {
         })
     }
 
-    /// Returns a place in a running fill that fetches the byte at `wanted.at`; `None` if there is no such
+    /// Returns a follower of a running fill that fetches the byte at `wanted.at`; `None` if there is no such
     /// fill.
     pub(crate) fn bringing(&self, wanted: &GapWanted<'_>) -> Option<Follower<H>> {
         let fills = self.of(wanted.base);

@@ -275,7 +275,7 @@ impl<H> FillMap<H> {
     }
 }
 
-/// Returns a place in the running fill for this key, if that fill can still be joined.
+/// Returns a follower of the running fill for this key, if that fill can still be joined.
 fn follow<H>(shard: &Shard<H>, slot: KeyHash, key: &[u8]) -> Option<Follower<H>> {
     let running = shard.open.get(&slot).filter(|fill| {
         rule!(

@@ -196,7 +196,7 @@ impl<H> Fill<H> {
         &self.key
     }
 
-    /// Number of requests that have a place in the fill, including requests that were released.
+    /// Number of requests that follow the fill, including requests that were released.
     pub(crate) fn followers(&self) -> usize {
         self.state.lock().readers.iter().flatten().count()
     }
@@ -251,7 +251,7 @@ impl<H> Fill<H> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// Returns the first follower: the place of the request that starts this fill.
+    /// Returns the first follower: the follower of the request that starts this fill.
     fn lead(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
         let at = state.start;

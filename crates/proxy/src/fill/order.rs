@@ -41,7 +41,7 @@ pub(crate) struct Version {
     pub(crate) part: bool,
 }
 
-/// The place of an answer among the answers of its key.
+/// The position of an answer among the answers of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// No other answer is newer.
@@ -64,7 +64,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Returns the place of a new answer relative to this answer. The new answer's fetch drew the number
+    /// Returns the position of a new answer relative to this answer. The new answer's fetch drew the number
     /// `asked` when it asked the origin.
     fn order_of(&self, asked: u64, version: &Version) -> Order {
         if rule!(
@@ -195,10 +195,10 @@ impl<H> FillMap<H> {
         fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
-    /// Called when the head of `fill` has arrived. Returns the place of the answer among the answers of its
-    /// key. If the answer is not [`Order::Newest`], it is not stored. The answers that it replaces and that
-    /// other fetches are still receiving are not stored either, if its claim is `storable` and its place is
-    /// not [`Order::Late`].
+    /// Called when the head of `fill` has arrived. Returns the position of the answer among the answers of
+    /// its key. If the answer is not [`Order::Newest`], it is not stored. The answers that it replaces and
+    /// that other fetches are still receiving are not stored either, if its claim is `storable` and its
+    /// position is not [`Order::Late`].
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,

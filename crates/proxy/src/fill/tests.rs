@@ -114,13 +114,13 @@ fn requests_that_come_too_late_for_a_fill_share_the_next_one() {
     map.leave(early.fill());
     assert!(
         matches!(map.join(hash, b"k", hash), Joined::Follows(_)),
-        "the first one leaves its own place only"
+        "the first one leaves only its own slot"
     );
 }
 
 /// The fill turns requests away, although its window still has the first bytes.
 #[test]
-fn a_fill_that_turns_others_away_gives_its_place_to_a_shared_one() {
+fn a_fill_that_turns_others_away_gives_its_slot_to_a_shared_one() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let (poor, mut first) = starts(&map);
@@ -135,7 +135,7 @@ fn a_fill_that_turns_others_away_gives_its_place_to_a_shared_one() {
 }
 
 #[test]
-fn a_fill_whose_first_bytes_are_stored_keeps_its_place() {
+fn a_fill_whose_first_bytes_are_stored_keeps_its_slot() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let (writer, first) = starts(&map);
@@ -280,9 +280,9 @@ fn the_first_head_of_several_fetches_serves_the_whole_crowd() {
     second.head(200, usize::MAX);
     map.prefer(second.fill(), true);
     let mut cx = Context::from_waker(Waker::noop());
-    for place in [&mut leader, &mut waits] {
+    for follower in [&mut leader, &mut waits] {
         let moved = matches!(
-            place.poll_head(&mut cx),
+            follower.poll_head(&mut cx),
             Poll::Ready(Err(Released::Elsewhere))
         );
         assert!(moved);
@@ -329,7 +329,7 @@ async fn the_slowest_follower_paces_until_it_lags() {
         let room = tokio::time::timeout(Duration::from_millis(1), writer.room(lag)).await;
         assert!(room.is_ok(), "a released follower holds nobody back");
     }
-    assert_eq!(writer.followers(), 2, "it keeps its place until it leaves");
+    assert_eq!(writer.followers(), 2, "it follows until it leaves");
 }
 
 #[tokio::test(start_paused = true)]

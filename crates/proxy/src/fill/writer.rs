@@ -32,7 +32,7 @@ impl<H> FillWriter<H> {
         self.fill.published()
     }
 
-    /// Number of requests that have a place in the fill, also those that read missed bytes from the store.
+    /// Number of requests that follow the fill, also those that read missed bytes from the store.
     pub(crate) fn followers(&self) -> usize {
         self.fill.followers()
     }

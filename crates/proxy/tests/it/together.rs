@@ -92,7 +92,7 @@ fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
 }
 
 /// Clients on two workers request one page at about the time when its fetch ends. The fetch of one client may
-/// end after the lookup of another client, but before that client has its place in a fill.
+/// end after the lookup of another client, but before that client has joined a fill.
 #[test]
 fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
     const PAGES: usize = 3_000;
