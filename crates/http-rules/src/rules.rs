@@ -2,9 +2,9 @@
 //! applies. Settings that the rule does not contain have the same values as for requests without a
 //! rule.
 //!
-//! A [`Place`] contains the caching rules of sites, which differ from the rules of the forward proxy. It has
-//! caching rules for requests with a rule and for requests without a rule. If there are no rules and no
-//! places, this module costs a request only two comparisons.
+//! A [`PartitionConfig`] contains the caching rules of sites, which differ from the rules of the forward
+//! proxy. It has caching rules for requests with a rule and for requests without a rule. If there are no
+//! rules and no such settings, this module costs a request only two comparisons.
 
 mod bypass;
 mod query;
@@ -33,14 +33,14 @@ pub struct Rule {
     pub query: QueryRule,
     /// The requests that bypass the cache.
     pub bypass: Bypass,
-    /// The complete caching rules for requests that this rule fits. Partitions of a [`Place`] have
-    /// other caching rules.
+    /// The complete caching rules for requests that this rule fits. Partitions with a [`PartitionConfig`]
+    /// have other caching rules.
     pub config: Config,
 }
 
-/// Partitions (sites) whose caching rules differ from the caching rules of the forward proxy.
+/// Caching rules for partitions (sites) whose rules differ from the caching rules of the forward proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct PartitionConfig {
     /// Names of the partitions; if the list is empty, all partitions except the forward proxy.
     pub partitions: Vec<String>,
     /// The complete caching rules for requests that no rule fits.
@@ -56,17 +56,17 @@ pub const FORWARD: &str = "forward";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSet {
     rules: Vec<Rule>,
-    places: Vec<Place>,
+    partition_configs: Vec<PartitionConfig>,
     /// Partitions whose paths stay as received.
     as_received: Vec<String>,
 }
 
-/// Numbers of the rule that decides about a request, and of the [`Place`] of the request's partition. The
-/// methods of the rule set return the rule and the settings for these numbers.
+/// Numbers of the rule that decides about a request, and of the [`PartitionConfig`] of the request's
+/// partition. The methods of the rule set return the rule and the settings for these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleId {
     rule: Option<u16>,
-    place: Option<u16>,
+    partition_config: Option<u16>,
 }
 
 /// Most rules in a set.
@@ -79,28 +79,32 @@ impl RuleSet {
         rules.truncate(RULES_MAX);
         Self {
             rules,
-            places: Vec::new(),
+            partition_configs: Vec::new(),
             as_received: Vec::new(),
         }
     }
 
-    /// Adds these places. The first place that names a partition applies, so a place for all
-    /// partitions must come last.
+    /// Adds these settings. The first entry that names a partition applies, so an entry for all partitions
+    /// must come last.
     #[must_use]
-    pub fn with_places(self, places: Vec<Place>) -> Self {
-        Self { places, ..self }
+    pub fn with_partition_configs(self, partition_configs: Vec<PartitionConfig>) -> Self {
+        Self {
+            partition_configs,
+            ..self
+        }
     }
 
     /// The caching rules for a request about which this rule decides. `None` means the rules of the
     /// forward proxy for requests that no rule fits.
     #[must_use]
     pub fn config(&self, id: RuleId) -> Option<&Config> {
-        let Some(place) = id.place.and_then(|at| self.places.get(usize::from(at))) else {
+        let found = id.partition_config;
+        let Some(config) = found.and_then(|at| self.partition_configs.get(usize::from(at))) else {
             return self.get(id).map(|rule| &rule.config);
         };
         match id.rule {
-            Some(rule) => place.rules.get(usize::from(rule)),
-            None => Some(&place.config),
+            Some(rule) => config.rules.get(usize::from(rule)),
+            None => Some(&config.config),
         }
     }
 
@@ -153,8 +157,11 @@ impl RuleSet {
     /// `<partition> GET <scheme>://<authority><path?query>`, and changes the key as the rule
     /// requires.
     pub fn apply(&self, partition: &str, key: &mut Vec<u8>) -> RuleId {
-        let place = self.place(partition);
-        let mut id = RuleId { rule: None, place };
+        let partition_config = self.partition_config(partition);
+        let mut id = RuleId {
+            rule: None,
+            partition_config,
+        };
         if self.rules.is_empty() {
             return id;
         }
@@ -175,16 +182,16 @@ impl RuleSet {
         id
     }
 
-    /// Number of a partition's place; `None` if it has the rules of the forward proxy.
-    fn place(&self, partition: &str) -> Option<u16> {
-        if self.places.is_empty() || partition == FORWARD {
+    /// Number of the settings for a partition; `None` if it has the rules of the forward proxy.
+    fn partition_config(&self, partition: &str) -> Option<u16> {
+        if self.partition_configs.is_empty() || partition == FORWARD {
             return None;
         }
-        let has = |place: &Place| {
-            place.partitions.is_empty()
-                || place.partitions.iter().any(|name| is_of(partition, name))
+        let has = |config: &PartitionConfig| {
+            config.partitions.is_empty()
+                || config.partitions.iter().any(|name| is_of(partition, name))
         };
-        let found = self.places.iter().position(has);
+        let found = self.partition_configs.iter().position(has);
         found.and_then(|at| u16::try_from(at).ok())
     }
 }

@@ -24,7 +24,8 @@ use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
 use super::{
-    access_rules, certificates, mirrors, places, proxy_settings, rules, shared, site, stores,
+    access_rules, certificates, mirrors, partition_configs, proxy_settings, rules, shared, site,
+    stores,
 };
 
 /// All settings of Foxy, checked and complete.
@@ -315,8 +316,16 @@ fn caching(
         as_received: &as_received,
     };
     let rules = rules::rules(sections, &place, problems);
-    let places = places::places(sections, cache, &proxy.rules, &rules, (sites, mirrored));
-    proxy.user_rules = rules.with_places(places).with_received(as_received);
+    let partitions = partition_configs::partition_configs(
+        sections,
+        cache,
+        &proxy.rules,
+        &rules,
+        (sites, mirrored),
+    );
+    proxy.user_rules = rules
+        .with_partition_configs(partitions)
+        .with_received(as_received);
 }
 
 /// Returns the partitions that keep paths as received. Mistakes in `cache` are ignored here. They are

@@ -68,7 +68,7 @@ fn forwarded(given: Option<&Value>) -> Option<ForwardedMode> {
 fn cache(values: &mut Values<'_>) -> CacheRules {
     let mut rules = CacheRules {
         targeted: values.texts("targeted_fields"),
-        // This is the default of the forward proxy. Sites have other defaults, see `places`.
+        // This is the default of the forward proxy. Sites have other defaults, see `partition_configs`.
         obey_request: values.flag_or("obey_request", true),
         post: values.flag_or("store_post", false),
         ..values.fields()

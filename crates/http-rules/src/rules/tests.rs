@@ -86,7 +86,7 @@ fn keys_of_any_bytes_are_taken() {
 }
 
 #[test]
-fn places_have_caching_rules_of_their_own() {
+fn partitions_have_caching_rules_of_their_own() {
     let ttl = |seconds| Config {
         default_ttl_s: Some(seconds),
         ..Config::default()
@@ -96,14 +96,17 @@ fn places_have_caching_rules_of_their_own() {
         config: ttl(1),
         ..Rule::default()
     };
-    let place = |partitions: &[&str], base, in_rule| Place {
+    let partition_config = |partitions: &[&str], base, in_rule| PartitionConfig {
         partitions: partitions.iter().map(|&name| name.to_owned()).collect(),
         config: ttl(base),
         rules: vec![ttl(in_rule)],
     };
     let set = RuleSet::new(vec![rule]);
-    let places = vec![place(&["x", "y"], 10, 11), place(&[], 20, 21)];
-    let set = set.with_places(places);
+    let configs = vec![
+        partition_config(&["x", "y"], 10, 11),
+        partition_config(&[], 20, 21),
+    ];
+    let set = set.with_partition_configs(configs);
     for (partition, plain, in_rule) in [
         ("forward", None, Some(1)),
         ("y", Some(10), Some(11)),

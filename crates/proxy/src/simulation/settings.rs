@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use foxy_access::RuleSet as AccessRules;
 use foxy_base::{Pattern, Rng};
-use foxy_http_rules::rules::{Place, QueryRule, Rule, RuleSet, Which};
+use foxy_http_rules::rules::{PartitionConfig, QueryRule, Rule, RuleSet, Which};
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 
@@ -149,12 +149,12 @@ impl Settings {
             obey_request: false,
             ..config.clone()
         };
-        let place = Place {
+        let partition_config = PartitionConfig {
             partitions: vec![Part::Users.name().to_owned()],
             config: deaf(base),
             rules: rules.iter().map(|rule| deaf(&rule.config)).collect(),
         };
-        RuleSet::new(rules).with_places(vec![place])
+        RuleSet::new(rules).with_partition_configs(vec![partition_config])
     }
 }
 

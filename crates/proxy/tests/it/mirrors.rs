@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use foxy_base::WallTime;
 use foxy_proxy::mirror::{Mirror, preset};
-use foxy_proxy::rules::rules::Place;
+use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config as Rules, RuleSet};
 use foxy_proxy::{Access, Config, Event, MirrorSite, Mirrors, PublicUrl, Role, Token};
 
@@ -41,7 +41,7 @@ pub(crate) fn mirror(name: &str, origin: &Origin) -> MirrorSite {
 
 pub(crate) fn config(sites: Vec<MirrorSite>) -> Config {
     let names = sites.iter().map(|site| site.mirror.name.clone()).collect();
-    let place = Place {
+    let partition_config = PartitionConfig {
         partitions: names,
         config: Rules {
             obey_request: false,
@@ -57,7 +57,7 @@ pub(crate) fn config(sites: Vec<MirrorSite>) -> Config {
                 authority: "cache.test:3128".into(),
             }],
         })),
-        user_rules: RuleSet::default().with_places(vec![place]),
+        user_rules: RuleSet::default().with_partition_configs(vec![partition_config]),
         ..Config::default()
     }
 }

@@ -3,7 +3,7 @@
 //! request to the origin every time. Only sites store the answer to a POST for later GETs, because the
 //! operator knows their origins.
 
-use foxy_proxy::rules::rules::Place;
+use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config, RuleSet};
 
 use super::build::SiteConfig;
@@ -12,17 +12,17 @@ use super::given::Section;
 /// Returns the caching rules of sites. `sections` are the sections from which `rules` were made, in the same
 /// order. A rule's setting takes precedence over the site's setting. The site's setting takes precedence over
 /// the setting in `cache`.
-pub(super) fn places(
+pub(super) fn partition_configs(
     sections: &[Section],
     cache: Option<&Section>,
     forward: &Config,
     rules: &RuleSet,
     (sites, mirrors): (&[SiteConfig], Vec<String>),
-) -> Vec<Place> {
+) -> Vec<PartitionConfig> {
     let given = |name| cache.is_some_and(|cache| cache.contains_key(name));
     let obeys = given("obey_request") && forward.obey_request;
     let post = !given("store_post") || forward.post;
-    let place = |partitions: Vec<String>, obey_request| {
+    let partition_config = |partitions: Vec<String>, obey_request| {
         let own = |config: &Config, own_word: bool| Config {
             obey_request: if own_word {
                 config.obey_request
@@ -34,7 +34,7 @@ pub(super) fn places(
         };
         let ruled = rules.all().iter().zip(sections);
         let in_rule = |section: &Section| section.contains_key("obey_request");
-        Place {
+        PartitionConfig {
             partitions,
             config: own(forward, false),
             rules: ruled
@@ -48,19 +48,19 @@ pub(super) fn places(
         .filter(apart)
         .map(|site| site.name.clone())
         .collect();
-    let mut places = Vec::new();
+    let mut partition_configs = Vec::new();
     if !mirrors.is_empty() {
         // Mirrors do not obey directives of requests, because apt requests a new copy even of files that
         // never change. The class of the URL decides how long an answer is fresh.
-        places.push(place(mirrors, false));
+        partition_configs.push(partition_config(mirrors, false));
     }
     if !apart.is_empty() {
-        places.push(place(apart, !obeys));
+        partition_configs.push(partition_config(apart, !obeys));
     }
     if !sites.is_empty() {
-        places.push(place(Vec::new(), obeys));
+        partition_configs.push(partition_config(Vec::new(), obeys));
     }
-    places
+    partition_configs
 }
 
 #[cfg(test)]
