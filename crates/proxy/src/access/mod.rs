@@ -3,15 +3,15 @@
 //!
 //! This is the lowest room (top-level module), so it uses no other room. `settings` has the lists of clients
 //! and proxies. `gatekeeper` applies the rules of the crate `foxy_access`. `logins` checks users. `parents`
-//! has the proxies that a rule may choose. `places` and `purge_rate` are limits per client. `guard` judges
-//! addresses of destinations. `token` is the admin credential. `refusal` is the answer to a request that is
-//! not permitted.
+//! has the proxies that a rule may choose. `client_connections` and `purge_rate` are limits per client.
+//! `guard` judges addresses of destinations. `token` is the admin credential. `refusal` is the answer to a
+//! request that is not permitted.
 
+pub(crate) mod client_connections;
 pub(crate) mod gatekeeper;
 pub(crate) mod guard;
 pub(crate) mod logins;
 pub(crate) mod parents;
-pub(crate) mod places;
 pub(crate) mod purge_rate;
 pub(crate) mod refusal;
 pub(crate) mod settings;

@@ -16,7 +16,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use crate::access::places::Place;
+use crate::access::client_connections::CountedConnection;
 use crate::access::settings::contains;
 use crate::client::conn::Conn;
 use crate::client::listen::listening::Listening;
@@ -201,8 +201,8 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
                 None => return,
             };
             // Limits count the client that the header names.
-            guard.place = match place_of(&local, client) {
-                Some(place) => place,
+            guard.counted = match count_connection(&local, client) {
+                Some(counted) => counted,
                 None => return,
             };
         }
@@ -251,36 +251,36 @@ async fn serve_tls(
     turns.take(number, pin!(serving)).await;
 }
 
-/// Takes a place among the connections of this client. Trusted proxies do not need a place (`Some(None)`).
-/// Returns `None` if the connection is refused.
-fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
+/// Counts a connection of this client. Connections of trusted proxies are not counted (`Some(None)`). Returns
+/// `None` if the connection is refused.
+fn count_connection(local: &Local, client: SocketAddr) -> Option<Option<CountedConnection>> {
     let access = &local.proxy.config.access;
     if contains(&access.trusted_proxies, client.ip()) {
         return Some(None);
     }
-    let place = local.proxy.places.take(client.ip());
-    let place = place.filter(|place| {
-        place.set_waits(local.proxy.ledger.is_over());
-        has_share(local, place)
+    let counted = local.proxy.client_connections.take(client.ip());
+    let counted = counted.filter(|counted| {
+        counted.set_waits(local.proxy.ledger.is_over());
+        has_share(local, counted)
     });
-    if place.is_none() {
+    if counted.is_none() {
         local.count(Event::ConnectionsRefused);
     }
-    Some(Some(place?))
+    Some(Some(counted?))
 }
 
 /// True if a client may have this connection too. If the client already has its share, other connections of
 /// the same client are closed to make room.
-fn has_share(local: &Local, place: &Place) -> bool {
+fn has_share(local: &Local, counted: &CountedConnection) -> bool {
     let proxy = &local.proxy;
-    proxy.ledger.has_share(place.counts(), proxy.workers())
-        || local.shed_client(place.client(), OF_ONE) > 0
+    proxy.ledger.has_share(counted.counts(), proxy.workers())
+        || local.shed_client(counted.client(), OF_ONE) > 0
 }
 
 /// Counts an open connection until it is dropped.
 pub(crate) struct Open {
     _busy: crate::state::local::Busy,
-    place: Option<Place>,
+    counted: Option<CountedConnection>,
     local: Rc<Local>,
 }
 
@@ -288,12 +288,12 @@ impl Open {
     /// Counts an accepted connection, and makes room for it. Returns `None` if the connection is refused.
     pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
         let open = &local.proxy.connections;
-        let place = place_of(local, peer)?;
-        let places = local.proxy.config.limits.connections;
-        let full = open.fetch_add(1, Ordering::Relaxed) >= places;
-        // The place of a connection that is closed to make room becomes free at once.
+        let counted = count_connection(local, peer)?;
+        let limit = local.proxy.config.limits.connections;
+        let full = open.fetch_add(1, Ordering::Relaxed) >= limit;
+        // A connection that is closed to make room is no longer counted from now on.
         let made_room = match full {
-            true => local.make_place(),
+            true => local.shed_for_new(),
             false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
         };
         if full && !made_room {
@@ -304,7 +304,7 @@ impl Open {
         local.count(Event::ConnectionsAccepted);
         Some(Self {
             _busy: local.busy(),
-            place,
+            counted,
             local: Rc::clone(local),
         })
     }
@@ -321,25 +321,25 @@ impl Open {
 
     /// Returns the number that distinguishes the client from other clients; 0 if the client is not counted.
     pub(crate) fn client(&self) -> u64 {
-        self.place.as_ref().map_or(0, Place::client)
+        self.counted.as_ref().map_or(0, CountedConnection::client)
     }
 
     /// Waits until the connection may be served.
     async fn wait(&self) {
-        let place = self.place.as_ref();
-        place.inspect(|place| place.set_waits(true));
-        let connections = place.map_or(0, |place| place.counts().open());
+        let counted = self.counted.as_ref();
+        counted.inspect(|counted| counted.set_waits(true));
+        let connections = counted.map_or(0, |counted| counted.counts().open());
         self.local.entrance.enter(&self.local, connections).await;
     }
 
     /// Counts the connection among the served connections. Returns false if it waited and its client has more
     /// than its share of served connections now.
     fn is_let_in(&self) -> bool {
-        let Some(place) = self.place.as_ref().filter(|place| place.waits()) else {
+        let Some(counted) = self.counted.as_ref().filter(|counted| counted.waits()) else {
             return true;
         };
-        place.set_waits(false);
-        let has_share = has_share(&self.local, place);
+        counted.set_waits(false);
+        let has_share = has_share(&self.local, counted);
         if !has_share {
             self.local.count(Event::ConnectionsRefused);
         }
@@ -351,7 +351,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.local.proxy.connections.fetch_sub(1, Ordering::Relaxed);
         self.local.count(Event::ConnectionsClosed);
-        if self.place.as_ref().is_none_or(|place| !place.waits()) {
+        if self.counted.as_ref().is_none_or(|counted| !counted.waits()) {
             self.local.entrance.leave();
         }
     }

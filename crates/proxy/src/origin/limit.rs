@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::UpstreamError;
-use crate::access::places;
+use crate::access::client_connections;
 use crate::http::destination::Destination;
 
 const SHARDS: usize = 16;
@@ -126,7 +126,9 @@ impl Origin {
             clients.retain(|_, share| Arc::strong_count(share) > 1);
         }
         let new = || Arc::new(Semaphore::new(most_of(at_once)));
-        let share = clients.entry(places::client(client)).or_insert_with(new);
+        let share = clients
+            .entry(client_connections::client(client))
+            .or_insert_with(new);
         Arc::clone(share)
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Entrance {
     /// Number of connections in both queues.
     waiting: Cell<usize>,
     /// Number of served connections that ended while other connections waited, minus the number of waiting
-    /// connections that have entered in their place. The number is negative after connections were closed to
+    /// connections that have replaced them. The number is negative after connections were closed to
     /// release memory.
     free: Cell<isize>,
 }
@@ -46,7 +46,7 @@ impl Entrance {
         let mut waiting_since = queue.lock().await;
         while ledger.is_over() {
             let since = *waiting_since.get_or_insert_with(|| local.mono());
-            if self.takes_place(local) {
+            if self.replaces_ended(local) {
                 return;
             }
             tokio::time::sleep(LOOK).await;
@@ -58,10 +58,10 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Takes the place of a connection that has ended, and returns true. If there is no such place, closes
-    /// connections that are not needed, and returns false. The places of the closed connections can be taken
-    /// at the next check.
-    fn takes_place(&self, local: &Local) -> bool {
+    /// Replaces a connection that has ended, and returns true. If there is no such connection, closes
+    /// connections that are not needed, and returns false. The closed connections can be replaced at the next
+    /// check.
+    fn replaces_ended(&self, local: &Local) -> bool {
         let free = self.free.get();
         if free <= 0 {
             local.shed_for(self.waiting.get());
@@ -71,20 +71,20 @@ impl Entrance {
         true
     }
 
-    /// Notes that a served connection has ended, so that a waiting connection may enter in its place.
+    /// Notes that a served connection has ended, so that a waiting connection may replace it.
     pub(crate) fn leave(&self) {
-        self.add_places(1);
+        self.add_free(1);
     }
 
-    /// Notes that this number of connections is about to end to release memory. No waiting connections enter
-    /// in their place.
-    pub(crate) fn withhold(&self, places: usize) {
-        self.add_places(-isize::try_from(places).unwrap_or(isize::MAX));
+    /// Notes that this number of connections is about to end to release memory. No waiting connections
+    /// replace them.
+    pub(crate) fn withhold(&self, connections: usize) {
+        self.add_free(-isize::try_from(connections).unwrap_or(isize::MAX));
     }
 
-    fn add_places(&self, places: isize) {
+    fn add_free(&self, connections: isize) {
         if self.waiting.get() > 0 {
-            self.free.set(self.free.get().saturating_add(places));
+            self.free.set(self.free.get().saturating_add(connections));
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_while_connections_wait() {
+    fn ended_connections_are_counted_while_connections_wait() {
         let entrance = Entrance::default();
         entrance.leave();
         assert_eq!(entrance.free.get(), 0, "no connection waits");
@@ -161,7 +161,11 @@ mod tests {
         entrance.leave();
         assert_eq!(entrance.free.get(), 1, "two ends, one of them withheld");
         drop(second);
-        assert_eq!(entrance.free.get(), 0, "places of the past are not kept");
+        assert_eq!(
+            entrance.free.get(),
+            0,
+            "connections of the past are not kept"
+        );
         entrance.withhold(1);
         assert_eq!(entrance.free.get(), 0);
     }

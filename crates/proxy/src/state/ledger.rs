@@ -16,7 +16,7 @@ mod reservation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::access::places::Counts;
+use crate::access::client_connections::Counts;
 
 pub(crate) use reservation::{RESERVATION_MAX, SendReservation};
 

@@ -24,7 +24,8 @@ use crate::{Counters, Event, LogSink, Timeouts};
 /// See [`Patience::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Number of connections that are closed together when memory or the places for connections are used up.
+/// Number of connections that are closed together when memory or the permitted number of connections is used
+/// up.
 const SHED: usize = 16;
 
 /// The configured timeouts, counted in sweeps.
@@ -204,8 +205,8 @@ impl Local {
         self.rng.borrow_mut().next_u64() | 1
     }
 
-    /// Closes connections of this worker that are not needed. Called when memory or the places for
-    /// connections are used up. Returns the number of closed connections.
+    /// Closes connections of this worker that are not needed. Called when memory or the permitted
+    /// number of connections is used up. Returns the number of closed connections.
     pub(crate) fn shed(&self) -> usize {
         self.shed_for(SHED)
     }
@@ -217,9 +218,10 @@ impl Local {
         self.counted(self.sweep.shed(most, self.entrance.waiting()))
     }
 
-    /// Does the same as [`shed`](Self::shed), for a new connection that finds no place. If nothing else can
-    /// be closed, closes an idle connection, even if it has been idle only briefly.
-    pub(crate) fn make_place(&self) -> bool {
+    /// Does the same as [`shed`](Self::shed), for a new connection above the permitted number. If nothing
+    /// else can be closed, closes an idle connection, even if it has been idle only briefly. Returns true if
+    /// a connection was closed.
+    pub(crate) fn shed_for_new(&self) -> bool {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
 

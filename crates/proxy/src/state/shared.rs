@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::access::places::Places;
+use crate::access::client_connections::PerClientConnections;
 use crate::access::purge_rate::PurgeRate;
 use crate::cache::remembered::Remembered;
 use crate::cache::serve::coded::Making;
@@ -39,7 +39,7 @@ pub struct Shared {
     /// up.
     pub(crate) spent_at: AtomicU64,
     /// Number of connections of each client.
-    pub(crate) places: Arc<Places>,
+    pub(crate) client_connections: Arc<PerClientConnections>,
     /// Keys whose answers may be sent only to the request that fetched them. Requests for these keys do not
     /// wait for each other.
     pub(crate) unshared: Remembered,
@@ -92,7 +92,7 @@ impl Shared {
         Self {
             ledger: Ledger::new(config.limits.memory, config.fill.memory),
             spent_at: AtomicU64::new(0),
-            places: Places::new(config.limits.client_connections),
+            client_connections: PerClientConnections::new(config.limits.client_connections),
             unshared: Remembered::new(),
             undivided: Remembered::new(),
             origins: OriginLimit::new(
@@ -127,7 +127,8 @@ impl Shared {
     pub(crate) fn renew_limits(&self, config: &Config) {
         self.ledger
             .set_limits(config.limits.memory, config.fill.memory);
-        self.places.set_most(config.limits.client_connections);
+        self.client_connections
+            .set_most(config.limits.client_connections);
         let upstream = &config.upstream;
         self.origins
             .set(upstream.origin_concurrency, upstream.origin_queue);

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use super::Gatekeeper;
-use crate::access::places;
+use crate::access::client_connections;
 
 const SHARDS: usize = 64;
 /// Number of buckets at which a shard is full. A shard is a part of the table of buckets, with its own lock.
@@ -111,7 +111,7 @@ impl Limits {
     }
 
     fn key(&self, limit: usize, subject: &Subject<'_>) -> Key {
-        let address = |ip: IpAddr| match places::client(ip) {
+        let address = |ip: IpAddr| match client_connections::client(ip) {
             IpAddr::V4(ip) => hash64(4, &ip.octets()),
             IpAddr::V6(ip) => hash64(6, &ip.octets()),
         };

@@ -292,7 +292,7 @@ impl Logins {
             key,
             user: login.user,
             password: login.password,
-            client: client.map(crate::access::places::client),
+            client: client.map(crate::access::client_connections::client),
         };
         let right = self.verifier.verify(job).await?;
         let now = clock.mono();

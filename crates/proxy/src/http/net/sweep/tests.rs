@@ -1,5 +1,5 @@
-//! Tests of deadlines, and of the connections that are closed when memory or places for connections are
-//! short.
+//! Tests of deadlines, and of the connections that are closed when memory or the permitted number of
+//! connections is used up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Wake;

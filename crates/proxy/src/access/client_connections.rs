@@ -1,4 +1,4 @@
-//! Places for client connections. They are counted per client, so that one client cannot take all places.
+//! The number of connections per client. It is limited, so that one client cannot take all connections.
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,7 +13,7 @@ const SHARDS: usize = 64;
 
 /// Open connections per client address. For IPv6, a client is a whole /64 network.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct PerClientConnections {
     shards: Vec<Mutex<HashMap<IpAddr, Counts>>>,
     most: AtomicUsize,
 }
@@ -34,15 +34,15 @@ impl Counts {
     }
 }
 
-/// The place of one connection. The place is free again when this value is dropped.
+/// One connection that is counted for its client. It is no longer counted when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct CountedConnection {
+    connections: Arc<PerClientConnections>,
     client: IpAddr,
     waits: Cell<bool>,
 }
 
-impl Place {
+impl CountedConnection {
     /// Returns the numbers of connections of the client, this connection included.
     pub(crate) fn counts(&self) -> Counts {
         self.change(|_| {})
@@ -69,7 +69,7 @@ impl Place {
     }
 
     fn change(&self, change: impl FnOnce(&mut Counts)) -> Counts {
-        let mut shard = self.places.shard(self.client).lock();
+        let mut shard = self.connections.shard(self.client).lock();
         let counts = shard.entry(self.client).or_default();
         change(counts);
         *counts
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-impl Places {
+impl PerClientConnections {
     /// Permits at most `most` connections per client.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -95,9 +95,9 @@ impl Places {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Returns a place for a connection from `address`, or `None` if that client already has all of its
-    /// places.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// Counts a connection from `address`. Returns `None` if that client already has all connections that are
+    /// permitted.
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<CountedConnection> {
         let client = client(address);
         let mut shard = self.shard(client).lock();
         let counts = shard.entry(client).or_default();
@@ -106,8 +106,8 @@ impl Places {
         }
         counts.served += 1;
         drop(shard);
-        Some(Place {
-            places: Arc::clone(self),
+        Some(CountedConnection {
+            connections: Arc::clone(self),
             client,
             waits: Cell::new(false),
         })
@@ -125,10 +125,10 @@ fn hash(client: IpAddr) -> u64 {
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.set_waits(false);
-        let mut shard = self.places.shard(self.client).lock();
+        let mut shard = self.connections.shard(self.client).lock();
         if let Some(counts) = shard.get_mut(&self.client) {
             counts.served -= 1;
             if counts.open() == 0 {
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_client_gets_its_places_and_no_more() {
-        let places = Places::new(2);
-        let take = |text: &str| places.take(text.parse().unwrap());
+        let connections = PerClientConnections::new(2);
+        let take = |text: &str| connections.take(text.parse().unwrap());
         let first = take("192.0.2.1").unwrap();
         let second = take("::ffff:192.0.2.1").unwrap();
         assert_eq!(second.counts().open(), 2);
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn connections_that_wait_are_counted_apart() {
-        let places = Places::new(3);
-        let take = || places.take(IpAddr::from([192, 0, 2, 1]));
+        let connections = PerClientConnections::new(3);
+        let take = || connections.take(IpAddr::from([192, 0, 2, 1]));
         let (first, second) = (take().unwrap(), take().unwrap());
         let counts = |served, waiting| Counts { served, waiting };
         second.set_waits(true);
@@ -181,38 +181,46 @@ mod tests {
         assert_eq!(second.counts(), counts(1, 0));
         second.set_waits(true);
         let others = [take().unwrap(), take().unwrap()];
-        assert!(take().is_none(), "connections that wait have places too");
+        assert!(take().is_none(), "connections that wait are counted too");
         drop(second);
         assert_eq!(others[0].counts(), counts(2, 0));
         drop(others);
-        let left: usize = places.shards.iter().map(|shard| shard.lock().len()).sum();
+        let left: usize = connections
+            .shards
+            .iter()
+            .map(|shard| shard.lock().len())
+            .sum();
         assert_eq!(left, 0);
     }
 
     #[test]
     fn another_limit_holds_for_new_connections() {
-        let places = Places::new(2);
-        let take = || places.take(IpAddr::from([192, 0, 2, 1]));
+        let connections = PerClientConnections::new(2);
+        let take = || connections.take(IpAddr::from([192, 0, 2, 1]));
         let two = [take().unwrap(), take().unwrap()];
-        places.set_most(1);
+        connections.set_most(1);
         let [first, second] = two;
         drop(first);
         assert!(take().is_none());
         drop(second);
         assert!(take().is_some());
-        places.set_most(3);
+        connections.set_most(3);
         assert!([take(), take(), take()].iter().all(Option::is_some));
     }
 
     #[test]
     fn an_ipv6_client_is_its_network() {
-        let places = Places::new(1);
-        let take = |text: &str| places.take(text.parse().unwrap());
-        let place = take("2001:db8:0:1::1").unwrap();
+        let connections = PerClientConnections::new(1);
+        let take = |text: &str| connections.take(text.parse().unwrap());
+        let counted = take("2001:db8:0:1::1").unwrap();
         assert!(take("2001:db8:0:1:ffff::2").is_none());
         assert!(take("2001:db8:0:2::1").is_some());
-        drop(place);
-        let left: usize = places.shards.iter().map(|shard| shard.lock().len()).sum();
+        drop(counted);
+        let left: usize = connections
+            .shards
+            .iter()
+            .map(|shard| shard.lock().len())
+            .sum();
         assert_eq!(left, 0);
     }
 }
