@@ -3,7 +3,7 @@
 
 use foxy_base::eq_name;
 
-use crate::{Kind, Mirror, Place, etag};
+use crate::{Kind, Mirror, MirrorTarget, etag};
 
 /// The values that rewriting writes into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,12 +66,12 @@ const OF_BYTES: &[&str] = &[
 /// `fresh` limits the lifetime that the class determines, in seconds.
 pub fn answer<'a>(
     mirror: &Mirror,
-    place: Place,
+    target: MirrorTarget,
     document: Option<&Document>,
     (status, fresh): (u16, Option<u32>),
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Answer {
-    let kind = mirror.class(place.class).kind;
+    let kind = mirror.class(target.class).kind;
     let kind = fresh.map_or(kind, |seconds| kind.at_most(seconds));
     let has = |list: &[&str], name: &[u8]| list.iter().any(|own| eq_name(name, own.as_bytes()));
     let mut answer = Answer {
@@ -95,7 +95,7 @@ pub fn answer<'a>(
         let own = match document {
             Some(document) if eq_name(name, b"etag") => etag::of_mirror(value, &document.mark),
             _ if (300..400).contains(&status) && eq_name(name, b"location") => {
-                let path = mirror.path_of(place.server, value);
+                let path = mirror.path_of(target.server, value);
                 if path.is_none() && is_elsewhere(value) {
                     answer.unlisted = Some(Unlisted);
                     answer.status = 502;
@@ -146,7 +146,7 @@ mod tests {
             hosts,
             preset.classes.clone(),
         );
-        let place = mirror.place(path.as_bytes()).unwrap();
+        let target = mirror.target(path.as_bytes()).unwrap();
         let document = document.then(|| Document {
             base: "http://foxy".into(),
             mark: "m".into(),
@@ -155,7 +155,7 @@ mod tests {
             let (name, value) = line.split_once(": ").unwrap();
             (name.as_bytes(), value.as_bytes())
         });
-        let answer = answer(&mirror, place, document.as_ref(), (status, None), fields);
+        let answer = answer(&mirror, target, document.as_ref(), (status, None), fields);
         (
             answer.status,
             String::from_utf8(answer.lines)

@@ -1,4 +1,4 @@
-//! The places to which a registry of images sends its clients: a token service, and other servers for blobs.
+//! The servers to which a registry of images sends its clients: a token service, and other servers for blobs.
 
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ pub fn challenge(value: &[u8]) -> Option<Challenge> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return None;
     }
-    let (server, target) = place(None, parameter(rest, "realm")?.as_bytes())?;
+    let (server, target) = parse_location(None, parameter(rest, "realm")?.as_bytes())?;
     let mut target = target;
     if let Some(service) = parameter(rest, "service") {
         push_parameter(&mut target, "service", service);
@@ -80,7 +80,7 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// Returns the server, and the path with query, of a URL in a document of `from`. Returns `None` if the URL
 /// is not absolute and does not begin with `/`, or if it has characters that no URL has.
 #[must_use]
-pub fn place(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
+pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;
     let plain = |c: char| c.is_ascii_graphic() && !"\\\"<>".contains(c);
     if !text.chars().all(plain) {
@@ -169,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn places_of_redirects() {
+    fn locations_of_redirects() {
         let from: Upstream = "https://a.test/x".parse().unwrap();
         let at = |url: &str| {
-            let (server, target) = place(Some(&from), url.as_bytes())?;
+            let (server, target) = parse_location(Some(&from), url.as_bytes())?;
             Some((server.to_string(), target))
         };
         let some = |server: &str, target: &str| Some((server.to_owned(), target.to_owned()));

@@ -22,7 +22,7 @@ mod upstream;
 mod versions;
 
 pub use answer::{Answer, Document, Unlisted, answer};
-pub use challenge::{Challenge, Token, challenge, place, push_parameter, token};
+pub use challenge::{Challenge, Token, challenge, parse_location, push_parameter, token};
 pub use class::{Class, Kind, Transform};
 pub use digest::{
     Digest, Found, of_field as digests_of_field, of_name as digest_of_name,
@@ -30,7 +30,7 @@ pub use digest::{
 };
 pub use etag::{of_mirror, of_origin};
 pub use images::{Image, NoImage, PREFIX as IMAGES_PREFIX, Wanted, image};
-pub use mirror::{Mirror, Place};
+pub use mirror::{Mirror, MirrorTarget};
 pub use preset::{Preset, preset, presets};
 pub use rewriter::Rewriter;
 pub use upstream::Upstream;

@@ -23,7 +23,7 @@ pub struct Mirror {
     /// [`image`](crate::image) reads their paths.
     pub images: bool,
     /// Servers to which the mirror may send requests. The first server is the upstream.
-    places: Vec<Upstream>,
+    servers: Vec<Upstream>,
     classes: Vec<Class>,
     /// Rules about versions, if there are any.
     rules: Option<VersionRules>,
@@ -31,9 +31,9 @@ pub struct Mirror {
     own: Option<OwnNames>,
 }
 
-/// The server and the class of a URL of a mirror.
+/// The target of a URL of a mirror: its server and its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct MirrorTarget {
     /// Number of the server.
     pub server: usize,
     /// Number of the class. `None` if the URL is in no class.
@@ -50,25 +50,25 @@ impl Mirror {
         hosts: Vec<Upstream>,
         classes: Vec<Class>,
     ) -> Arc<Self> {
-        let mut places = vec![upstream];
+        let mut servers = vec![upstream];
         for host in hosts {
             let host = host.root();
             let is_known = |known: &Upstream| known.path.is_empty() && known.is_server_of(&host);
-            if !places.iter().any(is_known) {
-                places.push(host);
+            if !servers.iter().any(is_known) {
+                servers.push(host);
             }
         }
         // Redirects and root-relative links may lead to paths outside of the upstream's path, so the
         // upstream's server is also listed without its path.
-        let root = places[0].root();
-        if !places.contains(&root) {
-            places.push(root);
+        let root = servers[0].root();
+        if !servers.contains(&root) {
+            servers.push(root);
         }
         Arc::new(Self {
             name,
             images: false,
             prefix: format!("/{}", prefix.trim_matches('/')),
-            places,
+            servers,
             classes,
             rules: None,
             own: None,
@@ -155,20 +155,20 @@ impl Mirror {
         self.rules.as_ref().filter(|_| lists)
     }
 
-    /// Returns the reason why the rules refuse a path at this place. Returns `None` if they permit it. The
+    /// Returns the reason why the rules refuse a path of this target. Returns `None` if they permit it. The
     /// path may have a query.
     #[must_use]
-    pub fn refusal(&self, place: Place, path: &[u8]) -> Option<Refused> {
+    pub fn refusal(&self, target: MirrorTarget, path: &[u8]) -> Option<Refused> {
         let rules = self.rules.as_ref()?;
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
-        let (beginning, _) = self.beginnings(place.server);
+        let (beginning, _) = self.beginnings(target.server);
         let rest = path[..end].strip_prefix(beginning.as_bytes())?;
-        let kind = self.class(place.class).kind;
+        let kind = self.class(target.class).kind;
         let other = |plain: &[u8]| {
             let fits = |class: &Class| class.paths.iter().any(|path| path.fits(plain));
-            self.classes.iter().position(fits) != place.class
+            self.classes.iter().position(fits) != target.class
         };
-        rules.refusal(rest, kind, place.server == 0, other)
+        rules.refusal(rest, kind, target.server == 0, other)
     }
 
     /// Makes a mirror of container images. Clients know the mirror by the name of its registry.
@@ -189,12 +189,12 @@ impl Mirror {
     /// Returns the servers to which the mirror may send requests. The first server is the upstream.
     #[must_use]
     pub fn servers(&self) -> &[Upstream] {
-        &self.places
+        &self.servers
     }
 
     /// Returns the host and the port of each server, in the form of cache keys.
     pub fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
-        let servers = self.places.iter();
+        let servers = self.servers.iter();
         servers.map(|server| server.authority.clone().into_bytes())
     }
 
@@ -214,10 +214,10 @@ impl Mirror {
         rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/' | b'?')))
     }
 
-    /// Returns the server and the class of a path below the prefix. The path includes its query. Returns
+    /// Returns the target (server and class) of a path below the prefix. The path includes its query. Returns
     /// `None` if the path names a host that is not listed.
     #[must_use]
-    pub fn place(&self, path: &[u8]) -> Option<Place> {
+    pub fn target(&self, path: &[u8]) -> Option<MirrorTarget> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
         let rest = path[..end].strip_prefix(self.prefix.as_bytes())?;
         let (server, rest) = match rest.strip_prefix(b"/~") {
@@ -227,11 +227,11 @@ impl Mirror {
                 let is = |server: &Upstream| {
                     server.path.is_empty() && server.segment().as_bytes() == &rest[..end]
                 };
-                (self.places.iter().position(is)?, &rest[end..])
+                (self.servers.iter().position(is)?, &rest[end..])
             }
         };
         let fits = |class: &Class| class.paths.iter().any(|path| path.fits(rest));
-        Some(Place {
+        Some(MirrorTarget {
             server,
             class: self.classes.iter().position(fits),
         })
@@ -241,11 +241,9 @@ impl Mirror {
     /// requests to the server, the second beginning replaces it.
     #[must_use]
     pub fn beginnings(&self, server: usize) -> (String, &str) {
-        match self.places.get(server) {
-            Some(place) if server > 0 => {
-                (format!("{}/~{}", self.prefix, place.segment()), &place.path)
-            }
-            Some(place) => (self.prefix.clone(), &place.path),
+        match self.servers.get(server) {
+            Some(at) if server > 0 => (format!("{}/~{}", self.prefix, at.segment()), &at.path),
+            Some(at) => (self.prefix.clone(), &at.path),
             None => (self.prefix.clone(), ""),
         }
     }
@@ -255,7 +253,7 @@ impl Mirror {
     /// that is not listed.
     #[must_use]
     pub fn path_of(&self, server: usize, url: &[u8]) -> Option<Vec<u8>> {
-        let from = self.places.get(server)?;
+        let from = self.servers.get(server)?;
         let (secure, rest) = match scheme(url) {
             Some((secure, rest)) => (secure, rest),
             None => match url {
@@ -278,7 +276,7 @@ impl Mirror {
             let rest = path.strip_prefix(server.path.as_bytes()).filter(|_| same)?;
             matches!(rest.first(), None | Some(b'/' | b'?' | b'#')).then_some(rest)
         };
-        let mut found = self.places.iter().enumerate();
+        let mut found = self.servers.iter().enumerate();
         let (server, rest) = found.find_map(|(n, server)| Some((n, after(server)?)))?;
         let (beginning, _) = self.beginnings(server);
         // A path that begins with `~` would be read as the name of a host.
@@ -293,7 +291,7 @@ impl Mirror {
     #[must_use]
     pub fn mark(&self, base: &str) -> String {
         let mut text = format!("{VERSION}\n{base}\n{}\n", self.prefix);
-        for server in &self.places {
+        for server in &self.servers {
             text.push_str(&server.to_string());
             text.push('\n');
         }
@@ -381,8 +379,8 @@ mod tests {
     fn paths_lead_back_to_their_server_and_class() {
         let mirror = pypi();
         let kind = |path: &str| {
-            let place = mirror.place(path.as_bytes())?;
-            Some((place.server, mirror.class(place.class).kind))
+            let target = mirror.target(path.as_bytes())?;
+            Some((target.server, mirror.class(target.class).kind))
         };
         assert_eq!(kind("/pypi/simple/a/?x"), Some((0, Kind::Index(60))));
         assert_eq!(

@@ -2,7 +2,7 @@
 //! removed lines would break lock files that name these versions.
 
 use super::edits::{Body, Edits};
-use super::json::{MOST, members, only, place, string};
+use super::json::{MOST, members, only, range_of, string};
 use super::{Screening, TOO_MANY, Unreadable, Verdict, time};
 
 pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
@@ -33,7 +33,7 @@ fn yanked(
         return None;
     }
     match only(&all, "yanked").ok()? {
-        Some(value) => Some((place(text, value), "true".to_owned())),
+        Some(value) => Some((range_of(text, value), "true".to_owned())),
         None => {
             let start = line.as_ptr() as usize - text.as_ptr() as usize;
             let start = start + line.find('{')? + 1;

@@ -109,7 +109,7 @@ pub(super) fn only<'a>(
 }
 
 /// Returns the range of `part` in `text`.
-pub(super) fn place(text: &str, part: &RawValue) -> Range<usize> {
+pub(super) fn range_of(text: &str, part: &RawValue) -> Range<usize> {
     let part = part.get();
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()

@@ -7,7 +7,7 @@ use semver::Version;
 use serde_json::value::RawValue;
 
 use super::edits::{Body, Edits};
-use super::json::{Member, members, only, place, quoted, string};
+use super::json::{Member, members, only, range_of, quoted, string};
 use super::{BLOCKED, Form, OF_A_TAG, Screening, UNREADABLE, Unreadable, Verdict, paths, time};
 
 /// Media type of the abbreviated form.
@@ -175,8 +175,8 @@ fn edits(
     if kept.hidden.is_empty() {
         return Ok(edits);
     }
-    let stays = |(name, value): &Member<'_>| (place(text, value).end, kept.has(name));
-    let start = |object: &RawValue| place(text, object).start + 1;
+    let stays = |(name, value): &Member<'_>| (range_of(text, value).end, kept.has(name));
+    let start = |object: &RawValue| range_of(text, object).start + 1;
     edits.keep(text, start(packument.versions), all.iter().map(stays));
     if let Some(time) = packument.time {
         let dates = members(time.get())?;
@@ -188,7 +188,7 @@ fn edits(
     let all = members(tags.get())?;
     let mut ends = Vec::with_capacity(all.len());
     for (_, value) in &all {
-        let range = place(text, value);
+        let range = range_of(text, value);
         let version = string(value).ok_or(UNREADABLE)?;
         let tagged = kept.tagged(&version);
         ends.push((range.end, tagged.is_some()));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::edits::{Body, Edits};
-use super::json::{Member, elements, members, only, place, quoted, string};
+use super::json::{Member, elements, members, only, range_of, quoted, string};
 use super::{Form, Screening, UNREADABLE, Unreadable, Verdict, html, paths, time};
 
 /// Media type of the HTML form, for clients that do not accept JSON.
@@ -96,18 +96,18 @@ fn edits(
 ) -> Result<Edits, Unreadable> {
     let mut edits = Edits::default();
     let stays = |file: &File<'_>| {
-        let end = place(text, file.value).end;
+        let end = range_of(text, file.value).end;
         (end, file.verdict != Verdict::Blocked)
     };
-    edits.keep(text, place(text, list).start + 1, files.iter().map(stays));
+    edits.keep(text, range_of(text, list).start + 1, files.iter().map(stays));
     for file in files {
         let Some(reason) = file.yanked_here() else {
             continue;
         };
         match file.yanked {
-            Some(value) => edits.replace(place(text, value), quoted(reason)),
+            Some(value) => edits.replace(range_of(text, value), quoted(reason)),
             None => {
-                let start = place(text, file.value).start + 1;
+                let start = range_of(text, file.value).start + 1;
                 edits.replace(start..start, format!("\"yanked\":{},", quoted(reason)));
             }
         }
@@ -119,9 +119,9 @@ fn edits(
         let shown = |value: &&RawValue| {
             let version = string(value).unwrap_or_default();
             let blocked = rules.blocking(name, Some(&version)).is_some();
-            (place(text, value).end, !blocked)
+            (range_of(text, value).end, !blocked)
         };
-        let start = place(text, versions).start + 1;
+        let start = range_of(text, versions).start + 1;
         edits.keep(text, start, all.iter().map(shown));
     }
     Ok(edits)

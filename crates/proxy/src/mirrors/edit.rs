@@ -108,7 +108,7 @@ impl Edit {
         coded: bool,
     ) -> Option<Self> {
         let (document, transform) = (part.document()?, part.class().rewrite?);
-        let of = (Arc::clone(&part.mirror), part.place.server);
+        let of = (Arc::clone(&part.mirror), part.mirror_target.server);
         Some(Self::Document(Box::new(Rewriting {
             decoder: coded.then(|| MultiGzDecoder::new(Vec::new())),
             rewriter: Rewriter::new(transform, (ask.target(), content_type), of, &document.base),

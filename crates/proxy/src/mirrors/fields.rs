@@ -2,7 +2,7 @@
 
 use foxy_base::rule;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
-use foxy_mirror::{Class, Kind, Mirror, Place};
+use foxy_mirror::{Class, Kind, Mirror, MirrorTarget};
 
 use super::Login;
 
@@ -27,13 +27,13 @@ const FROM_CLIENTS: &[&str] = &[
 /// upstream's own scheme, host and port.
 pub(super) fn rewriting(
     mirror: &Mirror,
-    place: Place,
+    target: MirrorTarget,
     (class, form): (&Class, Option<usize>),
     (login, own): (Option<&Login>, bool),
 ) -> Option<Rewriting> {
     let mut changes = Vec::new();
     let servers = mirror.servers();
-    let server = servers.get(place.server)?;
+    let server = servers.get(target.server)?;
     let trusted = server.is_server_of(&servers[0]);
     if !(own && trusted) || mirror.images {
         changes.push("remove Authorization".to_owned());
@@ -43,7 +43,7 @@ pub(super) fn rewriting(
     }
     if class.kind != Kind::Pass {
         changes.push("remove Accept-Language".to_owned());
-        let coding = if class.rewrite.is_some() || mirror.screens(place.class).is_some() {
+        let coding = if class.rewrite.is_some() || mirror.screens(target.class).is_some() {
             "gzip"
         } else {
             "identity"
@@ -52,12 +52,12 @@ pub(super) fn rewriting(
     }
     let accept = form.and_then(|form| class.accept.get(form));
     let accept = accept.map(|(_, accept)| &accept[..]);
-    let screens = mirror.screens(place.class);
+    let screens = mirror.screens(target.class);
     // Only one form of a document has the dates that rules about ages need.
     let dated = screens.filter(|rules| rules.min_age.is_some());
     let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
     changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
-    let (from, to) = mirror.beginnings(place.server);
+    let (from, to) = mirror.beginnings(target.server);
     let path = match mirror.images {
         true => None,
         false => Some(format!("prefix {from} {to}/")),

@@ -25,7 +25,7 @@ use foxy_base::eq_name;
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::rewrite::{Redirects, Rewriting};
 use foxy_mirror::{
-    Class, Digest, Document, Image, Listing, Mirror, Place, Refused, Rewriter, Upstream,
+    Class, Digest, Document, Image, Listing, Mirror, MirrorTarget, Refused, Rewriter, Upstream,
     digest_of_path,
 };
 use foxy_tls::OriginTls;
@@ -91,7 +91,7 @@ impl Mirrors {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mirrored {
     mirror: Arc<Mirror>,
-    place: Place,
+    mirror_target: MirrorTarget,
     /// The number of the document form that the client accepts.
     form: Option<usize>,
     /// True if the operator has named the server.
@@ -124,17 +124,21 @@ impl Mirrored {
 
     /// Returns true if answers are documents that are screened by rules about versions.
     pub(crate) fn is_screened(&self) -> bool {
-        self.is_document() && self.mirror.screens(self.place.class).is_some()
+        self.is_document() && self.mirror.screens(self.mirror_target.class).is_some()
     }
 
     /// Returns the mirror, the class and the form that the screening of the documents needs.
     pub(crate) fn screening(&self) -> (Arc<Mirror>, Option<usize>, Option<usize>) {
-        (Arc::clone(&self.mirror), self.place.class, self.form)
+        (
+            Arc::clone(&self.mirror),
+            self.mirror_target.class,
+            self.form,
+        )
     }
 
     /// Returns the reason why rules about versions refuse a path. The path includes the query.
     pub(crate) fn refusal(&self, path: &[u8]) -> Option<Refused> {
-        self.mirror.refusal(self.place, path)
+        self.mirror.refusal(self.mirror_target, path)
     }
 
     /// Returns media type and body of a refusal, in a form that the registry's clients show.
@@ -258,7 +262,7 @@ impl Mirrored {
     }
 
     fn class(&self) -> &Class {
-        self.mirror.class(self.place.class)
+        self.mirror.class(self.mirror_target.class)
     }
 
     /// Returns the head of an upstream's answer in the form that the cache receives. `fresh` is the longest
@@ -270,7 +274,7 @@ impl Mirrored {
         expected: Option<Digest>,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> foxy_mirror::Answer {
-        let of = (&self.mirror, self.place, self.document());
+        let of = (&self.mirror, self.mirror_target, self.document());
         let lasts = self.image().is_some_and(ImagePart::is_layer);
         let fresh = match self.own && !lasts {
             true => Some(fresh.map_or(OWN_SECONDS, |fresh| fresh.min(OWN_SECONDS))),
@@ -319,17 +323,17 @@ impl MirrorSite {
     /// `own` is true if the client's own credential is sent.
     fn site(
         &self,
-        place: Place,
+        target: MirrorTarget,
         (form, own): (Option<usize>, bool),
         base: Option<&str>,
         clients: &[IpNet],
     ) -> Option<Site> {
         let mirror = &self.mirror;
         let (server, class) = (
-            mirror.servers().get(place.server)?,
-            mirror.class(place.class),
+            mirror.servers().get(target.server)?,
+            mirror.class(target.class),
         );
-        let screened = mirror.screens(place.class).is_some();
+        let screened = mirror.screens(target.class).is_some();
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
@@ -359,7 +363,7 @@ impl MirrorSite {
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(Arc::new(rewriting(
                 mirror,
-                place,
+                target,
                 (class, form),
                 (self.login.as_ref(), own),
             )?)),
@@ -367,9 +371,9 @@ impl MirrorSite {
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
                 mirror: Arc::clone(mirror),
-                place,
+                mirror_target: target,
                 form,
-                named: self.named.get(place.server).copied().unwrap_or_default(),
+                named: self.named.get(target.server).copied().unwrap_or_default(),
                 document,
                 image: None,
                 scope: mirror.name.clone(),
@@ -390,7 +394,7 @@ impl MirrorSite {
         let mirror = &self.mirror;
         let server = mirror.servers().first()?;
         let (host, port) = server.host_and_port();
-        let place = mirror.place(image.path.as_bytes())?;
+        let target = mirror.target(image.path.as_bytes())?;
         let own = part.is_own();
         Some(Site {
             name: format!("{}{}", mirror.name, part.partition()),
@@ -403,7 +407,7 @@ impl MirrorSite {
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
                 mirror: Arc::clone(mirror),
-                place,
+                mirror_target: target,
                 form: None,
                 named: self.named.first().copied().unwrap_or_default(),
                 document: None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::Method;
-use foxy_mirror::{Mirror, NoImage, Place, image};
+use foxy_mirror::{Mirror, MirrorTarget, NoImage, image};
 use hashbrown::HashMap;
 use ipnet::IpNet;
 
@@ -33,16 +33,16 @@ const fn refused(status: u16, reason: &'static str) -> NoMirror {
     NoMirror::Refused(Refusal { status, reason })
 }
 
-/// The number of the mirror, the place, the number of the form, and the base of URLs in the document. The
+/// The number of the mirror, the target, the number of the form, and the base of URLs in the document. The
 /// last value is true if the client's own credential is sent.
-type Part = (usize, Place, Option<usize>, Option<String>, bool);
+type Part = (usize, MirrorTarget, Option<usize>, Option<String>, bool);
 
 /// The roles for parts of mirrors.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
     /// Changes of requests for images. There are too many parts of images to keep a role for each.
-    images: RefCell<HashMap<(usize, Place, bool), Arc<Rewriting>>>,
+    images: RefCell<HashMap<(usize, MirrorTarget, bool), Arc<Rewriting>>>,
     /// Roles that redirect from one mirror to another.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
@@ -92,9 +92,9 @@ impl Roles {
             let away = self.away((number, owner), mirrors, clients);
             return away.ok_or(refused(500, "mirror-not-usable"));
         }
-        let place = site.mirror.place(path);
-        let place = place.ok_or(refused(404, "host-not-of-mirror"))?;
-        let class = site.mirror.class(place.class);
+        let target = site.mirror.target(path);
+        let target = target.ok_or(refused(404, "host-not-of-mirror"))?;
+        let class = site.mirror.class(target.class);
         let is_named = |name: &String| name.as_bytes() == method_text;
         let takes = matches!(method, Method::Get | Method::Head | Method::Purge)
             || class.methods.iter().any(is_named);
@@ -107,10 +107,10 @@ impl Roles {
             Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
             // No URL is written into the document.
             Some(_) => Some(String::new()),
-            None => site.mirror.screens(place.class).map(|_| String::new()),
+            None => site.mirror.screens(target.class).map(|_| String::new()),
         };
         let login = wants.login.filter(|_| site.client_logins);
-        let part = (number, place, class.form(accept), base, login.is_some());
+        let part = (number, target, class.form(accept), base, login.is_some());
         let unusable = refused(500, "mirror-not-usable");
         let role = self.part(site, part, clients).ok_or(unusable)?;
         match login {
@@ -128,8 +128,8 @@ impl Roles {
         if let Some(role) = self.parts.borrow().get(&part) {
             return Some(Rc::clone(role));
         }
-        let (_, place, form, ref base, own) = part;
-        let role = site.site(place, (form, own), base.as_deref(), clients)?;
+        let (_, target, form, ref base, own) = part;
+        let role = site.site(target, (form, own), base.as_deref(), clients)?;
         let role = Rc::new(Role::Site(role));
         let mut roles = self.parts.borrow_mut();
         if roles.len() < ROLES_MAX {
@@ -176,27 +176,27 @@ impl Roles {
         }
         let (number, site) = registries[image.registry];
         let unusable = refused(500, "mirror-not-usable");
-        let place = site.mirror.place(image.path.as_bytes()).ok_or(unusable)?;
+        let target = site.mirror.target(image.path.as_bytes()).ok_or(unusable)?;
         let own = wants
             .login
             .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
         // A purge needs no proof, because it removes a stored object and gives no client access to it.
         let proven = wants.method == Method::Purge;
-        let of = (number, place, own.is_some());
+        let of = (number, target, own.is_some());
         let rules = self.rules_of(of, &site.mirror).ok_or(unusable)?;
         let part = ImagePart::new(image.clone(), own, site.login.clone(), proven);
         let role = site.image_site(&image, part, rules, clients);
         role.map(Role::Site).ok_or(unusable)
     }
 
-    fn rules_of(&self, of: (usize, Place, bool), mirror: &Mirror) -> Option<Arc<Rewriting>> {
+    fn rules_of(&self, of: (usize, MirrorTarget, bool), mirror: &Mirror) -> Option<Arc<Rewriting>> {
         if let Some(rules) = self.images.borrow().get(&of) {
             return Some(Arc::clone(rules));
         }
-        let (_, place, own) = of;
-        let class = mirror.class(place.class);
+        let (_, target, own) = of;
+        let class = mirror.class(target.class);
         let form = (!class.accept.is_empty()).then_some(0);
-        let rules = Arc::new(rewriting(mirror, place, (class, form), (None, own))?);
+        let rules = Arc::new(rewriting(mirror, target, (class, form), (None, own))?);
         let mut all = self.images.borrow_mut();
         all.insert(of, Arc::clone(&rules));
         Some(rules)

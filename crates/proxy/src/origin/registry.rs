@@ -1,10 +1,10 @@
 //! A request to a registry of container images, with the other requests that its protocol needs. These are a
-//! request for a token to the service that the registry names, and requests to the places to which layers are
-//! redirected.
+//! request for a token to the service that the registry names, and requests to the servers to which layers
+//! are redirected.
 
 use foxy_base::{eq_name, first, values};
 use foxy_http1::{BodyReader, Method, ResponseParts};
-use foxy_mirror::{Challenge, Upstream, Wanted, challenge, place, push_parameter, token};
+use foxy_mirror::{Challenge, Upstream, Wanted, challenge, parse_location, push_parameter, token};
 
 use crate::cache::ask::Ask;
 use crate::http::destination::Destination;
@@ -241,7 +241,7 @@ impl Registry<'_> {
             }
             let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
             let location = first(&head, "Location").unwrap_or_default();
-            let Some((server, target)) = place(Some(&from), location) else {
+            let Some((server, target)) = parse_location(Some(&from), location) else {
                 return Err(REDIRECT);
             };
             let next = self.reachable(&from, &server)?;

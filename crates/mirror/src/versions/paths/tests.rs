@@ -127,7 +127,7 @@ fn refused(preset: &Preset, rules: &VersionRules, path: &str) -> Option<Refused>
     let mirror = Mirror::new("m".into(), "/m", upstream, hosts, preset.classes.clone());
     let mirror = mirror.under(rules.clone());
     let path = format!("/m{path}");
-    mirror.refusal(mirror.place(path.as_bytes()).unwrap(), path.as_bytes())
+    mirror.refusal(mirror.target(path.as_bytes()).unwrap(), path.as_bytes())
 }
 
 #[test]
