@@ -16,7 +16,7 @@ pub enum HostPattern {
 }
 
 impl HostPattern {
-    /// Reads a pattern: `example.com`, `*.example.com`, `.example.com`, or a text with `*` in any place.
+    /// Reads a pattern: `example.com`, `*.example.com`, `.example.com`, or a text with `*` at any position.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.to_ascii_lowercase();
@@ -62,7 +62,7 @@ impl HostPattern {
 
     /// Returns the name in the index, whether the pattern may match that name itself, and whether it may
     /// match names under that name. The empty name stands for all names.
-    pub(crate) fn place(&self) -> (&str, bool, bool) {
+    pub(crate) fn index_entry(&self) -> (&str, bool, bool) {
         match self {
             Self::Is(name) => (name, true, false),
             Self::Under(name) => (name, false, true),

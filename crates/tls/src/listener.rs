@@ -24,7 +24,7 @@ impl ListenerTls {
     pub fn of_sites(sites: impl IntoIterator<Item = (ServerTls, Vec<String>)>) -> Self {
         let mut inner = Inner::default();
         for (set, hosts) in sites {
-            let known = inner.sites_place(&set);
+            let known = inner.index_of(&set);
             for host in hosts {
                 inner.hosts.entry(host).or_insert(known);
             }
@@ -58,7 +58,7 @@ impl ListenerTls {
 
 impl Inner {
     /// Returns the index of a set. A set that is not in `sets` yet is added.
-    fn sites_place(&mut self, set: &ServerTls) -> usize {
+    fn index_of(&mut self, set: &ServerTls) -> usize {
         let known = self.sets.iter().position(|known| known == set);
         known.unwrap_or_else(|| {
             self.sets.push(set.clone());

@@ -140,13 +140,13 @@ impl<'a> Builder<'a> {
 
     fn hosts(&mut self) -> Option<Hosts> {
         let named = self.having(|rule| (!rule.hosts.is_empty()).then_some(&rule.hosts))?;
-        let place = |(rule, host): (usize, &'a HostPattern)| {
-            let (name, at, below) = host.place();
+        let entry = |(rule, host): (usize, &'a HostPattern)| {
+            let (name, at, below) = host.index_entry();
             (rule, name.as_bytes(), at, below)
         };
         let each = named.iter();
         let each = each.flat_map(|(rule, hosts)| hosts.iter().map(|host| (*rule, host)));
-        let named: Vec<_> = each.map(place).collect();
+        let named: Vec<_> = each.map(entry).collect();
         let free = self.set(|rule| rule.hosts.is_empty());
         Some(Hosts::new(&free, &named, &mut self.classes))
     }

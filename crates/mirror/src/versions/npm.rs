@@ -7,7 +7,7 @@ use semver::Version;
 use serde_json::value::RawValue;
 
 use super::edits::{Body, Edits};
-use super::json::{Member, members, only, range_of, quoted, string};
+use super::json::{Member, members, only, quoted, range_of, string};
 use super::{BLOCKED, Form, OF_A_TAG, Screening, UNREADABLE, Unreadable, Verdict, paths, time};
 
 /// Media type of the abbreviated form.

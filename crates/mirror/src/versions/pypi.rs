@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::edits::{Body, Edits};
-use super::json::{Member, elements, members, only, range_of, quoted, string};
+use super::json::{Member, elements, members, only, quoted, range_of, string};
 use super::{Form, Screening, UNREADABLE, Unreadable, Verdict, html, paths, time};
 
 /// Media type of the HTML form, for clients that do not accept JSON.
@@ -99,7 +99,11 @@ fn edits(
         let end = range_of(text, file.value).end;
         (end, file.verdict != Verdict::Blocked)
     };
-    edits.keep(text, range_of(text, list).start + 1, files.iter().map(stays));
+    edits.keep(
+        text,
+        range_of(text, list).start + 1,
+        files.iter().map(stays),
+    );
     for file in files {
         let Some(reason) = file.yanked_here() else {
             continue;

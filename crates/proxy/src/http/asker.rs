@@ -138,8 +138,8 @@ impl Asker {
         worker: usize,
     ) -> RequestId<'a> {
         let arrival = &self.arrival;
-        let place = [worker as u64, arrival.connection, arrival.request];
-        RequestId::of(head.filter(|_| self.trusted), seed, place)
+        let numbers = [worker as u64, arrival.connection, arrival.request];
+        RequestId::of(head.filter(|_| self.trusted), seed, numbers)
     }
 
     /// Returns the client's address, or the peer's address if the client is unknown.

@@ -156,19 +156,19 @@ async fn past(
     stream: TcpStream,
 ) -> Result<OriginStream, UpstreamError> {
     let parent = &through.parent;
-    let (own, place) = (to.tls.as_ref(), (&to.host[..], to.port));
+    let (own, destination) = (to.tls.as_ref(), (&to.host[..], to.port));
     let Some(outer) = &parent.tls else {
         if !through.tunnel {
             return Ok(OriginStream::Plain(stream));
         }
-        open_tunnel(&stream, parent, place).await?;
+        open_tunnel(&stream, parent, destination).await?;
         return secured(proxy, counters, (own, &to.host), stream).await;
     };
     let stream = encrypted(proxy, counters, (outer, &parent.host), stream).await?;
     if !through.tunnel {
         return Ok(OriginStream::Tls(stream));
     }
-    open_tunnel(&*stream, parent, place).await?;
+    open_tunnel(&*stream, parent, destination).await?;
     Ok(match own {
         None => OriginStream::Tls(stream),
         Some(tls) => {

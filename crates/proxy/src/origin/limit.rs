@@ -141,7 +141,7 @@ impl Origin {
         if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
             return Ok(permit);
         }
-        let _place = Place::take(self, queue)?;
+        let _entry = QueueEntry::take(self, queue)?;
         let permit = permits.acquire_owned().await;
         permit.map_err(|_| UpstreamError::Busy)
     }
@@ -156,20 +156,20 @@ fn most_of(limit: usize) -> usize {
     limit - limit / 4
 }
 
-/// A place in the queue of an origin.
-struct Place<'a>(&'a Origin);
+/// An entry in the queue of an origin.
+struct QueueEntry<'a>(&'a Origin);
 
-impl<'a> Place<'a> {
+impl<'a> QueueEntry<'a> {
     fn take(origin: &'a Origin, most: usize) -> Result<Self, UpstreamError> {
-        let place = Self(origin);
+        let entry = Self(origin);
         if origin.waiting.fetch_add(1, Ordering::AcqRel) >= most {
             return Err(UpstreamError::Busy);
         }
-        Ok(place)
+        Ok(entry)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
@@ -181,7 +181,7 @@ mod tests {
     use crate::http::destination::to;
 
     #[tokio::test]
-    async fn one_client_leaves_permits_and_places_to_others() {
+    async fn one_client_leaves_permits_and_queue_entries_to_others() {
         let limit = OriginLimit::new(4, 4);
         let [greedy, other] = [1, 2].map(|n| Some(IpAddr::from([192, 0, 2, n])));
         let mut held = Vec::new();

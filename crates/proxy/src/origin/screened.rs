@@ -25,7 +25,7 @@ use crate::state::local::Local;
 
 /// Longest document in bytes, after decoding.
 const BYTES_MAX: usize = 64 << 20;
-/// Length in bytes above which a document is long. A long document waits for one of [`LONG_AT_ONCE`] places.
+/// Length in bytes above which a document is long. A long document waits for one of [`LONG_AT_ONCE`] permits.
 const LONG_BYTES: usize = 4 << 20;
 /// Largest number of long documents that are in memory at the same time, over all workers.
 pub(crate) const LONG_AT_ONCE: usize = 2;
@@ -58,11 +58,11 @@ const REPLACED: &[&str] = &[
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A screened document that waits to be passed on. A long document also has one of the [`LONG_AT_ONCE`]
-/// places.
+/// permits.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
     _memory: Entry,
 }
 
@@ -234,7 +234,7 @@ fn head_of(
 /// A document as the upstream sent it, decoded.
 struct Read {
     text: Vec<u8>,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
     memory: Entry,
     persistent: bool,
 }
@@ -260,7 +260,7 @@ async fn whole(
     let mut decoder = coded.then(|| MultiGzDecoder::new(Vec::new()));
     let mut read = Read {
         text: Vec::new(),
-        place: None,
+        permit: None,
         memory: local.proxy.ledger.empty(Use::Buffers),
         persistent: parts.persistent(Method::Get),
     };
@@ -281,9 +281,9 @@ async fn whole(
             }
         }
         up.buf.consume(piece.consumed);
-        if read.place.is_none() && read.text.len() > LONG_BYTES {
-            let places = local.proxy.long_documents.clone();
-            read.place = places.acquire_owned().await.ok();
+        if read.permit.is_none() && read.text.len() > LONG_BYTES {
+            let permits = local.proxy.long_documents.clone();
+            read.permit = permits.acquire_owned().await.ok();
         }
     }
     if let Some(mut decoder) = decoder {
@@ -350,14 +350,14 @@ async fn screened(
     let fields: Vec<(&[u8], &[u8])> = fields.iter().map(|(n, v)| (&n[..], &v[..])).collect();
     let fresh = matures.map(|time| seconds_until(time, now(local)));
     let text = head_of(local, part, (200, fresh), &fields, read.persistent);
-    let (mut memory, mut place) = (read.memory, read.place);
+    let (mut memory, mut permit) = (read.memory, read.permit);
     memory.set(result.body.bytes());
     if result.body.bytes() <= LONG_BYTES {
-        place = None;
+        permit = None;
     }
     let held = Held {
         body: result.body,
-        _place: place,
+        _permit: permit,
         _memory: memory,
     };
     up.put(local, &text, held)

@@ -79,7 +79,8 @@ impl Pipe {
         self.wake();
     }
 
-    /// Takes bytes. Returns the number of bytes taken, and the cut if these bytes reach the place of the cut.
+    /// Takes bytes. Returns the number of bytes taken, and the cut if these bytes reach the position of the
+    /// cut.
     pub(super) fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<(usize, Option<Cut>)> {
         if self.reset {
             return Err(ErrorKind::ConnectionReset.into());

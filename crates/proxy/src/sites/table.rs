@@ -27,7 +27,7 @@ pub struct SiteNames {
 /// Two sites for the same host and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
-    /// The sites, by their places in the list.
+    /// The sites, by their positions in the list.
     pub sites: (usize, usize),
     /// The host that both sites have.
     pub host: String,

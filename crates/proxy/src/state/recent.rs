@@ -8,8 +8,8 @@ use foxy_base::{KeyHash, WallTime};
 
 use crate::Outcome;
 
-/// Number of places in the table, which needs about 300 KiB.
-const PLACES: usize = 4096;
+/// Number of buckets in the table, which needs about 300 KiB.
+const BUCKETS: usize = 4096;
 
 /// The result of a request. For each key, the table keeps the last request that needed more than a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,32 +29,32 @@ pub struct Recent {
 /// The table of recent results.
 #[derive(Debug)]
 pub(crate) struct RecentTable {
-    places: Mutex<Box<[Place]>>,
+    buckets: Mutex<Box<[Bucket]>>,
 }
 
-type Place = Option<(KeyHash, Recent)>;
+type Bucket = Option<(KeyHash, Recent)>;
 
 impl Default for RecentTable {
     fn default() -> Self {
         Self {
-            places: Mutex::new(vec![None; PLACES].into()),
+            buckets: Mutex::new(vec![None; BUCKETS].into()),
         }
     }
 }
 
 impl RecentTable {
-    fn place(key: KeyHash) -> usize {
-        key.low() as usize % PLACES
+    fn bucket(key: KeyHash) -> usize {
+        key.low() as usize % BUCKETS
     }
 
     pub(crate) fn note(&self, key: KeyHash, recent: Recent) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places[Self::place(key)] = Some((key, recent));
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets[Self::bucket(key)] = Some((key, recent));
     }
 
     pub(crate) fn of(&self, key: KeyHash) -> Option<Recent> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places[Self::place(key)]
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets[Self::bucket(key)]
             .filter(|(owner, _)| *owner == key)
             .map(|(_, recent)| recent)
     }
@@ -74,7 +74,7 @@ mod tests {
             status,
             origin_status: 0,
         };
-        let (a, colliding) = (KeyHash(1), KeyHash(1 + PLACES as u128));
+        let (a, colliding) = (KeyHash(1), KeyHash(1 + BUCKETS as u128));
         table.note(a, recent(200));
         assert_eq!(table.of(a), Some(recent(200)));
         assert_eq!(table.of(colliding), None);

@@ -37,18 +37,22 @@ impl<'a> RequestId<'a> {
         usable.then_some(Self::Given(text))
     }
 
-    /// Returns the id of a request: the id in the field of `head`, or an id made from `place` if there is no
-    /// such id.
-    pub(crate) fn of<F: Fields + ?Sized>(head: Option<&'a F>, seed: u64, place: [u64; 3]) -> Self {
+    /// Returns the id of a request: the id in the field of `head`, or an id made from `numbers` if there is
+    /// no such id.
+    pub(crate) fn of<F: Fields + ?Sized>(
+        head: Option<&'a F>,
+        seed: u64,
+        numbers: [u64; 3],
+    ) -> Self {
         let given = head.and_then(Self::given);
-        given.unwrap_or_else(|| Self::made(seed, place))
+        given.unwrap_or_else(|| Self::made(seed, numbers))
     }
 
     /// Makes the id of a request from three numbers: its worker, its connection and its number on the
     /// connection. `seed` differs between processes.
-    fn made(seed: u64, place: [u64; 3]) -> Self {
+    fn made(seed: u64, numbers: [u64; 3]) -> Self {
         let mut bytes = [0; 24];
-        for (into, number) in bytes.chunks_exact_mut(8).zip(place) {
+        for (into, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             into.copy_from_slice(&number.to_le_bytes());
         }
         let (high, low) = (hash64(seed, &bytes), hash64(!seed, &bytes));
@@ -76,10 +80,10 @@ mod tests {
 
     #[test]
     fn every_request_has_its_own() {
-        let places = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]];
+        let several = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]];
         let mut all: Vec<_> = [1, 2]
             .into_iter()
-            .flat_map(|seed| places.map(|place| RequestId::made(seed, place).to_string()))
+            .flat_map(|seed| several.map(|numbers| RequestId::made(seed, numbers).to_string()))
             .collect();
         assert!(all.iter().all(|id| id.len() == 32));
         all.sort();

@@ -228,7 +228,7 @@ fn long_documents_are_screened_too_and_one_that_is_too_long_is_refused() {
     assert!(full.body.len() > 9 << 20 && full.text().ends_with("xx\"}"));
     let short = get(&foxy, "/npm/a", &format!("Accept: {SHORT}\r\n"));
     assert!(short.body.len() < 1000);
-    // The places for long documents become free again.
+    // The permits for long documents become free again.
     for path in ["/npm/b", "/npm/c", "/npm/d"] {
         assert_eq!(get(&foxy, path, "").status, 200);
     }

@@ -154,7 +154,7 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
 }
 
 #[tokio::test]
-async fn places_in_the_queue_are_shared_by_name_and_client() {
+async fn the_queue_is_shared_by_name_and_client() {
     // No check ends, because the threads wait for a helper that does not answer.
     let helper = Helper {
         command: ["/bin/sh", "-c", "sleep 12"].map(str::to_owned).to_vec(),
@@ -179,15 +179,15 @@ async fn places_in_the_queue_are_shared_by_name_and_client() {
         waits.push(wait);
         !refused
     };
-    // The queue has two places for one client and one name. Requests with the same name and password share a
-    // place.
+    // The queue takes two entries for one client and one name. Requests with the same name and password share
+    // an entry.
     assert!(ask(1, "bob", 1) && ask(2, "bob", 1) && ask(2, "bob", 1));
     assert!(!ask(3, "bob", 1));
-    // Another client has its own places, and another name has its own places.
+    // Another client has its own entries, and another name has its own entries.
     assert!(ask(4, "bob", 2) && ask(5, "eve", 1));
     for client in 3..7 {
         assert!(ask(10 + u128::from(client), "bob", client), "{client}");
     }
-    assert!(ask(20, "bob", 8), "the eighth place of the name");
+    assert!(ask(20, "bob", 8), "the eighth entry of the name");
     assert!(!ask(21, "bob", 9));
 }

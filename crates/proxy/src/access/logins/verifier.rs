@@ -106,9 +106,9 @@ impl Verifier {
         let config = &self.0.config;
         let known = config.passwords.contains_key(&job.user) || config.helper.is_some();
         let queue = usize::from(!known);
-        let places = [config.queue, config.queue.div_ceil(8)][queue];
+        let most = [config.queue, config.queue.div_ceil(8)][queue];
         let client = (job.client, job.user.clone());
-        let full = state.queues[queue].len() >= places
+        let full = state.queues[queue].len() >= most
             || state.of_client.get(&client).copied().unwrap_or(0) >= OF_CLIENT
             || state.of_name.get(&job.user).copied().unwrap_or(0) >= OF_NAME;
         if full {

@@ -56,7 +56,7 @@ impl Making {
         }
     }
 
-    /// Takes one of the [`AT_ONCE`] places for making forms. Returns false if no place is free, or if this
+    /// Takes one of the [`AT_ONCE`] permits for making forms. Returns false if no permit is free, or if this
     /// form is being made or was tried a short time ago.
     fn begin(&self, form: KeyHash, now: WallTime) -> bool {
         if self.tried.has(form, now) {
@@ -71,13 +71,13 @@ impl Making {
     }
 }
 
-/// The place of a form that is being made.
-struct Place {
+/// The permit for a form that is being made. It is free again when this value is dropped.
+struct FormPermit {
     proxy: Arc<Proxy>,
     form: KeyHash,
 }
 
-impl Drop for Place {
+impl Drop for FormPermit {
     fn drop(&mut self) {
         self.proxy.making.now.lock().remove(&self.form);
     }
@@ -135,7 +135,7 @@ fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u
     if !proxy.making.begin(hash, local.wall()) {
         return;
     }
-    let place = Place { proxy, form: hash };
+    let permit = FormPermit { proxy, form: hash };
     let want = ENCODER_BYTES + 2 * object.body().len();
     let Some(memory) = local.proxy.ledger.reserve(Use::Fills, want) else {
         return;
@@ -149,9 +149,9 @@ fn make(local: &Local, object: &Arc<Object>, coding: Coding, (key, hash): (Vec<u
             let worth = body.len() + body.len() / 9 < object.body().len();
             let body = if worth { &body[..] } else { &[] };
             let form = form(&object, coding, (key, hash), body);
-            place.proxy.engine.put(form);
+            permit.proxy.engine.put(form);
         }
-        drop((memory, place));
+        drop((memory, permit));
     });
 }
 
