@@ -353,8 +353,8 @@ mod tests {
         let mirror = &config.proxy.mirrors.as_ref().unwrap().sites[0].mirror;
         let kind = |file: &str| {
             let path = format!("/apt/debian/dists/stable/{file}");
-            let place = mirror.place(path.as_bytes()).unwrap();
-            mirror.class(place.class).kind
+            let target = mirror.target(path.as_bytes()).unwrap();
+            mirror.class(target.class).kind
         };
         assert_eq!(kind("main/binary-amd64/Packages"), Kind::Index(3600));
         assert_eq!(kind("InRelease"), Kind::Index(0));

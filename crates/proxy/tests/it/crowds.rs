@@ -82,7 +82,7 @@ impl Drop for Ends<'_> {
 /// reservation passes to each other client that has waited for a long time. The test checks this while the
 /// fill runs, and after the object is stored.
 #[test]
-fn clients_of_a_crowd_have_the_places_in_turns() {
+fn clients_of_a_crowd_have_the_reservations_in_turns() {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
     const SENT: usize = 64 << 10;
