@@ -15,7 +15,7 @@ use super::pool::Pooled;
 use crate::cache::ask::Ask;
 use crate::http::destination::Destination;
 use crate::http::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
-use crate::origin::origins::Turn;
+use crate::origin::origins::OutstandingRequest;
 use crate::origin::patience::OriginPatience;
 use crate::origin::screened::Held;
 use crate::state::ledger::Pressure;
@@ -61,8 +61,8 @@ pub(crate) struct Leased {
     /// True if the connection has carried other requests before. The origin may have closed it since then.
     pub(crate) reused: bool,
     counted: (u64, u64),
-    /// The turn of the request at an origin of a site.
-    turn: Option<Turn>,
+    /// The outstanding request at an origin of a site.
+    outstanding: Option<OutstandingRequest>,
     /// The destination behind a parent, if the connection goes through a parent.
     through: Option<Box<Destination>>,
 }
@@ -104,14 +104,14 @@ impl Leased {
             born: local.sweep.now(),
             reused: false,
             counted: (0, 0),
-            turn: None,
+            outstanding: None,
             through: None,
         })
     }
 
-    /// Binds the connection to a turn at an origin of a site.
-    pub(crate) fn of(&mut self, turn: Turn) {
-        self.turn = Some(turn);
+    /// Binds the connection to an outstanding request at an origin of a site.
+    pub(crate) fn of(&mut self, outstanding: OutstandingRequest) {
+        self.outstanding = Some(outstanding);
     }
 
     /// Notes that the connection goes through a parent.
@@ -129,9 +129,9 @@ impl Leased {
         });
     }
 
-    /// Returns the turn at an origin of a site.
-    pub(crate) const fn turn(&self) -> Option<&Turn> {
-        self.turn.as_ref()
+    /// Returns the outstanding request at an origin of a site.
+    pub(crate) const fn outstanding(&self) -> Option<&OutstandingRequest> {
+        self.outstanding.as_ref()
     }
 
     /// Prepares a pooled connection for use. Returns `None` if the origin has closed the connection, or has
@@ -147,7 +147,7 @@ impl Leased {
                 born: pooled.born,
                 reused: true,
                 counted,
-                turn: None,
+                outstanding: None,
                 through: None,
             });
         }
@@ -169,7 +169,11 @@ impl Leased {
         self.up.wait = None;
         self.up.mirrored = None;
         self.up.held = None;
-        let to = self.turn.as_ref().and_then(Turn::chosen).unwrap_or(to);
+        let to = self
+            .outstanding
+            .as_ref()
+            .and_then(OutstandingRequest::chosen)
+            .unwrap_or(to);
         let through = self.through.take();
         let to = through.as_deref().unwrap_or(to);
         let pooled = Pooled {

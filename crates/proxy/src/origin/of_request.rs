@@ -8,7 +8,7 @@ use foxy_http1::{ResponseParts, Scheme};
 use foxy_store::Object;
 
 use super::exchange::Leased;
-use super::origins::{self, Turn};
+use super::origins::{self, OutstandingRequest};
 use super::{UpstreamError, parents, registry, screened};
 use crate::Origins;
 use crate::cache::ask::Ask;
@@ -21,9 +21,9 @@ impl Ask {
         self.role.origins()
     }
 
-    /// Returns a turn at the only origin of the site. Returns `None` if the request is not for origins of a
+    /// Begins a request at the only origin of the site. Returns `None` if the request is not for origins of a
     /// site, if an origin must be chosen, or if a parent is asked.
-    pub(crate) fn only_origin(&self) -> Option<Turn> {
+    pub(crate) fn only_origin(&self) -> Option<OutstandingRequest> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)
     }
@@ -99,7 +99,7 @@ impl Leased {
                 Box::pin(origins::ask(local, all, ask, request, replay)).await
             }
             _ => {
-                only.iter().for_each(|turn| turn.wait(local));
+                only.iter().for_each(|outstanding| outstanding.wait(local));
                 let asked = Self::ask_one(local, &ask.to, request, replay).await;
                 Self::at_only(local, only, asked, |parts| parts.status())
             }
@@ -139,22 +139,25 @@ impl Leased {
         opened.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Binds the connection to a turn at the only origin of the site, and notes the result at this origin.
+    /// Binds the connection to the outstanding request at the only origin of the site, and notes the result
+    /// at this origin.
     fn at_only<P>(
         local: &Local,
-        only: Option<Turn>,
+        only: Option<OutstandingRequest>,
         result: Result<(Self, P), UpstreamError>,
         status: impl Fn(&P) -> u16,
     ) -> Result<(Self, P), UpstreamError> {
-        let Some(turn) = only else { return result };
+        let Some(outstanding) = only else {
+            return result;
+        };
         match result {
             Ok((mut leased, parts)) => {
-                turn.answered(local, status(&parts));
-                leased.of(turn);
+                outstanding.answered(local, status(&parts));
+                leased.of(outstanding);
                 Ok((leased, parts))
             }
             Err(error) => {
-                turn.failed(local, error);
+                outstanding.failed(local, error);
                 Err(error)
             }
         }

@@ -111,11 +111,11 @@ impl<T: Transport> Exchange<'_, T> {
         let exchanged = match opened {
             Ok((mut leased, first)) => {
                 let answered = self.both_ways(way, &unanswered, &mut leased, first).await;
-                if let Some(turn) = leased.turn().filter(|_| !bodiless) {
+                if let Some(outstanding) = leased.outstanding().filter(|_| !bodiless) {
                     match &answered {
-                        Ok(answered) => turn.answered(&local, answered.finish.origin_status),
-                        Err(PassError::Origin(error)) => turn.failed(&local, *error),
-                        Err(PassError::Status(status)) => turn.answered(&local, *status),
+                        Ok(answered) => outstanding.answered(&local, answered.finish.origin_status),
+                        Err(PassError::Origin(error)) => outstanding.failed(&local, *error),
+                        Err(PassError::Status(status)) => outstanding.answered(&local, *status),
                         Err(PassError::Client(_) | PassError::Request(_)) => {}
                     }
                 }

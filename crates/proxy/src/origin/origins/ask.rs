@@ -23,25 +23,25 @@ pub(crate) async fn ask(
     let repeatable = matches!(ask.head().method(), Method::Get | Method::Head);
     let (mut tried, mut answer, mut failure) = (Tried::default(), None, UpstreamError::Busy);
     loop {
-        let Ok(turn) = origins.turn(local, ask.base_hash, tried).await else {
+        let Ok(outstanding) = origins.begin(local, ask.base_hash, tried).await else {
             return answer.ok_or(failure);
         };
         if tried != Tried::default() {
             local.count(Event::UpstreamElsewhere);
         }
-        tried = tried.with(turn.at);
-        turn.wait(local);
-        match Leased::ask_one(local, turn.destination(), request, replay).await {
+        tried = tried.with(outstanding.at);
+        outstanding.wait(local);
+        match Leased::ask_one(local, outstanding.destination(), request, replay).await {
             Ok((mut leased, parts)) => {
-                turn.answered(local, parts.status());
-                leased.of(turn);
+                outstanding.answered(local, parts.status());
+                leased.of(outstanding);
                 if parts.status() < 500 || !repeatable {
                     return Ok((leased, parts));
                 }
                 answer = Some((leased, parts));
             }
             Err(error) => {
-                turn.failed(local, error);
+                outstanding.failed(local, error);
                 failure = error;
                 if !repeatable || matches!(error, UpstreamError::GivenUp) {
                     return answer.ok_or(error);
@@ -59,14 +59,16 @@ pub(crate) async fn open(
     ask: &Ask,
     request: &[u8],
 ) -> Result<Leased, UpstreamError> {
-    let turn = origins.turn(local, ask.base_hash, Tried::default()).await?;
-    match Leased::open_one(local, turn.destination(), request).await {
+    let outstanding = origins
+        .begin(local, ask.base_hash, Tried::default())
+        .await?;
+    match Leased::open_one(local, outstanding.destination(), request).await {
         Ok(mut leased) => {
-            leased.of(turn);
+            leased.of(outstanding);
             Ok(leased)
         }
         Err(error) => {
-            turn.failed(local, error);
+            outstanding.failed(local, error);
             Err(error)
         }
     }

@@ -193,14 +193,14 @@ impl Origins {
         self.0.requests.finished(local.index, outcome, status);
     }
 
-    /// Returns a turn at the only origin, which is asked without a choice. Returns `None` if there are
+    /// Begins a request at the only origin, which is asked without a choice. Returns `None` if there are
     /// several origins, or if the origin has a limit.
-    pub(crate) fn only(&self) -> Option<Turn> {
+    pub(crate) fn only(&self) -> Option<OutstandingRequest> {
         if !self.0.is_only() {
             return None;
         }
         self.0.group.lock().begin(0);
-        Some(self.taken(0))
+        Some(self.outstanding_at(0))
     }
 
     /// Returns the number of requests that were sent to another origin after an error.
@@ -209,9 +209,14 @@ impl Origins {
         self.0.group.lock().retries()
     }
 
-    /// Returns a turn at an origin that was not tried before. If all connections are in use, the first
+    /// Begins a request at an origin that was not tried before. If all connections are in use, the first
     /// attempt waits for a free connection, for at most the connect timeout. Cancel safe.
-    async fn turn(&self, local: &Local, key: KeyHash, tried: Tried) -> Result<Turn, UpstreamError> {
+    async fn begin(
+        &self,
+        local: &Local,
+        key: KeyHash,
+        tried: Tried,
+    ) -> Result<OutstandingRequest, UpstreamError> {
         let limit = local.proxy.config.timeouts.connect;
         let wait = async {
             loop {
@@ -223,18 +228,18 @@ impl Origins {
                 };
                 let chosen = self.0.group.lock().choose(local.mono(), tried, draw);
                 match chosen {
-                    Ok(at) => return Ok(self.taken(at)),
+                    Ok(at) => return Ok(self.outstanding_at(at)),
                     Err(Nobody::Busy) if tried == Tried::default() => freed.await,
                     Err(_) => return Err(UpstreamError::Busy),
                 }
             }
         };
-        let turn = tokio::time::timeout(limit, wait).await;
-        turn.unwrap_or(Err(UpstreamError::Busy))
+        let outstanding = tokio::time::timeout(limit, wait).await;
+        outstanding.unwrap_or(Err(UpstreamError::Busy))
     }
 
-    fn taken(&self, at: usize) -> Turn {
-        Turn {
+    fn outstanding_at(&self, at: usize) -> OutstandingRequest {
+        OutstandingRequest {
             origins: self.clone(),
             at,
             asked: Cell::new(None),
@@ -258,14 +263,14 @@ impl Eq for Origins {}
 
 /// A request under way at an origin. When the value is dropped, the request no longer counts as under way.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct OutstandingRequest {
     origins: Origins,
     at: usize,
     /// Time since which the request waits for an answer.
     asked: Cell<Option<MonoTime>>,
 }
 
-impl Turn {
+impl OutstandingRequest {
     /// Returns the origin, if it was chosen. Returns `None` if it is the only origin and has no limit,
     /// because then no choice is needed.
     pub(crate) fn chosen(&self) -> Option<&Destination> {
@@ -343,7 +348,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for OutstandingRequest {
     fn drop(&mut self) {
         let mut group = self.origins.0.group.lock();
         if self.asked.take().is_some()
