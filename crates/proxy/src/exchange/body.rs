@@ -13,7 +13,7 @@ use crate::cache::ask::Ask;
 use crate::exchange::supply::{Missing, Piece, Supply};
 use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
-use crate::http::connection::{Link, MEMORY, Queued, TurnLost, last_chunk, write_piece};
+use crate::http::connection::{Link, MEMORY, Queued, SliceLost, last_chunk, write_piece};
 use crate::http::net::Transport;
 use crate::http::reply::Mode;
 use crate::state::local::Local;
@@ -114,23 +114,23 @@ impl<T: Transport> Streaming<'_, T> {
         &mut self,
         follower: &Follower<FillHead>,
         head_is_sent: bool,
-    ) -> Result<(), TurnLost> {
+    ) -> Result<(), SliceLost> {
         let head = self.head;
         let divisible = head.strong_etag.is_some() && self.ask.may_fetch_parts();
         let goes_on = head_is_sent && divisible && head.sized().is_some();
         let io = self.link.io();
         if goes_on && self.queued.is_over(self.local, io) {
             follower.stand_aside();
-            self.queued.next_turn(self.local, io).await?;
+            self.queued.next_slice(self.local, io).await?;
         }
         Ok(())
     }
 
     /// Returns the result of an answer that lost its reservation.
-    fn without_reservation(self, lost: TurnLost) -> Finish {
+    fn without_reservation(self, lost: SliceLost) -> Finish {
         match lost {
-            TurnLost::Client => Finish::gone(self.head.status),
-            TurnLost::Memory => self.cut(MEMORY.reason),
+            SliceLost::Client => Finish::gone(self.head.status),
+            SliceLost::Memory => self.cut(MEMORY.reason),
         }
     }
 
@@ -159,7 +159,7 @@ impl<T: Transport> Streaming<'_, T> {
         while self.finish.body < until {
             if supply.can_stand_aside() && self.queued.is_over(local, self.link.io()) {
                 supply.stand_aside();
-                if let Err(lost) = self.queued.next_turn(local, self.link.io()).await {
+                if let Err(lost) = self.queued.next_slice(local, self.link.io()).await {
                     return self.without_reservation(lost);
                 }
             }

@@ -11,7 +11,7 @@ use crate::cache::gate::{Grant, Shown};
 use crate::cache::serve::find::Tier;
 use crate::cache::stored::stored_facts;
 use crate::fill::fetch::FillHead;
-use crate::http::connection::{Ends, MEMORY, TurnLost};
+use crate::http::connection::{Ends, MEMORY, SliceLost};
 use crate::http::net::Transport;
 use crate::http::reply::{Extra, send_page_with};
 use crate::http::rewriting::Recipient;
@@ -86,8 +86,8 @@ impl<T: Transport> Exchange<'_, T> {
     /// Ends a request that got no memory. If the client has left, nothing is sent. Otherwise the request is
     /// refused and the connection ends. This frees the memory of the connection, and the unread body of the
     /// request cannot be parsed as the next request.
-    pub(crate) async fn without_room(&mut self, lost: TurnLost) -> Finish {
-        if lost == TurnLost::Client {
+    pub(crate) async fn without_room(&mut self, lost: SliceLost) -> Finish {
+        if lost == SliceLost::Client {
             return Finish::gone(0);
         }
         self.keep = rule!(

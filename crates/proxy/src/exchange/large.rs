@@ -19,7 +19,7 @@ use crate::cache::serve::multipart::Multipart;
 use crate::exchange::supply::{Missing, Piece, Supply};
 use crate::fill::Follower;
 use crate::fill::fetch::FillHead;
-use crate::http::connection::{Ends, MEMORY, Queued, TurnLost};
+use crate::http::connection::{Ends, MEMORY, Queued, SliceLost};
 use crate::http::net::{Io, Transport};
 use crate::http::reply::Scratch;
 use crate::http::rewriting::Recipient;
@@ -33,11 +33,11 @@ enum Broken {
     Memory,
 }
 
-impl From<TurnLost> for Broken {
-    fn from(lost: TurnLost) -> Self {
+impl From<SliceLost> for Broken {
+    fn from(lost: SliceLost) -> Self {
         match lost {
-            TurnLost::Client => Self::Client,
-            TurnLost::Memory => Self::Memory,
+            SliceLost::Client => Self::Client,
+            SliceLost::Memory => Self::Memory,
         }
     }
 }
@@ -229,7 +229,7 @@ impl Sending {
             while at < span.end {
                 if supply.can_stand_aside() && self.queued.is_over(local, io) {
                     supply.stand_aside();
-                    self.queued.next_turn(local, io).await?;
+                    self.queued.next_slice(local, io).await?;
                 }
                 let piece = match self.ready.take() {
                     Some(piece) => piece,
@@ -239,7 +239,7 @@ impl Sending {
                     return Err(Broken::Cut);
                 };
                 // While other answers wait, a client that is not known to read gets a limited number of bytes
-                // in one turn. The rest of a stored fragment follows in the next turn.
+                // in one time slice. The rest of a stored fragment follows in the next time slice.
                 let trial = self.queued.left_in_trial(io);
                 if let Some(left) = trial.filter(|left| *left > 0 && supply.is_stored()) {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));

@@ -1,5 +1,5 @@
-//! Many clients of large objects when memory is short: reservations in the kernel's send buffers, turns with
-//! these reservations, fragments, and memory of fills.
+//! Many clients of large objects when memory is short: reservations in the kernel's send buffers, time slices
+//! of these reservations, fragments, and memory of fills.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Drop for Ends<'_> {
 /// reservation passes to each other client that has waited for a long time. The test checks this while the
 /// fill runs, and after the object is stored.
 #[test]
-fn clients_of_a_crowd_have_the_reservations_in_turns() {
+fn clients_of_a_crowd_have_the_reservations_in_time_slices() {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
     const SENT: usize = 64 << 10;

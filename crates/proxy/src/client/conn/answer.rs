@@ -25,7 +25,7 @@ use crate::cache::stored::request_facts;
 use crate::client::conn::{admit, pac};
 use crate::exchange::{Want, revalidate};
 use crate::http::asker::Asker;
-use crate::http::connection::TurnLost;
+use crate::http::connection::SliceLost;
 use crate::http::net::Transport;
 use crate::http::reply::Extra;
 use crate::http::rewriting::{Recipient, Turned, turned};
@@ -258,7 +258,7 @@ impl<T: Transport> Conn<T> {
         let lacks_room = works && self.link.lacks_room(&self.local).await;
         let mut exchange = self.exchange(Rc::clone(&ask), keep);
         let finish = match long {
-            _ if lacks_room => exchange.without_room(TurnLost::Memory).await,
+            _ if lacks_room => exchange.without_room(SliceLost::Memory).await,
             // Every future except that of a fill is boxed. Otherwise every miss would need as much memory as
             // the largest of these futures.
             Long::Purge => Box::pin(exchange.purge()).await,

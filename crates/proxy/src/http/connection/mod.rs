@@ -13,6 +13,6 @@ mod tests;
 
 pub(crate) use link::{Ends, Link, Received};
 pub(crate) use pieces::{last_chunk, write_piece};
-pub(crate) use queue::{Queued, TurnLost};
+pub(crate) use queue::{Queued, SliceLost};
 pub(crate) use read::NoRequest;
 pub(crate) use room::MEMORY;

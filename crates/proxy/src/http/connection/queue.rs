@@ -1,4 +1,5 @@
-//! Reservations of answers in the kernel's send buffers. Answers that need a reservation take turns.
+//! Reservations of answers in the kernel's send buffers. Answers that need a reservation use it in
+//! time slices.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -20,7 +21,7 @@ use crate::state::local::Local;
 const SHORT: u64 = 64 << 10;
 /// Number of bytes that an answer has sent, and time for which it has had its reservation. When one of these
 /// limits is reached, the answer may give its reservation to another answer.
-const TURN: (u64, Duration) = (256 << 10, Duration::from_secs(1));
+const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
 /// Time that an answer must have waited for a reservation before the answers of clients that read give up
 /// their reservations.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -30,26 +31,26 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Queued {
     /// The memory for all of a short body.
     _whole: Option<Entry>,
-    /// The turn of a longer body, which has memory for a part of the body.
-    turn: Option<Turn>,
+    /// The time slice of a longer body, which has memory for a part of the body.
+    slice: Option<TimeSlice>,
     reader: Reader,
 }
 
 /// A reservation, the time at which the answer got the reservation, and the bytes that the connection had
 /// sent by then.
 #[derive(Debug)]
-struct Turn {
+struct TimeSlice {
     _reservation: Rc<SendReservation>,
     began: MonoTime,
     from: u64,
-    /// Number of bytes after which this turn ends if other answers wait. `None` if the client reads, as its
-    /// earlier turns show.
+    /// Number of bytes after which this time slice ends if other answers wait. `None` if the client reads, as
+    /// its earlier time slices show.
     trial: Option<u64>,
 }
 
-/// Reason why an answer gets no turn, or no further turn.
+/// Reason why an answer gets no time slice, or no further time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnLost {
+pub(crate) enum SliceLost {
     /// The client has not read the bytes that were sent, or has reset the connection.
     Client,
     /// There was no memory for a reservation, or the connection is closed to make room for other connections.
@@ -65,7 +66,7 @@ impl<T: Transport> Link<T> {
     /// # Errors
     /// No memory for a reservation becomes free within the time limit for progress, this connection is closed
     /// to make room for other connections, or the client resets the connection.
-    pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, TurnLost> {
+    pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, SliceLost> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
             // A slow client may leave the whole body in the kernel. The body is entered in the ledger as memory
@@ -76,17 +77,17 @@ impl<T: Transport> Link<T> {
             };
             return Ok(Queued {
                 _whole: Some(whole),
-                turn: None,
+                slice: None,
                 reader: Reader::default(),
             });
         }
         let io = self.io();
         let mut reader = Reader::of(io);
         let patience = local.patience.progress;
-        let turn = begin_turn(local, io, (patience, Doing::Queued), &mut reader).await?;
+        let slice = begin_slice(local, io, (patience, Doing::Queued), &mut reader).await?;
         Ok(Queued {
             _whole: None,
-            turn: Some(turn),
+            slice: Some(slice),
             reader,
         })
     }
@@ -96,7 +97,7 @@ impl<T: Transport> Link<T> {
         &self,
         local: &Local,
         spans: &[Span],
-    ) -> Result<Queued, TurnLost> {
+    ) -> Result<Queued, SliceLost> {
         let bytes = spans.iter().map(|span| span.len()).sum();
         self.queue(local, bytes).await
     }
@@ -105,74 +106,74 @@ impl<T: Transport> Link<T> {
 impl Queued {
     /// Returns true if another answer waits, and this answer has used its reservation for long enough.
     ///
-    /// Until Foxy knows that a client reads, the client gets only a part of its window in a turn. The
+    /// Until Foxy knows that a client reads, the client gets only a part of its window in a time slice. The
     /// client's kernel takes these bytes even if the program never reads them. So its memory is free again
     /// after a round trip.
     ///
-    /// The turn of a client that reads ends only if another answer has waited for a long time. So each client
-    /// of a crowd receives a part of its answer in time. While no answer has waited for long, an answer
-    /// keeps its reservation until it is complete: its connection and memory are then free earlier than with
-    /// turns.
+    /// The time slice of a client that reads ends only if another answer has waited for a long time. So each
+    /// client of a crowd receives a part of its answer in time. While no answer has waited for long, an
+    /// answer keeps its reservation until it is complete: its connection and memory are then free earlier
+    /// than with time slices.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
-        let Some(turn) = &self.turn else {
+        let Some(slice) = &self.slice else {
             return false;
         };
-        if turn.left_in_trial(io) == Some(0) && io.ledger().has_line() {
+        if slice.left_in_trial(io) == Some(0) && io.ledger().has_line() {
             return true;
         }
         let now = local.proxy.clock.mono();
-        let over = turn.sent(io) >= TURN.0 || now.since(turn.began) >= TURN.1;
+        let over = slice.sent(io) >= SLICE.0 || now.since(slice.began) >= SLICE.1;
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// Returns the number of bytes that this turn may still send. `None` if there is no such limit: no other
-    /// answer waits, or the client reads.
+    /// Returns the number of bytes that this time slice may still send. `None` if there is no such limit: no
+    /// other answer waits, or the client reads.
     pub(crate) fn left_in_trial<T: Transport>(&self, io: &Io<T>) -> Option<u64> {
-        let left = self.turn.as_ref()?.left_in_trial(io)?;
+        let left = self.slice.as_ref()?.left_in_trial(io)?;
         io.ledger().has_line().then_some(left)
     }
 
-    /// Gives the reservation to another answer, and waits for the next turn. Before that, the client must
-    /// have acknowledged all bytes that were sent, because a waiting answer must have no bytes in the kernel.
-    /// A client that does not read these bytes does not wait in the line. The wait for the next turn may be
-    /// twice as long as the wait for a first turn. So if there is too little room, answers that have not
-    /// begun are refused first.
+    /// Gives the reservation to another answer, and waits for the next time slice. Before that, the client
+    /// must have acknowledged all bytes that were sent, because a waiting answer must have no bytes in the
+    /// kernel. A client that does not read these bytes does not wait in the line. The wait for the next time
+    /// slice may be twice as long as the wait for a first time slice. So if there is too little room, answers
+    /// that have not begun are refused first.
     ///
     /// # Errors
     /// The answer cannot continue.
-    pub(crate) async fn next_turn<T: Transport>(
+    pub(crate) async fn next_slice<T: Transport>(
         &mut self,
         local: &Local,
         io: &Io<T>,
-    ) -> Result<(), TurnLost> {
+    ) -> Result<(), SliceLost> {
         let patience = local.patience.progress;
         let drained = io.drained(patience).await;
-        drained.map_err(|_| TurnLost::Client)?;
-        let turn = self.turn.take();
-        if turn.is_some_and(|turn| turn.trial.is_some()) {
+        drained.map_err(|_| SliceLost::Client)?;
+        let slice = self.slice.take();
+        if slice.is_some_and(|slice| slice.trial.is_some()) {
             self.until_read(local, io).await?;
         }
         // An answer that has begun is not ended to make room for other answers.
         let patience = (patience.twice(), Doing::Work);
-        let turn = begin_turn(local, io, patience, &mut self.reader).await?;
-        self.turn = Some(turn);
+        let slice = begin_slice(local, io, patience, &mut self.reader).await?;
+        self.slice = Some(slice);
         Ok(())
     }
 
     /// Waits until the client has read most of the bytes that it was sent. Until then the client gets no
-    /// reservation, even if there is room, because the bytes of its next turn would stay in the kernel.
+    /// reservation, even if there is room, because the bytes of its next time slice would stay in the kernel.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,
         io: &Io<T>,
-    ) -> Result<(), TurnLost> {
+    ) -> Result<(), SliceLost> {
         let deadline = io.deadline(local.patience.progress);
         let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
             io.set_doing(Doing::Unread);
             let leaves = tokio::time::timeout(ROOM_PAUSE, &mut reset).await.is_ok();
             if leaves || io.is_doomed() || local.sweep.now() >= deadline {
-                return Err(TurnLost::Client);
+                return Err(SliceLost::Client);
             }
         }
         io.set_doing(Doing::Work);
@@ -180,8 +181,8 @@ impl Queued {
     }
 }
 
-impl Turn {
-    /// Returns the number of bytes that were sent in this turn.
+impl TimeSlice {
+    /// Returns the number of bytes that were sent in this time slice.
     fn sent<T: Transport>(&self, io: &Io<T>) -> u64 {
         io.sent().saturating_sub(self.from)
     }
@@ -193,18 +194,18 @@ impl Turn {
 }
 
 /// Waits for a reservation.
-async fn begin_turn<T: Transport>(
+async fn begin_slice<T: Transport>(
     local: &Local,
     io: &Io<T>,
     (patience, doing): (Ticks, Doing),
     reader: &mut Reader,
-) -> Result<Turn, TurnLost> {
+) -> Result<TimeSlice, SliceLost> {
     let reservation = match io.ledger().send_reservation() {
         Some(reservation) => reservation,
         None => wait_for_reservation(local, io, patience, doing).await?,
     };
     io.limit_to(&reservation);
-    Ok(Turn {
+    Ok(TimeSlice {
         _reservation: reservation,
         began: local.proxy.clock.mono(),
         from: io.sent(),
@@ -217,7 +218,7 @@ async fn wait_for_reservation<T: Transport>(
     io: &Io<T>,
     patience: Ticks,
     doing: Doing,
-) -> Result<Rc<SendReservation>, TurnLost> {
+) -> Result<Rc<SendReservation>, SliceLost> {
     let waiting = io.ledger().wait_for_reservation(local.proxy.clock.mono());
     let deadline = io.deadline(patience);
     let mut reset = pin!(io.until_reset());
@@ -227,14 +228,14 @@ async fn wait_for_reservation<T: Transport>(
         tokio::select! {
             biased;
             reservation = poll_fn(|cx| waiting.poll_reservation(cx)) => break Ok(reservation),
-            () = &mut reset => break Err(TurnLost::Client),
+            () = &mut reset => break Err(SliceLost::Client),
             // No event reports that memory of other uses has been freed, so the memory is checked at
             // intervals.
             () = tokio::time::sleep(ROOM_PAUSE) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {
             local.count(Event::MemoryRefused);
-            break Err(TurnLost::Memory);
+            break Err(SliceLost::Memory);
         }
     };
     io.set_doing(Doing::Work);

@@ -5,11 +5,11 @@
 
 use crate::http::net::{Io, Transport};
 
-/// Part of a client's window that is sent in one turn, until Foxy knows that the client reads. The part is
-/// five eighths, as numerator and denominator. If the client reads none of these bytes, less than half of its
-/// window is left.
+/// Part of a client's window that is sent in one time slice, until Foxy knows that the client reads. The part
+/// is five eighths, as numerator and denominator. If the client reads none of these bytes, less than half of
+/// its window is left.
 const TRIAL: (u64, u64) = (5, 8);
-/// Smallest number of bytes of such a turn, so that each turn makes progress.
+/// Smallest number of bytes of such a time slice, so that each time slice makes progress.
 const TRIAL_MIN: u64 = 4 << 10;
 
 /// The behaviour of a client during one answer.
@@ -37,9 +37,9 @@ impl Reader {
         self.look(io).is_none_or(|window| window >= self.window / 2)
     }
 
-    /// Returns the number of bytes of the next turn. Returns `None` if the client has received at least twice
-    /// its largest window. At least half of these bytes have then left its receive buffer, so the client
-    /// reads. Before the call, the client must have acknowledged all bytes that were sent.
+    /// Returns the number of bytes of the next time slice. Returns `None` if the client has received at least
+    /// twice its largest window. At least half of these bytes have then left its receive buffer, so the
+    /// client reads. Before the call, the client must have acknowledged all bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
         let reads = io.sent() - self.from >= 2 * self.window;

@@ -82,7 +82,7 @@ fn a_request_that_waits_for_readers_ends_where_connections_have_all_memory() {
         assert!(!other.lacks_room(&local).await, "it finds room in time");
         assert_eq!(
             waits.await.unwrap(),
-            Some(TurnLost::Memory),
+            Some(SliceLost::Memory),
             "no reservation"
         );
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 1);
@@ -118,15 +118,15 @@ fn an_answer_gives_its_reservation_to_one_that_has_waited_for_long() {
         let (_other_client, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
-        // The first answer has sent nothing. Its turn ends because the time of the turn is over.
+        // The first answer has sent nothing. Its time slice ends because its time is over.
         while !queued.is_over(&local, link.io()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert!(!waits.is_finished());
         let other_ends = async { drop(waits.await.unwrap()) };
-        let (next, ()) = tokio::join!(queued.next_turn(&local, link.io()), other_ends);
+        let (next, ()) = tokio::join!(queued.next_slice(&local, link.io()), other_ends);
         assert_eq!(next, Ok(()));
-        assert!(!queued.is_over(&local, link.io()), "a new turn");
+        assert!(!queued.is_over(&local, link.io()), "a new time slice");
     });
 }
 
@@ -187,7 +187,7 @@ fn a_client_that_leaves_gives_its_reservation_back() {
             .set_linger(Some(Duration::ZERO))
             .unwrap();
         drop(client);
-        assert_eq!(waits.await.unwrap(), Some(TurnLost::Client));
+        assert_eq!(waits.await.unwrap(), Some(SliceLost::Client));
         assert_eq!(local.proxy.totals().event(Event::MemoryRefused), 0);
     });
 }
@@ -215,8 +215,9 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
     });
 }
 
-/// Sends an answer to a client in turns while another answer waits. The client gets five eighths of its
-/// window in each turn. Stops when Foxy knows whether the client reads, and returns true if the client reads.
+/// Sends an answer to a client in time slices while another answer waits. The client gets five eighths of its
+/// window in each time slice. Stops when Foxy knows whether the client reads, and returns true if the client
+/// reads.
 async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();
@@ -233,7 +234,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
         let patience = Ticks::of(Duration::from_secs(5));
         io.write(&vec![7; left as usize], patience).await.unwrap();
         assert!(queued.is_over(local, io), "at once");
-        let mut next = std::pin::pin!(queued.next_turn(local, io));
+        let mut next = std::pin::pin!(queued.next_slice(local, io));
         let mut waits = async || {
             let short = Duration::from_millis(10);
             tokio::time::timeout(short, &mut next).await.is_err()
@@ -247,7 +248,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
             while local.sweep.shed(1, 1) == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            assert_eq!(next.await, Err(TurnLost::Client));
+            assert_eq!(next.await, Err(SliceLost::Client));
             return false;
         }
         assert_eq!(next.await, Ok(()));
@@ -256,7 +257,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
 }
 
 #[test]
-fn a_client_that_does_not_read_gets_no_further_turn() {
+fn a_client_that_does_not_read_gets_no_further_slice() {
     with_worker(MEMORY, |local| async move {
         let (client, link) = connection(&local).await;
         assert!(!known_to_read(&local, &link).await);

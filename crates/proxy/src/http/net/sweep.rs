@@ -12,7 +12,7 @@ use crate::state::ledger::Ledger;
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 /// Longest wait of a request for a reservation in the queues of the kernel while connections use all memory.
-/// It is longer than the usual wait for a turn.
+/// It is longer than the usual wait for a time slice.
 const QUEUED: Duration = Duration::from_secs(4);
 
 /// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between
