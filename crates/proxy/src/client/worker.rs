@@ -70,8 +70,8 @@ impl Worker {
         let mut renewals = self.renewals;
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
-        let turns = Rc::clone(&local.turns);
-        let turner = tokio::task::spawn_local(async move { turns.run().await });
+        let poll_budgets = Rc::clone(&local.poll_budgets);
+        let rounds = tokio::task::spawn_local(async move { poll_budgets.run().await });
         let mut listening = Listening::new(local);
         for listener in self.listeners {
             let address = listener.socket.local_addr()?;
@@ -94,7 +94,7 @@ impl Worker {
         let drain = local.proxy.config.timeouts.drain;
         let _ = tokio::time::timeout(drain, idle(&local)).await;
         sweeper.abort();
-        turner.abort();
+        rounds.abort();
         local.log.borrow_mut().flush();
         Ok(())
     }
@@ -225,10 +225,10 @@ pub(crate) async fn serve<T: Transport>(
     stream: T,
     (client, number): (SocketAddr, u64),
 ) {
-    let turns = Rc::clone(&post.current().local.turns);
+    let poll_budgets = Rc::clone(&post.current().local.poll_budgets);
     let connection = Conn::new(post, stream, client);
     connection.set_client(number);
-    turns.take(number, pin!(connection.serve())).await;
+    poll_budgets.take(number, pin!(connection.serve())).await;
 }
 
 /// Serves a TLS connection, after its handshake.
@@ -239,7 +239,10 @@ async fn serve_tls(
     tls: ListenerTls,
 ) {
     let local = post.current().local;
-    let (ledger, turns) = (Arc::clone(&local.proxy.ledger), Rc::clone(&local.turns));
+    let (ledger, poll_budgets) = (
+        Arc::clone(&local.proxy.ledger),
+        Rc::clone(&local.poll_budgets),
+    );
     let stream = TlsStream::new(stream, tls.session(), &ledger);
     let mut connection = Conn::new(post, stream, client);
     connection.set_client(number);
@@ -248,7 +251,7 @@ async fn serve_tls(
             connection.serve().await;
         }
     };
-    turns.take(number, pin!(serving)).await;
+    poll_budgets.take(number, pin!(serving)).await;
 }
 
 /// Counts a connection of this client. Connections of trusted proxies are not counted (`Some(None)`). Returns

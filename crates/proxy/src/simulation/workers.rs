@@ -37,8 +37,8 @@ pub(super) fn start(
 ) -> (Doors, Renewer) {
     let local = Local::new(Arc::clone(proxy), index, Box::new(NoLog));
     spawn_local(worker::sweep(Rc::clone(&local)));
-    let turns = Rc::clone(&local.turns);
-    spawn_local(async move { turns.run().await });
+    let poll_budgets = Rc::clone(&local.poll_budgets);
+    spawn_local(async move { poll_budgets.run().await });
     let mut listening = Listening::new(local);
     let open = |(address, serves): &(SocketAddr, Serves)| {
         let post = listening.open_without_socket(*address, serves.clone());

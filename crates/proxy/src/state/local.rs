@@ -17,8 +17,8 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Upstream;
 use crate::origin::pool::Pool;
 use crate::state::entrance::Entrance;
+use crate::state::poll_budgets::PollBudgets;
 use crate::state::proxy::Proxy;
-use crate::state::turns::Turns;
 use crate::{Counters, Event, LogSink, Timeouts};
 
 /// See [`Patience::quiet`].
@@ -66,7 +66,7 @@ pub(crate) struct Lasting {
     pub(crate) index: usize,
     pub(crate) sweep: Sweep,
     pub(crate) entrance: Entrance,
-    pub(crate) turns: Rc<Turns>,
+    pub(crate) poll_budgets: Rc<PollBudgets>,
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
     pub(crate) fragments: Fragments,
@@ -112,7 +112,7 @@ impl Local {
         let lasting = Lasting {
             sweep: Sweep::new(&proxy.ledger),
             entrance: Entrance::default(),
-            turns: Rc::default(),
+            poll_budgets: Rc::default(),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(
                 Arc::clone(&proxy.engine),

@@ -2,9 +2,9 @@
 //!
 //! `config` has the settings. `shared` is the state that outlives a reload. `proxy` is the state that all
 //! workers share under one set of settings. `local` is the state of one worker. `ledger` accounts for the
-//! memory of requests. `entrance` keeps the connections that wait for memory. `turns` keeps the connections
-//! that wait because other clients have their turn. `outcome`, `counters`, `recent`, `finish` and `log`
-//! record results.
+//! memory of requests. `entrance` keeps the connections that wait for memory. `poll_budgets` keeps the
+//! connections that wait because their client has used its polls. `outcome`, `counters`, `recent`, `finish`
+//! and `log` record results.
 //!
 //! This room (top-level module) may use `sites` and `access`. It also holds tables of other rooms (fills,
 //! pools, mirrors, disk reads), because these tables exist as long as the worker or the process. The code of
@@ -18,8 +18,8 @@ pub(crate) mod ledger;
 pub(crate) mod local;
 pub(crate) mod log;
 pub(crate) mod outcome;
+mod poll_budgets;
 pub(crate) mod proxy;
 pub(crate) mod recent;
 pub(crate) mod request_id;
 pub(crate) mod shared;
-mod turns;

@@ -1,7 +1,7 @@
-//! Turns of clients at a worker. The runtime polls tasks in the order in which they were woken. Without
-//! turns, a request would wait while each of a thousand connections of another client is polled. In a turn
-//! the connections of one client are polled a few times. Then they wait until the runtime has checked for new
-//! events.
+//! Budgets of polls, one for each client of a worker. The runtime polls tasks in the order in which they were
+//! woken. Without budgets, a request would wait while each of a thousand connections of another client is
+//! polled. In a round the connections of one client are polled a few times. Then they wait until the runtime
+//! has checked for new events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,41 +9,41 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Poll, Waker};
 
-/// Largest number of polls of one client's connections in a turn. If each poll takes 50 us, other clients
+/// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
 /// wait for about 1 ms.
 const POLLS_MAX: u8 = 16;
-/// Number of connections that are woken for a turn. This is more than the polls of one client in a turn,
+/// Number of connections that are woken for a round. This is more than the polls of one client in a round,
 /// because some of the woken connections may have ended or belong to other clients.
 const WOKEN: usize = 64;
 /// Number of slots. A client uses the slot of its number modulo this value. Clients with the same remainder
 /// share their polls.
 const SLOTS: usize = 1024;
-/// Number of successive turns with a single client after which that client's polls have no limit any more.
+/// Number of successive rounds with a single client after which that client's polls have no limit any more.
 const ALONE: u8 = 255;
 
-/// The present turn.
+/// The budgets of the present round.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct PollBudgets {
     polls: [Cell<u8>; SLOTS],
-    /// Number of slots with polls in this turn.
+    /// Number of slots with polls in this round.
     clients: Cell<usize>,
-    /// Number of turns for which the polls of a client still have a limit. A turn with several clients sets
-    /// it to [`ALONE`], and a turn with a single client decrements it.
+    /// Number of rounds for which the polls of a client still have a limit. A round with several clients sets
+    /// it to [`ALONE`], and a round with a single client decrements it.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
 }
 
-/// Connections whose client has used its polls of this turn, in order of arrival.
+/// Connections whose client has used its polls of this round, in order of arrival.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: VecDeque<Waker>,
     /// Number of connections that have left the queue so far.
     left: u64,
-    /// Wakes the task that ends turns.
+    /// Wakes the task that ends rounds.
     ends: Option<Waker>,
 }
 
-impl Default for Turns {
+impl Default for PollBudgets {
     fn default() -> Self {
         Self {
             polls: [const { Cell::new(0) }; SLOTS],
@@ -54,9 +54,9 @@ impl Default for Turns {
     }
 }
 
-impl Turns {
+impl PollBudgets {
     /// Runs `work`, which belongs to one connection of `client`. `work` is polled only while the client has
-    /// polls left in the present turn. If connections of only one client are active, or if `client` is 0,
+    /// polls left in the present round. If connections of only one client are active, or if `client` is 0,
     /// there is no limit. Cancel safe if `work` is cancel safe. The caller pins `work`, because a future that
     /// takes another future by value needs memory for that future twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
@@ -71,7 +71,7 @@ impl Turns {
         .await
     }
 
-    /// Returns true if the client has used all its polls of this turn. Otherwise counts one more poll and
+    /// Returns true if the client has used all its polls of this round. Otherwise counts one more poll and
     /// returns false.
     #[inline]
     fn has_had_its_polls(&self, client: u64) -> bool {
@@ -93,7 +93,7 @@ impl Turns {
         false
     }
 
-    /// Whenever connections wait, ends the turn after the runtime has checked for events. Never returns.
+    /// Whenever connections wait, ends the round after the runtime has checked for events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
@@ -158,9 +158,9 @@ mod tests {
     fn between(crowd: usize) -> usize {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {
-            let turns = Rc::new(Turns::default());
+            let budgets = Rc::new(PollBudgets::default());
             let polls = Rc::new(Cell::new(0));
-            let ends = Rc::clone(&turns);
+            let ends = Rc::clone(&budgets);
             spawn_local(async move { ends.run().await });
             for _ in 0..crowd {
                 let polls = Rc::clone(&polls);
@@ -169,22 +169,22 @@ mod tests {
                     cx.waker().wake_by_ref();
                     Poll::<()>::Pending
                 });
-                let turns = Rc::clone(&turns);
-                spawn_local(async move { turns.take(1, pin!(busy)).await });
+                let budgets = Rc::clone(&budgets);
+                spawn_local(async move { budgets.take(1, pin!(busy)).await });
             }
             let other = async move {
                 let mut most = 0;
                 for round in 0..200 {
                     let before = polls.get();
                     yield_now().await;
-                    // In the first turns the worker has not polled both clients yet.
+                    // In the first rounds the worker has not polled both clients yet.
                     if round > 2 {
                         most = most.max(polls.get() - before);
                     }
                 }
                 most
             };
-            let other = async move { turns.take(2, pin!(other)).await };
+            let other = async move { budgets.take(2, pin!(other)).await };
             spawn_local(other).await.unwrap()
         })
     }
@@ -198,20 +198,23 @@ mod tests {
 
     #[test]
     fn one_client_alone_has_no_limit() {
-        let turns = Turns::default();
-        assert!((0..1000).all(|_| !turns.has_had_its_polls(7) && !turns.has_had_its_polls(0)));
-        assert!(!turns.has_had_its_polls(8), "a second client");
-        assert!(turns.has_had_its_polls(7) && !turns.has_had_its_polls(0));
-        turns.next();
-        assert!((0..POLLS_MAX).all(|_| !turns.has_had_its_polls(7)) && turns.has_had_its_polls(7));
-        (0..ALONE).for_each(|_| turns.next());
+        let budgets = PollBudgets::default();
+        assert!((0..1000).all(|_| !budgets.has_had_its_polls(7) && !budgets.has_had_its_polls(0)));
+        assert!(!budgets.has_had_its_polls(8), "a second client");
+        assert!(budgets.has_had_its_polls(7) && !budgets.has_had_its_polls(0));
+        budgets.next();
         assert!(
-            (0..1000).all(|_| !turns.has_had_its_polls(7)),
+            (0..POLLS_MAX).all(|_| !budgets.has_had_its_polls(7)) && budgets.has_had_its_polls(7)
+        );
+        (0..ALONE).for_each(|_| budgets.next());
+        assert!(
+            (0..1000).all(|_| !budgets.has_had_its_polls(7)),
             "alone again"
         );
     }
 
-    /// Other events may wake a connection while it waits for its turn. It then keeps its place in the queue.
+    /// Other events may wake a connection while it waits for the next round. It then keeps its position in
+    /// the queue.
     #[test]
     fn a_connection_is_in_the_queue_once() {
         let mut waiting = Waiting::default();
