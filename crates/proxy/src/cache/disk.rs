@@ -1,5 +1,5 @@
 //! Disk reads of one worker. The worker has its own read queue for every store. The worker submits reads once
-//! per turn of its event loop, and wakes no other thread.
+//! per iteration of its event loop, and wakes no other thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -178,7 +178,7 @@ impl DiskReader {
             left: Cell::new(false),
         });
         let engine = &self.engine;
-        tokio::task::spawn_local(flush_turns(Rc::clone(&queue), Arc::clone(engine)));
+        tokio::task::spawn_local(flush_each_iteration(Rc::clone(&queue), Arc::clone(engine)));
         let queues = Rc::clone(&self.queues);
         let (reaped, engine) = (Rc::clone(&queue), Arc::clone(engine));
         tokio::task::spawn_local(async move {
@@ -313,9 +313,9 @@ fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
     }
 }
 
-/// Submits the staged reads to the kernel, once per turn of the worker's event loop. Before that, the tasks
-/// that are ready run, and they may stage more reads.
-async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
+/// Submits the staged reads to the kernel, once per iteration of the worker's event loop. Before that, the
+/// tasks that are ready run, and they may stage more reads.
+async fn flush_each_iteration(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     loop {
         queue.staged.notified().await;
         if queue.left.get() {

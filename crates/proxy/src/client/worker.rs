@@ -100,9 +100,9 @@ impl Worker {
     }
 }
 
-/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every turn of the loop,
-/// so the root future only checks a flag. If the work itself were the root future, it would be polled once
-/// for each request. One such poll takes 540 instructions.
+/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every iteration of the
+/// loop, so the root future only checks a flag. If the work itself were the root future, it would be polled
+/// once for each request. One such poll takes 540 instructions.
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
     let ends = Ends(Rc::clone(&ended));

@@ -54,7 +54,7 @@ enum Validating {
 }
 
 /// Result of waiting for the permit to ask the origin to validate an answer.
-enum Turn {
+enum ValidationPermit {
     /// The request has the permit and may ask the origin now.
     Ask(Permit),
     /// The answer was updated while the request waited.
@@ -170,46 +170,50 @@ impl<T: Transport> Exchange<'_, T> {
         follower: &mut Follower<FillHead>,
         head: Arc<FillHead>,
     ) -> Validating {
-        match self.turn(follower, &head).await {
-            Turn::Ask(permit) => {
+        match self.validation_permit(follower, &head).await {
+            ValidationPermit::Ask(permit) => {
                 let own = ask_whether(&self.local, &self.ask, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
                 return Validating::Asks(Running { follower, head });
             }
-            Turn::News => {}
-            Turn::Elsewhere => *follower = self.enter(want),
-            Turn::Stored(grant, object) => {
+            ValidationPermit::News => {}
+            ValidationPermit::Elsewhere => *follower = self.enter(want),
+            ValidationPermit::Stored(grant, object) => {
                 let shown = validated(&self.ask, want, follower, grant);
                 if let Some(finish) = self.object(&object, shown).await {
                     return Validating::Done(finish);
                 }
                 *follower = self.alone(want);
             }
-            Turn::Failed(error) => {
+            ValidationPermit::Failed(error) => {
                 return Validating::Done(self.failed(want, error).await);
             }
-            Turn::Gone => return Validating::Done(Finish::gone(0)),
+            ValidationPermit::Gone => return Validating::Done(Finish::gone(0)),
         }
         Validating::Goes
     }
 
     /// Waits for the permit to ask the origin about `head`. During the wait, results of other fetches can
     /// make the validation needless.
-    async fn turn(&mut self, follower: &Follower<FillHead>, head: &Arc<FillHead>) -> Turn {
+    async fn validation_permit(
+        &mut self,
+        follower: &Follower<FillHead>,
+        head: &Arc<FillHead>,
+    ) -> ValidationPermit {
         let ask = &self.ask;
         let client = ask.client.client;
         let permit = tokio::select! {
             biased;
             permit = self.local.proxy.origins.permit(&ask.to, client) => permit,
-            () = self.link.gone() => return Turn::Gone,
+            () = self.link.gone() => return ValidationPermit::Gone,
         };
         let permit = match permit {
             Ok(permit) => permit,
-            Err(error) => return Turn::Failed(error),
+            Err(error) => return ValidationPermit::Failed(error),
         };
         let newer = follower.head().is_some_and(|now| !Arc::ptr_eq(&now, head));
         if newer {
-            return Turn::News;
+            return ValidationPermit::News;
         }
         let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
         let shareable = |other: &FillHead| {
@@ -221,11 +225,11 @@ impl<T: Transport> Exchange<'_, T> {
             facts.is_some_and(|stored| Grant::shared(&ask.facts, &stored, now, rules).is_ok())
         };
         if follower.is_outdone(&self.local.proxy.fills, shareable) {
-            return Turn::Elsewhere;
+            return ValidationPermit::Elsewhere;
         }
         match stored_by_now(&self.local, &self.ask).await {
-            Some((grant, object)) => Turn::Stored(grant, object),
-            None => Turn::Ask(permit),
+            Some((grant, object)) => ValidationPermit::Stored(grant, object),
+            None => ValidationPermit::Ask(permit),
         }
     }
 

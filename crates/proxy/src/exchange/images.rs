@@ -20,7 +20,7 @@ use crate::http::net::Transport;
 use crate::state::local::Local;
 
 /// Largest number of attempts of one request to get a proof, one attempt after the other.
-const TURNS: usize = 4;
+const ATTEMPTS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
     /// Answers a HEAD request. If it was for a tag whose manifest is not stored, the manifest is then fetched
@@ -42,7 +42,7 @@ impl<T: Transport> Exchange<'_, T> {
         let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
         let mut stored = None;
         let mut follower = None;
-        for _ in 0..TURNS {
+        for _ in 0..ATTEMPTS {
             let (object, fresh) = proof(&local, &ask).await;
             if fresh {
                 return None;

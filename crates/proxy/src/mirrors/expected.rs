@@ -182,8 +182,8 @@ impl Expected {
         }
     }
 
-    /// Waits for the permission to hash a stored artefact. Cancel safe.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits for a permit to hash a stored artefact. Cancel safe.
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.comparisons.acquire().await.ok()
     }

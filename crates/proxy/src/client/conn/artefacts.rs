@@ -153,14 +153,14 @@ impl<T: Transport> Conn<T> {
     ) -> Result<Finish, Instead> {
         let (head, role) = (self.link.head(parts), self.caller.role());
         let table = &self.local.proxy.expected;
-        let turn = table.turn().await;
+        let permit = table.permit().await;
         if let Some(part) = role.mirrored()
             && self.local.has_to_learn(role, object)
         {
             self.local.learn(part, head.target().path, object).await;
             table.learn(object.hash());
         }
-        drop(turn);
+        drop(permit);
         self.short(parts, keep).await
     }
 
@@ -184,7 +184,7 @@ impl<T: Transport> Conn<T> {
             return;
         };
         let table = &proxy.expected;
-        let _turn = table.turn().await;
+        let _permit = table.permit().await;
         if table.standing(part, path, object) != Standing::Unknown(digest) {
             return;
         }
