@@ -39,7 +39,7 @@ enum Basis {
 }
 
 impl Grant {
-    /// Makes a grant for a stored answer, or for an answer that is still arriving. Other requests get the
+    /// Makes a grant for a stored answer, or for a response in progress. Other requests get the
     /// same answer.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Shown {
         }
     }
 
-    /// Describes an answer that is stored or is still arriving, after the origin was asked.
+    /// Describes an answer that is stored or in progress, after the origin was asked.
     pub(crate) fn fetched(grant: Grant, outcome: Outcome, rule: RuleId, fetched: Fetched) -> Self {
         Self {
             grant,

@@ -86,9 +86,9 @@ impl<T: Transport> Streaming<'_, T> {
                     if !pending.is_empty() && link.send(self.local, &pending).await.is_err() {
                         return Finish::gone(head.status);
                     }
-                    if let Some(running) = head.running.get() {
+                    if let Some(readable_body) = head.readable_body.get() {
                         let sized = head.sized().is_some();
-                        let supply = Supply::behind(self.ask, &running.head, follower, sized);
+                        let supply = Supply::behind(self.ask, &readable_body.head, follower, sized);
                         return Box::pin(self.go_on(supply)).await;
                     }
                     drop(follower);

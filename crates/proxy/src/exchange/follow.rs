@@ -24,9 +24,9 @@ use crate::origin::limit::Permit;
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// A running answer that the origin validates for a request, and the request's follower of the fill that
-/// receives the answer.
-struct Running {
+/// A response in progress that the origin validates for a request, and the request's follower of the fill
+/// that receives the response.
+struct InProgress {
     follower: Follower<FillHead>,
     head: Arc<FillHead>,
 }
@@ -46,8 +46,8 @@ const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
-    /// The request's own fetch asks the origin to validate this running answer.
-    Asks(Running),
+    /// The request's own fetch asks the origin to validate this response in progress.
+    Asks(InProgress),
     /// No validation was started. The request continues to wait, in the same fill or in another fill.
     Goes,
     Done(Finish),
@@ -59,7 +59,7 @@ enum ValidationPermit {
     Ask(Permit),
     /// The answer was updated while the request waited.
     News,
-    /// Another running answer may be shared now.
+    /// Another response in progress may be shared now.
     Elsewhere,
     /// A stored object answers the request now.
     Stored(Grant, Arc<Object>),
@@ -79,7 +79,7 @@ impl<T: Transport> Exchange<'_, T> {
                 Err(follower) => follower,
             },
         };
-        let mut running: Option<Running> = None;
+        let mut in_progress: Option<InProgress> = None;
         // If the connection of a leader fails, each request of its crowd may enter a fill once more.
         let (mut failed, mut late) = (false, 0);
         loop {
@@ -107,7 +107,7 @@ impl<T: Transport> Exchange<'_, T> {
                 Verdict::Validate(head) => {
                     let validating = self.validate(&want, &mut follower, head);
                     match Box::pin(validating).await {
-                        Validating::Asks(checked) => running = Some(checked),
+                        Validating::Asks(checked) => in_progress = Some(checked),
                         Validating::Goes => {}
                         Validating::Done(finish) => return finish,
                     }
@@ -119,8 +119,13 @@ impl<T: Transport> Exchange<'_, T> {
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
                     let (local, ask) = (&self.local, &self.ask);
-                    let from =
-                        sending_follower(local, ask, running.take(), (&head, &source), follower);
+                    let from = sending_follower(
+                        local,
+                        ask,
+                        in_progress.take(),
+                        (&head, &source),
+                        follower,
+                    );
                     let stored = matches!(source, Source::Object(_));
                     let sent = self.send(&want, (grant, &head, source), from);
                     match sent.await {
@@ -174,7 +179,7 @@ impl<T: Transport> Exchange<'_, T> {
             ValidationPermit::Ask(permit) => {
                 let own = ask_whether(&self.local, &self.ask, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
-                return Validating::Asks(Running { follower, head });
+                return Validating::Asks(InProgress { follower, head });
             }
             ValidationPermit::News => {}
             ValidationPermit::Elsewhere => *follower = self.enter(want),
@@ -254,14 +259,14 @@ impl<T: Transport> Exchange<'_, T> {
                 let sent = self.sparse(want, (grant, head), &object, follower);
                 Box::pin(sent).await
             }
-            Source::Running(running) => {
-                let sparse = running.sparse.clone();
+            Source::InProgress(in_progress) => {
+                let sparse = in_progress.sparse.clone();
                 match sparse {
                     Some(object) => {
-                        let given = (grant, &*running);
+                        let given = (grant, &*in_progress);
                         Box::pin(self.sparse(want, given, &object, follower)).await
                     }
-                    None => self.streamed(want, (grant, &running), follower).await,
+                    None => self.streamed(want, (grant, &in_progress), follower).await,
                 }
             }
             Source::Stream => self.streamed(want, (grant, head), follower).await,
@@ -355,41 +360,43 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     Some((grant, object))
 }
 
-/// If `head` is the result of the validation of `running`, updates the running answer. Returns a follower of
+/// If `head` is the result of the validation of `in_progress`, updates this response. Returns a follower of
 /// the fill from which the answer is sent.
 fn sending_follower(
     local: &Local,
     ask: &Ask,
-    running: Option<Running>,
+    in_progress: Option<InProgress>,
     (head, source): (&FillHead, &Source),
     follower: Follower<FillHead>,
 ) -> Follower<FillHead> {
-    learn(local, ask, running.as_ref(), head);
-    match (source, running) {
-        (Source::Running(_), Some(running)) => running.follower,
+    learn(local, ask, in_progress.as_ref(), head);
+    match (source, in_progress) {
+        (Source::InProgress(_), Some(in_progress)) => in_progress.follower,
         _ => follower,
     }
 }
 
-/// Applies the result of this request's own validation to the running answer. A 304 updates the running head
-/// for all waiting requests. If the origin sends a new successful answer instead, it probably sends different
-/// answers to different users. So later requests with this key do not wait for each other.
-fn learn(local: &Local, ask: &Ask, running: Option<&Running>, head: &FillHead) {
-    let Some(running) = running else { return };
+/// Applies the result of this request's own validation to the response in progress. A 304 updates the head of
+/// this response for all waiting requests. If the origin sends a new successful answer instead, it probably
+/// sends different answers to different users. So later requests with this key do not wait for each other.
+fn learn(local: &Local, ask: &Ask, in_progress: Option<&InProgress>, head: &FillHead) {
+    let Some(in_progress) = in_progress else {
+        return;
+    };
     let (unshared, now) = (&local.proxy.unshared, local.wall());
-    let number = ask.crowd(running.follower.hash());
+    let number = ask.crowd(in_progress.follower.hash());
     if let Some(updated) = &head.validated {
         unshared.note(number, false, now);
-        let shorter = shortens(running.head.facts.as_ref(), updated.facts.as_ref());
+        let shorter = shortens(in_progress.head.facts.as_ref(), updated.facts.as_ref());
         if rule!(
             "share: a validation that shortens the lifetime ends the storing",
             shorter,
             false
         ) {
             // The copy that is being stored would stay fresh for longer than the origin permits now.
-            running.follower.forbid_storing();
+            in_progress.follower.forbid_storing();
         }
-        running.follower.update_head(Arc::clone(updated));
+        in_progress.follower.update_head(Arc::clone(updated));
     } else if head.object.is_none() && head.status < 400 {
         unshared.note(number, true, now);
     }

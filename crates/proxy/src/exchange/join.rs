@@ -78,8 +78,8 @@ pub(super) enum Source {
     Object(Arc<Object>),
     /// An object that is still being stored. The bytes that the request wants are sent from it.
     Sparse(Arc<Object>),
-    /// The running answer that the request's own fetch has validated.
-    Running(Arc<FillHead>),
+    /// The response in progress that the request's own fetch has validated.
+    InProgress(Arc<FillHead>),
 }
 
 /// Starts a background revalidation of `object`, unless a fetch of the same key is running.
@@ -191,18 +191,18 @@ fn judge(
             Err(verdict) => return verdict,
         },
     };
-    if let Some(running) = &head.validated {
+    if let Some(in_progress) = &head.validated {
         return Verdict::Send(
             grant,
             Arc::clone(&head),
-            Source::Running(Arc::clone(running)),
+            Source::InProgress(Arc::clone(in_progress)),
         );
     }
     let sparse = head.sparse.clone().or_else(|| {
         // The request wants a range, and the fill fetches the complete object.
         let range = ask.facts.range && head.status == 200 && !head.ranged;
-        let running = head.sized().filter(|_| range);
-        running.map(|running| Arc::clone(&running.head))
+        let body = head.sized().filter(|_| range);
+        body.map(|body| Arc::clone(&body.head))
     });
     let source = match (head.object.clone(), sparse) {
         (Some(object), _) => Source::Object(object),
@@ -227,7 +227,7 @@ fn shared(
     let selects =
         |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(local, list, values);
     let other = rule!(
-        "share: a running answer is for requests with its selecting values",
+        "share: a response in progress is for requests with its selecting values",
         !head.vary.as_ref().is_none_or(selects),
         false
     );
@@ -241,7 +241,7 @@ fn shared(
         .filter(|_| head.shared && usable && !other);
     let right = |_: &&CachingFacts| {
         rule!(
-            "share: a running artefact needs the digest that documents name",
+            "share: an artefact in progress needs the digest that documents name",
             ask.has_digest(local, &head.fields),
             true
         )
@@ -308,7 +308,7 @@ pub(super) fn ask_whether(
     let stored = head.object.clone();
     let job = Job {
         validate: stored.is_some(),
-        running: stored.is_none().then(|| Arc::clone(head)),
+        in_progress: stored.is_none().then(|| Arc::clone(head)),
         stored: stored.or_else(|| want.stored.clone()),
         permit: Cell::new(Some(permit)),
         offers: true,

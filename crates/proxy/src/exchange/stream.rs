@@ -165,14 +165,14 @@ impl<T: Transport> Exchange<'_, T> {
 
 /// True if the bytes of this answer before `from` are in the store.
 fn can_read_back(local: &Local, head: &FillHead, from: u64) -> bool {
-    let Some(running) = head.running.get() else {
+    let Some(readable_body) = head.readable_body.get() else {
         return false;
     };
-    let unit = u64::from(running.head.fragment_size().max(1));
+    let unit = u64::from(readable_body.head.fragment_size().max(1));
     let engine = &local.proxy.engine;
     (0..from.div_ceil(unit)).all(|n| {
         let number = u32::try_from(n).unwrap_or(u32::MAX);
-        engine.has_fragment(&running.head, number)
+        engine.has_fragment(&readable_body.head, number)
     })
 }
 

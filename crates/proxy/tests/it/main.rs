@@ -6,8 +6,6 @@
     reason = "what fails in a helper or in an origin's thread fails the test"
 )]
 
-mod common;
-
 mod access;
 mod access_rules;
 mod access_users;
@@ -20,6 +18,7 @@ mod chaos;
 mod chaos_ranges;
 mod client_certificates;
 mod client_logins;
+mod common;
 mod compression;
 mod cookies;
 mod cooldown;
@@ -29,6 +28,7 @@ mod ends;
 mod figures;
 mod hostile_tls;
 mod images;
+mod in_progress;
 mod keys;
 mod large;
 mod leaders;
@@ -51,7 +51,6 @@ mod rates;
 mod renewal;
 mod rewriting;
 mod rules;
-mod running;
 mod sharing;
 mod short_answers;
 mod shortened;

@@ -9,7 +9,7 @@ use foxy_http1::BodyReader;
 
 use super::keep::Keeper;
 use super::pace::Pace;
-use super::{FillHead, Running};
+use super::{FillHead, ReadableBody};
 use crate::fill::FillWriter;
 use crate::http::net::{Piece, Ticks};
 use crate::mirrors::Edit;
@@ -127,7 +127,7 @@ impl Body<'_> {
     fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
         let outgrown = self.keeper.push(local, writer.fill(), &bytes);
         if outgrown {
-            writer.grown(self.keeper.running());
+            writer.grown(self.keeper.readable_body());
         }
         writer.push(bytes);
         if let Some(offset) = self.keeper.readable() {
@@ -146,11 +146,11 @@ fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, Up
 
 impl FillWriter<FillHead> {
     /// Called when the body does not fit into memory: from now on it can be read back from the store.
-    fn grown(&self, running: Option<Running>) {
+    fn grown(&self, readable_body: Option<ReadableBody>) {
         if let Some(head) = self.published()
-            && let Some(running) = running
+            && let Some(readable_body) = readable_body
         {
-            let _ = head.running.set(running);
+            let _ = head.readable_body.set(readable_body);
         }
     }
 }

@@ -29,11 +29,11 @@ pub(crate) struct FillHead {
     pub(crate) vary: Option<(Bytes, Bytes)>,
     /// The stored object that the origin has validated. If there is one, the answer has no body.
     pub(crate) object: Option<Arc<Object>>,
-    /// The running answer that the origin has validated, with updated fields. If there is one, this answer
-    /// has no body.
+    /// The response in progress that the origin has validated, with updated fields. If there is one, this
+    /// answer has no body.
     pub(crate) validated: Option<Arc<Self>>,
     /// The stored form from which the body can be read back while it arrives.
-    pub(crate) running: Arc<OnceLock<Running>>,
+    pub(crate) readable_body: Arc<OnceLock<ReadableBody>>,
     /// The sparse object in which the answer to a range request is stored; `None` for all other answers.
     /// Requests are answered from this object.
     pub(crate) sparse: Option<Arc<Object>>,
@@ -57,7 +57,7 @@ pub(crate) struct FillHead {
 
 /// A large body that can be read back while it arrives.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct ReadableBody {
     /// The head of the object. While the object is not visible, its fragments can be found only through this
     /// head.
     pub(crate) head: Arc<Object>,
@@ -65,7 +65,7 @@ pub(crate) struct Running {
     pub(super) _stored: Option<Arc<Stored>>,
 }
 
-impl Running {
+impl ReadableBody {
     /// True if parts of the body can be fetched separately: the object is visible, and its length is known.
     /// For a body that is compared with a digest, neither is true before the end of the body.
     fn is_sized(&self) -> bool {
@@ -76,9 +76,9 @@ impl Running {
 impl FillHead {
     /// Returns the body if it can be read back while it arrives, and if parts of it can be fetched
     /// separately.
-    pub(crate) fn sized(&self) -> Option<&Running> {
-        let running = self.running.get()?;
-        (self.length.is_some() && running.is_sized()).then_some(running)
+    pub(crate) fn sized(&self) -> Option<&ReadableBody> {
+        let readable_body = self.readable_body.get()?;
+        (self.length.is_some() && readable_body.is_sized()).then_some(readable_body)
     }
 
     /// Returns a head with these fields and no body.
@@ -93,7 +93,7 @@ impl FillHead {
             vary: None,
             object: None,
             validated: None,
-            running: Arc::default(),
+            readable_body: Arc::default(),
             sparse: None,
             part: None,
             ranged: false,
@@ -111,7 +111,7 @@ impl FillHead {
             length: self.length,
             facts: Some(facts),
             vary: self.vary.clone(),
-            running: Arc::clone(&self.running),
+            readable_body: Arc::clone(&self.readable_body),
             sparse: self.sparse.clone(),
             part: self.part,
             ranged: self.ranged,

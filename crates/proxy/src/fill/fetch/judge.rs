@@ -161,7 +161,7 @@ pub(crate) fn judge(
         }),
         shared: known.is_some_and(|plan| {
             rule!(
-                "share: an answer with fields for one user is not shared as it runs",
+                "share: a response in progress with fields for one user is not shared",
                 !plan.strip_listed,
                 true
             )

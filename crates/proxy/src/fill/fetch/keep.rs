@@ -10,7 +10,7 @@ use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put
 use super::judge::{StoreTarget, strong_etag};
 use super::memory::FillMemory;
 use super::part::Piece;
-use super::{FillHead, Running};
+use super::{FillHead, ReadableBody};
 use crate::fill::{Cover, Fill};
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
@@ -181,13 +181,13 @@ impl Keeper {
     }
 
     /// Returns the object that followers can read back while the fill continues.
-    pub(super) fn running(&self) -> Option<Running> {
+    pub(super) fn readable_body(&self) -> Option<ReadableBody> {
         match &self.kept {
-            Kept::Sparse(sparse) => Some(Running {
+            Kept::Sparse(sparse) => Some(ReadableBody {
                 head: Arc::clone(sparse.put.head()),
                 _stored: None,
             }),
-            Kept::Large(large) if self.lasting => Some(Running {
+            Kept::Large(large) if self.lasting => Some(ReadableBody {
                 head: Arc::clone(large.stored().head()),
                 _stored: Some(Arc::clone(large.stored())),
             }),

@@ -38,7 +38,7 @@ use crate::origin::limit::Permit;
 use crate::state::ledger::Use;
 use crate::state::local::Local;
 use body::{Body, Ended, unless_abandoned};
-pub(crate) use head::{FillHead, Running};
+pub(crate) use head::{FillHead, ReadableBody};
 pub(crate) use judge::strong_etag;
 use judge::{Asked, Times};
 use keep::Keeper;
@@ -65,8 +65,8 @@ pub(crate) struct Job {
     pub(crate) stored: Option<Arc<Object>>,
     /// True if the origin is asked with the stored object's validators.
     pub(crate) validate: bool,
-    /// The running answer to validate. Another fetch receives it.
-    pub(crate) running: Option<Arc<FillHead>>,
+    /// The response in progress to validate. Another fetch receives it.
+    pub(crate) in_progress: Option<Arc<FillHead>>,
     /// The permit to ask the origin, if the request already has a permit.
     pub(crate) permit: Cell<Option<Permit>>,
     /// A stored part, if no complete object is stored.
@@ -115,8 +115,8 @@ const FETCH_BYTES: usize = 24 << 10;
 struct Base<'a> {
     /// The object to revalidate.
     stale: Option<&'a Arc<Object>>,
-    /// The running answer to validate.
-    running: Option<&'a Arc<FillHead>>,
+    /// The response in progress to validate.
+    in_progress: Option<&'a Arc<FillHead>>,
     /// The stored beginning to complete.
     rest: Option<Completion>,
 }
@@ -128,7 +128,7 @@ impl Job {
             ask,
             stored: None,
             validate: false,
-            running: None,
+            in_progress: None,
             permit: Cell::new(None),
             part: None,
             range: Ranged::No,
@@ -143,7 +143,7 @@ impl Job {
         let completes = self.range == Ranged::No && !self.own_conditions;
         Base {
             stale: self.stored.as_ref().filter(|_| self.validate),
-            running: self.running.as_ref(),
+            in_progress: self.in_progress.as_ref(),
             rest: self
                 .part
                 .as_ref()
@@ -222,8 +222,8 @@ async fn fetch(
             base.stale = None;
             continue;
         }
-        if let Some(old) = base.running.filter(|_| parts.status() == 304) {
-            let updated = refresh::running(local, &asked, &leased, parts, old);
+        if let Some(old) = base.in_progress.filter(|_| parts.status() == 304) {
+            let updated = refresh::in_progress(local, &asked, &leased, parts, old);
             leased.up.buf.consume(parts.len());
             if parts.persistent(Method::Get) {
                 leased.give_back(local, &job.ask.to);
@@ -232,7 +232,7 @@ async fn fetch(
                 writer.head(head, usize::MAX);
                 return Ok(Ended::Whole(Bytes::new()));
             }
-            base.running = None;
+            base.in_progress = None;
             continue;
         }
         let rest = base.rest.take_if(|_| matches!(parts.status(), 206 | 416));
@@ -288,7 +288,7 @@ async fn ask(
                 .map(|v| ("If-Modified-Since", v)),
         );
     }
-    if let Some(head) = base.running
+    if let Some(head) = base.in_progress
         && let Some(facts) = &head.facts
     {
         let validators = conditional::validators(&head.fields, facts);
@@ -374,11 +374,11 @@ async fn stream(
         head.not_stored = "no-room";
     }
     let part = part.and_then(|range| range.span);
-    if let Some(running) = keeper.running() {
-        head.sparse = part.map(|_| Arc::clone(&running.head));
+    if let Some(body) = keeper.readable_body() {
+        head.sparse = part.map(|_| Arc::clone(&body.head));
         let cover = keeper.cover(part.map(|span| span.end));
         writer.begin(part.map_or(0, |span| span.start), cover);
-        let _ = head.running.set(running);
+        let _ = head.readable_body.set(body);
     }
     let joinable = head.shared && head.facts.is_some();
     let failing = head.status >= 500;

@@ -50,7 +50,7 @@ pub(super) fn apply(
                 |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
             selection.as_ref().is_none_or(matches)
         },
-        // Running answers of the same version are not replaced.
+        // Responses in progress of the same version are not replaced.
         replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
     };
     let order = local.proxy.fills.publish(writer.fill(), claim);
@@ -89,9 +89,9 @@ fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     }
 }
 
-/// Applies a 304 to an answer that another fetch is receiving. Returns `None` if the 304 does not match that
-/// answer or forbids keeping it. Then the complete object must be fetched.
-pub(super) fn running(
+/// Applies a 304 to a response in progress, which another fetch is receiving. Returns `None` if the 304 does
+/// not match that response or forbids keeping it. Then the complete object must be fetched.
+pub(super) fn in_progress(
     local: &Local,
     asked: &Asked<'_>,
     leased: &Leased,
@@ -121,7 +121,7 @@ pub(super) fn running(
     };
     let lost = matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_list;
     if rule!(
-        "refresh: a running answer that may not be kept is not shared",
+        "refresh: a response in progress that may not be kept is not shared",
         lost,
         false
     ) {

@@ -1,4 +1,4 @@
-//! Sharing of an answer that is still arriving, and the ways in which its storing ends.
+//! Sharing of a response in progress, and the ways in which its storing ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ impl Page {
 const AGAIN: &str = "Cache-Control: no-cache\r\n";
 
 #[test]
-fn fields_for_one_user_are_not_shared_by_a_running_answer() {
+fn fields_for_one_user_are_not_shared_by_a_response_in_progress() {
     let page = Page::start(
         "Cache-Control: max-age=60, private=\"x-user\"\r\nX-User: user ",
         "",
@@ -108,7 +108,7 @@ fn a_cookie_that_is_stripped_is_sent_to_nobody_beside_fields_for_one_user_either
 }
 
 #[test]
-fn a_running_answer_that_may_not_be_kept_any_more_is_fetched_anew() {
+fn a_response_in_progress_that_may_not_be_kept_any_more_is_fetched_anew() {
     let page = Page::start(
         "Cache-Control: max-age=60\r\nX-Number: ",
         "ETag: \"v1\"\r\nCache-Control: no-store\r\n",
@@ -122,7 +122,7 @@ fn a_running_answer_that_may_not_be_kept_any_more_is_fetched_anew() {
 }
 
 #[test]
-fn a_validation_that_shortens_a_lifetime_ends_the_storing_of_what_runs() {
+fn a_validation_that_shortens_a_lifetime_ends_the_storing_of_a_response_in_progress() {
     let page = Page::start(
         "Cache-Control: max-age=60\r\nX-Number: ",
         "ETag: \"v1\"\r\nCache-Control: max-age=1\r\n",
