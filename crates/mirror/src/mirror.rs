@@ -161,8 +161,8 @@ impl Mirror {
     pub fn refusal(&self, target: MirrorTarget, path: &[u8]) -> Option<Refused> {
         let rules = self.rules.as_ref()?;
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
-        let (beginning, _) = self.beginnings(target.server);
-        let rest = path[..end].strip_prefix(beginning.as_bytes())?;
+        let (prefix, _) = self.path_prefixes(target.server);
+        let rest = path[..end].strip_prefix(prefix.as_bytes())?;
         let kind = self.class(target.class).kind;
         let other = |plain: &[u8]| {
             let fits = |class: &Class| class.paths.iter().any(|path| path.fits(plain));
@@ -237,10 +237,10 @@ impl Mirror {
         })
     }
 
-    /// Returns two beginnings of paths. All paths of this server on the mirror have the first beginning. In
-    /// requests to the server, the second beginning replaces it.
+    /// Returns two path prefixes. All paths of this server on the mirror have the first prefix. In requests
+    /// to the server, the second prefix replaces it.
     #[must_use]
-    pub fn beginnings(&self, server: usize) -> (String, &str) {
+    pub fn path_prefixes(&self, server: usize) -> (String, &str) {
         match self.servers.get(server) {
             Some(at) if server > 0 => (format!("{}/~{}", self.prefix, at.segment()), &at.path),
             Some(at) => (self.prefix.clone(), &at.path),
@@ -278,12 +278,12 @@ impl Mirror {
         };
         let mut found = self.servers.iter().enumerate();
         let (server, rest) = found.find_map(|(n, server)| Some((n, after(server)?)))?;
-        let (beginning, _) = self.beginnings(server);
+        let (prefix, _) = self.path_prefixes(server);
         // A path that begins with `~` would be read as the name of a host.
         if server == 0 && rest.starts_with(b"/~") {
             return None;
         }
-        Some([beginning.as_bytes(), rest].concat())
+        Some([prefix.as_bytes(), rest].concat())
     }
 
     /// Returns the mark that rewritten documents have in their ETags. Two marks differ if `base`, the prefix
@@ -391,8 +391,11 @@ mod tests {
         assert_eq!(kind("/pypi/~up.test/other/simple"), Some((3, Kind::Pass)));
         assert_eq!(kind("/pypi/~evil.test/packages/a.whl"), None);
         assert_eq!(kind("/pypi/~"), None);
-        assert_eq!(mirror.beginnings(0), ("/pypi".to_owned(), "/base/pypi"));
-        assert_eq!(mirror.beginnings(1), ("/pypi/~files.test".to_owned(), ""));
+        assert_eq!(mirror.path_prefixes(0), ("/pypi".to_owned(), "/base/pypi"));
+        assert_eq!(
+            mirror.path_prefixes(1),
+            ("/pypi/~files.test".to_owned(), "")
+        );
         assert!(mirror.has(b"/pypi") && mirror.has(b"/pypi/") && mirror.has(b"/pypi?"));
         assert!(!mirror.has(b"/pypix") && !mirror.has(b"/pyp"));
     }

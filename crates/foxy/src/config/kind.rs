@@ -54,7 +54,7 @@ pub enum Kind {
     HostNames,
     /// Hosts of a site: names, names after `*.`, or `*`.
     SiteHosts,
-    /// Beginnings of paths.
+    /// Prefixes of paths.
     UrlPaths,
     /// One socket address, or `off`.
     AddressOrOff,
@@ -337,13 +337,13 @@ fn server_url(text: &str) -> Result<String, String> {
     Ok(url.to_string())
 }
 
-/// Reads the beginning of a path.
+/// Reads a prefix of paths.
 fn url_path(text: &str) -> Result<String, String> {
     let segments = || text.split('/').skip(1);
     let dots = segments().any(|segment| matches!(segment, "." | ".."));
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '%' | '?' | '#' | '\\');
     if !text.starts_with('/') || !text.chars().all(fits) || dots || text.contains("//") {
-        return Err("it is not the beginning of a path (write /api or /img/)".to_owned());
+        return Err("it is not a prefix of paths (write /api or /img/)".to_owned());
     }
     Ok(text.to_owned())
 }

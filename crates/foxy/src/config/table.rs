@@ -114,7 +114,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     free("site", "hosts", SiteHosts, "every host; required where sites share an address",
         "Hosts of the site, without port. `*.` at the front stands for one label; `*` alone stands for every host that no other site has. Several sites may share an address if each of them has `hosts`. If none of these sites has the requested host, the request gets 421 over TLS, and 404 otherwise."),
     free("site", "paths", UrlPaths, "all paths",
-        "Beginnings of the paths of the site. A beginning matches whole segments: `/api` matches `/api/x`, but not `/apis`. If several sites of one host match a request, the site with the longest beginning gets the request. At a host whose sites have `paths`, requests whose path has a segment `.` or `..` get 400. This setting chooses an origin. It does not protect an origin that reads paths in another way."),
+        "Prefixes of the paths of the site. A prefix matches whole segments: `/api` matches `/api/x`, but not `/apis`. If several sites of one host match a request, the site with the longest prefix gets the request. At a host whose sites have `paths`, requests whose path has a segment `.` or `..` get 400. This setting chooses an origin. It does not protect an origin that reads paths in another way."),
     free("site", "certificate", Path, "those of `[tls]`", CERTIFICATE),
     free("site", "key", Path, "none", KEY),
     free("site", "certificates", Path, "those of `[tls]`", CERTIFICATES),

@@ -57,7 +57,7 @@ pub(super) fn rewriting(
     let dated = screens.filter(|rules| rules.min_age.is_some());
     let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
     changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
-    let (from, to) = mirror.beginnings(target.server);
+    let (from, to) = mirror.path_prefixes(target.server);
     let path = match mirror.images {
         true => None,
         false => Some(format!("prefix {from} {to}/")),

@@ -70,7 +70,7 @@ pub struct MirrorSite {
 /// All mirrors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mirrors {
-    /// The mirrors in the order of the configuration. No prefix is the beginning of another prefix.
+    /// The mirrors in the order of the configuration. No prefix begins with another prefix.
     pub sites: Vec<MirrorSite>,
     /// URLs by which clients know Foxy, in addition to the addresses of its listeners.
     pub public: Vec<PublicUrl>,

@@ -19,7 +19,7 @@ pub struct SiteNames {
     /// Host names in lower case without port. `*.` at the beginning stands for one label. A single `*` stands
     /// for every host that no other site has.
     pub hosts: Vec<String>,
-    /// Beginnings of decoded paths. Each beginning consists of complete segments. If the list is empty, the
+    /// Prefixes of decoded paths. Each prefix consists of complete segments. If the list is empty, the
     /// site has all paths.
     pub paths: Vec<String>,
 }
@@ -61,7 +61,7 @@ struct Named {
     paths: Paths,
 }
 
-/// Beginnings of paths and their sites, the longest beginning first.
+/// Path prefixes and their sites, the longest prefix first.
 #[derive(Debug, Default)]
 struct Paths(Vec<(Box<[u8]>, usize)>);
 
@@ -163,7 +163,7 @@ impl Paths {
     fn add(&mut self, path: &str, site: usize) -> Result<(), usize> {
         let path = path.as_bytes();
         // `/a/` fits the same paths as `/a`, except the path `/a` itself. Two sites may have these two
-        // beginnings. If both fit a path, the longer beginning decides.
+        // prefixes. If both fit a path, the longer prefix decides.
         if let Some((_, other)) = self.0.iter().find(|(other, _)| **other == *path) {
             return Err(*other);
         }

@@ -74,7 +74,7 @@ fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
 }
 
 #[test]
-fn a_stored_beginning_is_completed_by_asking_for_the_rest() {
+fn a_stored_prefix_is_completed_by_asking_for_the_rest() {
     let foxy = Foxy::forward();
     let (origin, log) = ranged(tag("\"v1\""));
     range(&foxy, &origin, "0-7");
@@ -110,7 +110,7 @@ fn versions_are_never_mixed() {
     range(&foxy, &origin, "8-9");
     range(&foxy, &origin, "6-7");
     assert_eq!(log.lock().unwrap().len(), 3);
-    // The stored beginning is of an old version. The condition of If-Range is false, and the complete answer
+    // The stored prefix is of an old version. The condition of If-Range is false, and the complete answer
     // arrives.
     range(&foxy, &origin, "0-3");
     *etag.lock().unwrap() = "\"v3\"".into();

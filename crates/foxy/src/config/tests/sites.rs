@@ -103,12 +103,12 @@ fn sites_that_share_an_address_must_be_told_apart() {
         (
             "hosts = [\"a.test\"]\npaths = [\"api\"]",
             "hosts = [\"b.test\"]",
-            "beginning of a path",
+            "prefix of paths",
         ),
         (
             "hosts = [\"a.test\"]\npaths = [\"/a/../b\"]",
             "hosts = [\"b.test\"]",
-            "beginning of a path",
+            "prefix of paths",
         ),
         (
             "hosts = [\"a.test\"]\nlisten_tls = [\"*:8080\"]",

@@ -47,8 +47,8 @@ pub(crate) struct StoreTarget {
     pub(super) piece: Option<Piece>,
     /// For a large object: the range of its bytes that the answer contains.
     pub(super) sparse: Option<ContentRange>,
-    /// True if the beginning of a body that ends early is worth storing.
-    pub(super) beginning: bool,
+    /// True if the prefix of a body that ends early is worth storing.
+    pub(super) has_usable_prefix: bool,
     /// The operator's rule (`[[rule]]`) that applies to the request.
     pub(super) rule: RuleId,
 }
@@ -432,7 +432,7 @@ fn store_target(
         hash,
         vary: vary.unwrap_or_default(),
         fields,
-        beginning: rules::may_keep_incomplete(plan).is_ok(),
+        has_usable_prefix: rules::may_keep_incomplete(plan).is_ok(),
         key,
         ..primary_target(local, asked, &plan.facts, nonce)
     })
@@ -467,7 +467,7 @@ pub(super) fn primary_target(
         fields: FieldBlockBuilder::default().finish(),
         piece: None,
         sparse: None,
-        beginning: false,
+        has_usable_prefix: false,
         rule: asked.ask.rule,
     }
 }

@@ -117,7 +117,7 @@ impl Keeper {
             return;
         };
         let engine = &local.proxy.engine;
-        let divisible = target.beginning;
+        let divisible = target.has_usable_prefix;
         let new = new_large(target, None);
         let put = fill.if_storable(|| {
             let known = match engine.reads().lookup(new.hash, &new.key) {
@@ -365,14 +365,14 @@ impl Keeper {
         }
     }
 
-    /// Called when the body ended early. Stores the beginning of the body if the rest can be fetched later.
+    /// Called when the body ended early. Stores the received prefix if the rest can be fetched later.
     pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
         let mut small = match self.kept {
             Kept::Small(small) => small,
             Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
             _ => return,
         };
-        let useless = !small.target.beginning || small.len == 0;
+        let useless = !small.target.has_usable_prefix || small.len == 0;
         if rule!(
             "fetch: a cut body that nothing identifies is not stored",
             useless,
@@ -381,7 +381,7 @@ impl Keeper {
             return;
         }
         if small.target.piece.is_none() {
-            let piece = self.length.and_then(|n| Piece::beginning(small.len, n));
+            let piece = self.length.and_then(|n| Piece::prefix(small.len, n));
             let Some(piece) = piece else { return };
             small.target.piece = Some(piece);
         }

@@ -117,7 +117,7 @@ struct Base<'a> {
     stale: Option<&'a Arc<Object>>,
     /// The response in progress to validate.
     in_progress: Option<&'a Arc<FillHead>>,
-    /// The stored beginning to complete.
+    /// The stored prefix to complete.
     rest: Option<Completion>,
 }
 
@@ -241,7 +241,7 @@ async fn fetch(
             Some(rest) => match complete(local, &asked, rest, writer, &leased, parts) {
                 Some(opened) => opened,
                 None => {
-                    // The answer is not the rest of the stored beginning: request the complete object.
+                    // The answer is not the rest of the stored prefix: request the complete object.
                     leased.count(local);
                     continue;
                 }

@@ -152,7 +152,7 @@ fn learn(
     }
 }
 
-/// Combines the stored beginning and this answer into the complete object; `None` if they do not fit
+/// Combines the stored prefix and this answer into the complete object; `None` if they do not fit
 /// together.
 pub(super) fn complete(
     local: &Local,

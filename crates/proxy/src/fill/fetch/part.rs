@@ -1,5 +1,5 @@
-//! Stored parts of representations. A 206 becomes a stored part or extends a stored part. If the beginning of
-//! a representation is stored, only the rest is requested from the origin.
+//! Stored parts of representations. A 206 becomes a stored part or extends a stored part. If a prefix of a
+//! representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that ends the life of a complete object also
 //! ends the life of a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which
@@ -55,7 +55,7 @@ pub(super) fn part_target(
         target.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &facts);
         target.fields = without_range(&target.fields);
         target.sparse = Some(range);
-        target.beginning = true;
+        target.has_usable_prefix = true;
         return Ok(target);
     }
     let mut old = None;
@@ -114,7 +114,7 @@ fn merge(
     target.hash = old.hash();
     target.vary = old.vary().clone();
     target.fields = without_range(&refreshed.fields);
-    target.beginning = true;
+    target.has_usable_prefix = true;
     Ok(Some(target))
 }
 
@@ -166,7 +166,7 @@ pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bo
 
 impl Piece {
     /// Returns the piece for a body that ended early, after `received` of `complete` bytes.
-    pub(super) fn beginning(received: usize, complete: u64) -> Option<Self> {
+    pub(super) fn prefix(received: usize, complete: u64) -> Option<Self> {
         Some(Self {
             range: ContentRange {
                 span: Span::new(0, received as u64),
@@ -241,7 +241,7 @@ fn with_range(fields: &FieldBlock, range: &ContentRange) -> Result<FieldBlock, F
     Ok(builder.finish())
 }
 
-/// The request for the rest of a stored beginning, and the data needed to combine the beginning and the rest.
+/// The request for the rest of a stored prefix, and the data needed to combine the prefix and the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
     pub(super) object: Arc<Object>,
@@ -249,14 +249,14 @@ pub(super) struct Completion {
     pub(super) range: String,
     /// Value for If-Range.
     pub(super) etag: Bytes,
-    /// The requested bytes: from the end of the stored beginning to the end of the object.
+    /// The requested bytes: from the end of the stored prefix to the end of the object.
     rest: Span,
     complete: u64,
 }
 
 impl Completion {
-    /// Returns the completion of a stored part. A part is completed only if it is the beginning of an object
-    /// of known length, and has a strong ETag. For a part that begins later, the origin would have to send
+    /// Returns the completion of a stored part. A part is completed only if it is a prefix of an object of
+    /// known length, and has a strong ETag. For a part that begins later, the origin would have to send
     /// the bytes before the part and those after it.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;

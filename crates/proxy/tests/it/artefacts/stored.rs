@@ -13,7 +13,7 @@ use crate::common::{Answer, Foxy, NOON, Origin, Stored, until};
 use crate::mirrors::{config, get, mirror, start};
 
 #[test]
-fn a_wrong_beginning_is_not_completed_again_and_again() {
+fn a_wrong_prefix_is_not_completed_again_and_again() {
     let right = file(13, 40_000);
     let mut wrong = right.clone();
     wrong[100] ^= 1;
@@ -44,14 +44,13 @@ fn a_wrong_beginning_is_not_completed_again_and_again() {
         true
     });
     let foxy = start("pypi", &origin);
-    // No index was fetched yet, so Foxy did not know the digest of the file and kept the beginning of the
-    // file.
+    // No index was fetched yet, so Foxy did not know the digest of the file and kept a prefix of the file.
     fails(&foxy, "it breaks off");
     assert_eq!(get(&foxy, INDEX, "").status, 200);
     let part = get(&foxy, FILE, "Range: bytes=90-110\r\n");
     assert!(
         part.body == right || part.body == right[90..=110],
-        "bytes of the wrong beginning"
+        "bytes of the wrong prefix"
     );
     gets(&foxy, &right, "");
 }
