@@ -381,7 +381,7 @@ fn check_use<R: Fields + ?Sized>(
 pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     let whole_or_part = matches!(plan.facts.status, 200 | 206);
     let strong = rule!(
-        "storing: a cut answer is kept under a strong ETag only",
+        "storing: a truncated answer is kept under a strong ETag only",
         plan.facts.flags.has(Flags::STRONG_ETAG),
         true
     );

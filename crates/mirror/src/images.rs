@@ -75,7 +75,7 @@ pub fn image(path: &[u8], names: &[&str]) -> Result<Image, NoImage> {
         });
     }
     let rest = rest.strip_prefix('/').ok_or(NoImage::Path)?;
-    let (rest, tail) = cut(rest).ok_or(NoImage::Path)?;
+    let (rest, tail) = split_reference(rest).ok_or(NoImage::Path)?;
     let (registry, repository) = match named {
         Some(registry) => (registry, rest),
         None => by_path(rest, names)?,
@@ -134,7 +134,7 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
 }
 
 /// Splits a path into the repository and the part after it, such as `manifests/TAG`.
-fn cut(rest: &str) -> Option<(&str, &str)> {
+fn split_reference(rest: &str) -> Option<(&str, &str)> {
     let tail = ["/manifests/", "/blobs/", "/referrers/", "/tags/list"];
     let at = tail.iter().filter_map(|part| rest.rfind(part)).max()?;
     Some((&rest[..at], &rest[at + 1..]))

@@ -292,7 +292,7 @@ impl Json {
             Within::Nothing | Within::Passing => out.extend_from_slice(bytes),
             Within::Name => {
                 out.extend_from_slice(bytes);
-                // A name that is cut here is still longer than every name that is compared.
+                // A name that is shortened here is still longer than every name that is compared.
                 let room = (NAME_MAX + 1).saturating_sub(self.text.len());
                 self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }

@@ -62,7 +62,7 @@ enum Closing {
     /// The end of the session was announced to the peer.
     Announced,
     /// The end must look like a failure, so it is not announced.
-    Cut,
+    Aborted,
 }
 
 impl Session {
@@ -254,8 +254,8 @@ impl Session {
     }
 
     /// Makes the coming end look like a failure: it will not be announced.
-    pub fn cut(&self) {
-        self.state.borrow_mut().closing = Closing::Cut;
+    pub fn abort(&self) {
+        self.state.borrow_mut().closing = Closing::Aborted;
     }
 
     /// Returns the number of bytes of memory in buffers. The memory that every session needs is not included.

@@ -1,5 +1,5 @@
-//! A document from which parts are cut or in which parts are replaced. It is sent in pieces, so that memory
-//! never contains the document twice.
+//! A document from which parts are removed or in which parts are replaced. It is sent in pieces, so that
+//! memory never contains the document twice.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ impl Edits {
         self.0.len()
     }
 
-    pub(super) fn cut(&mut self, range: Range<usize>) {
+    pub(super) fn remove(&mut self, range: Range<usize>) {
         self.replace(range, String::new());
     }
 
-    /// Cuts items out of a JSON list or object. `start` is the position after its opening bracket. For each
+    /// Removes items from a JSON list or object. `start` is the position after its opening bracket. For each
     /// item, `items` has the position of its end, and true if the item stays.
     pub(super) fn keep(
         &mut self,
@@ -31,11 +31,11 @@ impl Edits {
         let (mut at, mut kept) = (start, false);
         for (end, stays) in items {
             if !stays {
-                self.cut(at..end);
+                self.remove(at..end);
             } else if !kept && at > start {
-                // All earlier items are cut, so the comma before this item is cut too.
+                // All earlier items are removed, so the comma before this item is removed too.
                 let comma = text[at..end].find(',').map_or(0, |comma| comma + 1);
-                self.cut(at..at + comma);
+                self.remove(at..at + comma);
             }
             kept |= stays;
             at = end;
@@ -163,7 +163,7 @@ mod tests {
         let mut edits = Edits::default();
         edits.replace(8..9, "Z".repeat(20));
         edits.replace(0..0, "<".to_owned());
-        edits.cut(2..4);
+        edits.remove(2..4);
         let body = Body::new("abcdefghi".to_owned(), edits);
         assert_eq!(text_of(body), format!("<abefgh{}", "Z".repeat(20)));
     }

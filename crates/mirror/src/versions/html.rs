@@ -1,4 +1,4 @@
-//! The simple index of Python packages in HTML. Links of blocked files are cut out. This form has
+//! The simple index of Python packages in HTML. Links of blocked files are removed. This form has
 //! no dates, so the age of all other files is unknown.
 
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
             .filter(|verdict| *verdict != Verdict::Shown)
             .collect();
         if verdicts.contains(&Verdict::Blocked) {
-            edits.cut(element(&text, &tag));
+            edits.remove(element(&text, &tag));
         } else if !verdicts.is_empty() {
             // A link that is already yanked then has this attribute twice. Only the first attribute counts,
             // and the link stays yanked.

@@ -1,4 +1,4 @@
-//! Packuments of npm. Hidden versions are cut out, and tags that point to hidden versions get other versions.
+//! Packuments of npm. Hidden versions are removed, and tags that point to hidden versions get other versions.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

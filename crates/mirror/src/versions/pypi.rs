@@ -1,4 +1,4 @@
-//! The simple index of Python packages in JSON. Blocked files are cut out. Young files are marked as yanked
+//! The simple index of Python packages in JSON. Blocked files are removed. Young files are marked as yanked
 //! (PEP 592), so that clients use them only if a version is pinned.
 
 use std::borrow::Cow;
@@ -86,7 +86,7 @@ fn file<'a>(
     })
 }
 
-/// Returns the edits, which are the parts that are cut or replaced.
+/// Returns the edits, which are the parts that are removed or replaced.
 fn edits(
     screening: &Screening<'_>,
     text: &str,
@@ -116,7 +116,7 @@ fn edits(
             }
         }
     }
-    // Blocked versions are also cut out of the list of versions (PEP 700).
+    // Blocked versions are also removed from the list of versions (PEP 700).
     if let Some(versions) = only(top, "versions")? {
         let all = elements(versions.get())?;
         let rules = screening.rules.of(name);

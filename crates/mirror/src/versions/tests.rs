@@ -64,7 +64,7 @@ fn young_versions_of_npm_are_gone_and_tags_move() {
     let names: Vec<_> = read["versions"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["1.0.0", "1.1.0", "1.9.0"]);
     assert!(read["time"].get("1.2.0").is_none() && read["time"].get("created").is_some());
-    // Parts that are not cut stay unchanged, byte for byte.
+    // Parts that are not removed stay unchanged, byte for byte.
     assert!(text.starts_with(r#"{"_id":"a","name":"a","dist-tags":{"latest":"1.1.0","old"#));
     assert!(text.contains(r#""dependencies":{"b":"^1"}},"#), "{text}");
     assert!(text.ends_with(r#""readme":"\"versions\":{}"}"#), "{text}");

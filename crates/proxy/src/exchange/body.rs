@@ -76,7 +76,7 @@ impl<T: Transport> Streaming<'_, T> {
                 }
                 Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
                     // The body is shorter than the announced part.
-                    return self.cut("");
+                    return self.truncated("");
                 }
                 Ok(Next::End(trailers)) => {
                     return self.end(pending, &trailers).await;
@@ -130,7 +130,7 @@ impl<T: Transport> Streaming<'_, T> {
     fn without_reservation(self, lost: SliceLost) -> Finish {
         match lost {
             SliceLost::Client => Finish::gone(self.head.status),
-            SliceLost::Memory => self.cut(MEMORY.reason),
+            SliceLost::Memory => self.truncated(MEMORY.reason),
         }
     }
 
@@ -177,7 +177,7 @@ impl<T: Transport> Streaming<'_, T> {
                 }
                 Err(Missing) => {
                     local.count(Event::FollowersReleased);
-                    return self.cut("fragment-missing");
+                    return self.truncated("fragment-missing");
                 }
             }
         }
@@ -190,7 +190,7 @@ impl<T: Transport> Streaming<'_, T> {
 
     /// Called when the fill failed or released this request in the middle of the body. A separate range
     /// request fetches the rest, if a strong ETag can prove that the rest belongs to the same body. Otherwise
-    /// the connection is cut, so that the client sees that bytes are missing.
+    /// the connection is aborted, so that the client sees that bytes are missing.
     async fn go_on_alone(mut self, released: Released) -> Finish {
         let head = self.head;
         self.local.count(Event::FollowersReleased);
@@ -212,14 +212,14 @@ impl<T: Transport> Streaming<'_, T> {
             return self.finish;
         }
         let Released::Failed(error) = released else {
-            return self.cut("lagged");
+            return self.truncated("lagged");
         };
         self.finish.outcome = error.outcome();
-        self.cut(error.reason())
+        self.truncated(error.reason())
     }
 
-    /// Cuts the connection because bytes of the answer are missing.
-    fn cut(mut self, reason: &'static str) -> Finish {
+    /// Aborts the connection because bytes of the answer are missing.
+    fn truncated(mut self, reason: &'static str) -> Finish {
         self.link.abort(self.local);
         self.finish.keep = false;
         if !reason.is_empty() {

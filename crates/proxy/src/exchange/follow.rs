@@ -7,7 +7,7 @@ use foxy_http_rules::{CachingFacts, Flags};
 use foxy_store::Object;
 
 use super::join::{Source, Verdict, Want, ask_too, ask_whether, enter_unless_stored};
-use super::ranged::{Cut, cut};
+use super::ranged::{ClientSlice, client_slice};
 use super::stream::{How, streamed_outcome};
 use super::{Exchange, Finish};
 use crate::cache::ask::Ask;
@@ -287,12 +287,12 @@ impl<T: Transport> Exchange<'_, T> {
         {
             return Ok(finish);
         }
-        let cut = cut(&self.ask, head);
-        if cut == Cut::Elsewhere && !want.exact {
+        let slice = client_slice(&self.ask, head);
+        if slice == ClientSlice::Elsewhere && !want.exact {
             return Err(Unsent::Missing);
         }
         let how = How {
-            cut,
+            slice,
             collapsed: follower.collapsed(),
         };
         let sent = self.stream(want, (grant, head), follower, how).await;

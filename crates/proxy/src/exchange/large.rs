@@ -28,7 +28,7 @@ use crate::state::local::Local;
 /// Reason why the answer was not sent completely.
 enum Broken {
     Client,
-    Cut,
+    Truncated,
     /// There is no memory for the rest.
     Memory,
 }
@@ -44,7 +44,7 @@ impl From<SliceLost> for Broken {
 
 impl From<Missing> for Broken {
     fn from(_: Missing) -> Self {
-        Self::Cut
+        Self::Truncated
     }
 }
 
@@ -144,7 +144,7 @@ impl<T: Transport> Exchange<'_, T> {
             Ok(()) => return Some(finish),
             Err(Broken::Client) => return Some(Finish::gone(finish.status)),
             Err(Broken::Memory) => MEMORY.reason,
-            Err(Broken::Cut) => {
+            Err(Broken::Truncated) => {
                 if ask.role.objects().is_some() {
                     lost(&local, object);
                 }
@@ -236,7 +236,7 @@ impl Sending {
                     None => supply.next(local, at, span.end).await?,
                 };
                 let Piece::Bytes(mut bytes) = piece else {
-                    return Err(Broken::Cut);
+                    return Err(Broken::Truncated);
                 };
                 // While other answers wait, a client that is not known to read gets a limited number of bytes
                 // in one time slice. The rest of a stored fragment follows in the next time slice.

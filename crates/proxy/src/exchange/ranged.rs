@@ -39,7 +39,7 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
 /// The part of a fetched answer that is sent to one client. The fetched range may be wider than the client's
 /// range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum ClientSlice {
     /// The complete answer, unchanged.
     All,
     /// This part of the answer.
@@ -51,14 +51,14 @@ pub(super) enum Cut {
         /// True if this part ends before the end of the client's range.
         short: bool,
     },
-    /// The answer does not contain the beginning of the client's range.
+    /// The answer does not contain the first bytes of the client's range.
     Elsewhere,
 }
 
 /// Returns the bytes of the answer `head` that are sent to this client.
-pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
+pub(super) fn client_slice(ask: &Ask, head: &FillHead) -> ClientSlice {
     if head.status != 206 {
-        return Cut::All;
+        return ClientSlice::All;
     }
     let said = head.part.and_then(|part| part.span).map(Span::len);
     let request = ask.head();
@@ -72,11 +72,11 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
         .part
         .filter(|_| head.length.is_none() || head.length == said)
     else {
-        return Cut::Elsewhere;
+        return ClientSlice::Elsewhere;
     };
     let ranges = Ranges::of(&ask.head());
     let (Some([spec]), Some(got)) = (ranges.as_ref().map(Ranges::specs), part.span) else {
-        return Cut::Elsewhere;
+        return ClientSlice::Elsewhere;
     };
     let wanted = match (*spec, part.complete) {
         (spec, Some(length)) => spec.resolve(length),
@@ -87,7 +87,7 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     };
     let sent = wanted.and_then(|wanted| wanted.intersect(got));
     match sent.filter(|sent| wanted.is_some_and(|wanted| wanted.start == sent.start)) {
-        Some(sent) => Cut::Slice {
+        Some(sent) => ClientSlice::Slice {
             skip: sent.start - got.start,
             range: ContentRange {
                 span: Some(sent),
@@ -95,7 +95,7 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
             },
             short: wanted.is_some_and(|wanted| sent.end < wanted.end),
         },
-        None => Cut::Elsewhere,
+        None => ClientSlice::Elsewhere,
     }
 }
 
@@ -103,23 +103,23 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
 /// would be valid (RFC 9110 section 15.3.7). But most clients do not notice that it is shorter than the range
 /// that they requested.
 pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
-    match cut(ask, head) {
-        Cut::All => true,
-        Cut::Slice { short, .. } => !short,
-        Cut::Elsewhere => false,
+    match client_slice(ask, head) {
+        ClientSlice::All => true,
+        ClientSlice::Slice { short, .. } => !short,
+        ClientSlice::Elsewhere => false,
     }
 }
 
-/// Returns the cut of an answer that was fetched for exactly this client's range. The client gets the
+/// Returns the slice of an answer that was fetched for exactly this client's range. The client gets the
 /// origin's answer, limited to the length in Content-Range.
-fn own(head: &FillHead, said: Option<u64>) -> Cut {
+fn own(head: &FillHead, said: Option<u64>) -> ClientSlice {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
     match head.part.filter(|_| longer) {
-        Some(range) => Cut::Slice {
+        Some(range) => ClientSlice::Slice {
             skip: 0,
             range,
             short: false,
         },
-        None => Cut::All,
+        None => ClientSlice::All,
     }
 }

@@ -34,7 +34,7 @@ impl Rest {
     /// their length. Returns the number of bytes sent, which is the number of missing bytes.
     ///
     /// # Errors
-    /// The missing bytes, or some of them, were not available. The caller must cut the answer off.
+    /// The missing bytes, or some of them, were not available. The caller must abort the connection.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

@@ -8,7 +8,7 @@ use foxy_http1::{Version, write};
 use super::body::Streaming;
 use super::join::Want;
 use super::not_modified::has_it;
-use super::ranged::Cut;
+use super::ranged::ClientSlice;
 use super::{Exchange, Finish};
 use crate::Outcome;
 use crate::cache::gate::Grant;
@@ -22,16 +22,16 @@ use crate::state::local::Local;
 /// The form in which a fill's answer is sent to one client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
-    pub(super) cut: Cut,
+    pub(super) slice: ClientSlice,
     /// True if another request had started the fill.
     pub(super) collapsed: bool,
 }
 
 /// Returns the framing, the number of bytes to skip at the start, and the number of bytes to send
 /// (`u64::MAX`: all).
-fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
-    match (head.status, cut) {
-        (_, Cut::Slice { skip, range, .. }) => {
+fn framing(head: &FillHead, slice: ClientSlice, version: Version) -> (Mode, u64, u64) {
+    match (head.status, slice) {
+        (_, ClientSlice::Slice { skip, range, .. }) => {
             let length = range.span.map_or(0, Span::len);
             (Mode::Length(length), skip, length)
         }
@@ -42,9 +42,9 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
 
 /// Returns the range of the complete object that this client's answer contains. Returns `None` if the answer
 /// does not announce this range, or announces a range and a length that contradict each other.
-fn part(head: &FillHead, cut: Cut) -> Option<ContentRange> {
-    let said = match (head.status, cut) {
-        (206, Cut::Slice { range, .. }) => return Some(range),
+fn part(head: &FillHead, slice: ClientSlice) -> Option<ContentRange> {
+    let said = match (head.status, slice) {
+        (206, ClientSlice::Slice { range, .. }) => return Some(range),
         (206, _) => head.part,
         (200, _) => head.length.map(|length| ContentRange {
             span: Span::new(0, length),
@@ -69,9 +69,9 @@ impl<T: Transport> Exchange<'_, T> {
         if has_it(&self.local, &self.ask, want, head) {
             return Some(self.not_modified(want, head, how).await);
         }
-        let (cut, collapsed) = (how.cut, how.collapsed);
+        let (slice, collapsed) = (how.slice, how.collapsed);
         let version = self.ask.head().version();
-        let (mode, skip, left) = framing(head, cut, version);
+        let (mode, skip, left) = framing(head, slice, version);
         let length = left.min(head.length.unwrap_or(0));
         let queued = match self.link.queue(&self.local, length).await {
             Ok(queued) => queued,
@@ -93,7 +93,7 @@ impl<T: Transport> Exchange<'_, T> {
             local: &self.local,
             ask: &self.ask,
             head,
-            part: part(head, cut),
+            part: part(head, slice),
             mode,
             queued,
             finish,
@@ -112,7 +112,7 @@ impl<T: Transport> Exchange<'_, T> {
         let out = &mut self.link.ends().scratch.head;
         out.clear();
         write::status_line(out, head.status);
-        if let Cut::Slice { range, .. } = how.cut {
+        if let ClientSlice::Slice { range, .. } = how.slice {
             for i in 0..head.fields.count() {
                 let (name, value) = head.fields.field(i);
                 if !eq_name(name, b"content-range") && !is_of_content(name) {

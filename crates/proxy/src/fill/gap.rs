@@ -20,7 +20,7 @@ pub(crate) struct Cover {
     /// Offset after the last byte.
     pub(crate) end: u64,
     /// True if the body continues after `end`, but another fill fetches the rest.
-    pub(crate) cut: bool,
+    pub(crate) continues: bool,
     /// True if the fill may stop early, because the rest can be fetched by range requests.
     pub(crate) divisible: bool,
 }
@@ -89,7 +89,7 @@ impl<H> Fill<H> {
             // for the request.
             state.cover = Some(Cover {
                 end: first,
-                cut: true,
+                continues: true,
                 ..cover
             });
             return None;
@@ -155,7 +155,7 @@ impl<H> FillMap<H> {
             version: wanted.version,
             start,
             end,
-            cut: false,
+            continues: false,
             divisible: true,
         };
         writer.begin(start, Some(cover));

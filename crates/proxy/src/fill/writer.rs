@@ -63,7 +63,7 @@ impl<H> FillWriter<H> {
         let end = state.window.end();
         state
             .cover
-            .is_some_and(|cover| cover.cut && end >= cover.end)
+            .is_some_and(|cover| cover.continues && end >= cover.end)
     }
 
     /// Passes an interim response on to the leader.

@@ -304,7 +304,7 @@ impl Registry<'_> {
     }
 
     /// Returns the body of a short answer. If the connection can be used again, it goes back to the pool.
-    /// Returns `None` if the body is longer than `most` bytes or breaks off.
+    /// Returns `None` if the body is longer than `most` bytes or is truncated.
     async fn read(
         &self,
         mut leased: Leased,

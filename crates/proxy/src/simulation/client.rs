@@ -212,7 +212,7 @@ impl Client {
     async fn exchange(&mut self, asked: &Asked) -> Option<Got> {
         let Connection { wire, buf, .. } = self.connection.as_mut()?;
         let text = asked.text();
-        // If the request could not be sent, a cut answer may still have arrived.
+        // If the request could not be sent, a truncated answer may still have arrived.
         let _ = wire.write(text.as_bytes()).await;
         if asked.rude {
             match self.rng.below(3) {
@@ -244,7 +244,7 @@ impl Client {
         let mut whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
         if !bodiless && ends_with_connection(&head) {
             // The kernel ends the connections of a killed process in an orderly way, without a reset. So a
-            // body that ends with the connection may be cut although the end looks orderly.
+            // body that ends with the connection may be truncated although the end looks orderly.
             whole &= !oracle::has_ended(&self.world, asked);
         }
         Some(Got { head, body, whole })

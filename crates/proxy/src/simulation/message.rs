@@ -125,7 +125,7 @@ async fn chunk(wire: &Wire, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> Option<usi
     let length = usize::from_str_radix(text.trim(), 16).ok()?;
     while buf.len() < length + 2 {
         if let Err(()) = more(wire, buf).await.ok_or(()) {
-            // The chunk is cut, but these bytes of the chunk were sent.
+            // The chunk is truncated, but these bytes of the chunk were sent.
             let part = buf.len().min(length);
             body.extend(buf.drain(..part));
             return None;

@@ -40,8 +40,8 @@
 //! answer. These settings concern queries in keys, the selection of variants, and cookies that a rule shares.
 //!
 //! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete
-//! or visibly cut. It is cut only for a reason: a component failed, or the missing bytes belong to a version
-//! that no longer exists.
+//! or visibly truncated. It is truncated only for a reason: a component failed, or the missing bytes belong
+//! to a version that no longer exists.
 //!
 //! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
 //! disk fails. The only exception is a process that has ended meanwhile.

@@ -33,7 +33,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
-        // A reset that cuts an answer may also prevent the head of the answer from reaching the client.
+        // A reset that truncates an answer may also prevent the head of the answer from reaching the client.
         Ending::Nothing if excused || lost || may_be_outdated(world, asked) => {
             world.counts.add("nothing");
         }
@@ -53,7 +53,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
             let gone = made.is_some_and(|made| made.version != world.version(made.spot));
             let lags = may_lag(world, asked, got);
             if !got.whole && !excused && !gone && !lost && !lags {
-                wrong("bytes", "a cut answer, though nothing failed");
+                wrong("bytes", "a truncated answer, though nothing failed");
             }
             if let Err((oracle, text)) = judge_answer(world, asked, got, excused) {
                 wrong(oracle, &format!("{text}; answer: {:?}", got.head));
@@ -67,8 +67,8 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
     asked.life != world.life.get() || world.is_down()
 }
 
-/// Returns true if an answer may be cut because the disk loses bytes. The origin sends the rest of a version
-/// only if there is a strong validator. A request that forbids a fetch gets no bytes from the origin.
+/// Returns true if an answer may be truncated because the disk loses bytes. The origin sends the rest of a
+/// version only if there is a strong validator. A request that forbids a fetch gets no bytes from the origin.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = asked.spot.page();
     let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
@@ -80,8 +80,8 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     torn && page.is_long() && alone
 }
 
-/// Returns true if an answer may be cut because its client reads too slowly and other followers continued.
-/// This happens only to bodies of unknown length, because their rest cannot be requested.
+/// Returns true if an answer may be truncated because its client reads too slowly and other followers
+/// continued. This happens only to bodies of unknown length, because their rest cannot be requested.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);
     let little = world.profile.wide || eras.iter().any(|era| era.tight);
@@ -89,8 +89,8 @@ fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     little && asked.spot.page().is_long() && unsized_body
 }
 
-/// Returns true if an answer may be cut because its rest belongs to a version that the origin does not have
-/// any more.
+/// Returns true if an answer may be truncated because its rest belongs to a version that the origin does not
+/// have any more.
 fn may_be_outdated(world: &World, asked: &Asked) -> bool {
     let eras = world.eras.since(asked.started);
     let mut spots = eras.iter().map(|era| era.effective(asked.spot));

@@ -103,7 +103,7 @@ fn request(rng: &mut Rng, addr: std::net::SocketAddr, authority: &str) {
     let mut client = Client::to(addr);
     client.send(&text);
     if rng.below(4) == 0 {
-        // The shutdown fails if a reset has already cut the answer.
+        // The shutdown fails if a reset has already truncated the answer.
         let _ = client.stream.shutdown(Shutdown::Write);
     }
     let answer = client.answer();

@@ -150,7 +150,7 @@ fn clients_of_a_crowd_have_the_reservations_in_time_slices() {
                         sleep(Duration::from_millis(2));
                     }
                     let piece = first.exactly(16 << 10);
-                    assert!(!piece.is_empty(), "cut after {} bytes", got.len());
+                    assert!(!piece.is_empty(), "truncated after {} bytes", got.len());
                     got.extend(piece);
                 }
             });

@@ -1,5 +1,5 @@
 //! Large objects that lack fragments. A request that finds such an object is a miss, and its answer is never
-//! cut.
+//! truncated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

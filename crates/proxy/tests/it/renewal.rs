@@ -158,7 +158,7 @@ fn a_purge_reaches_fetches_of_before_the_reload() {
 }
 
 #[test]
-fn listeners_come_and_go_and_no_answer_is_cut() {
+fn listeners_come_and_go_and_no_answer_is_truncated() {
     let open = Arc::new(AtomicBool::new(false));
     let origin = gated(&open);
     let mut foxy = Foxy::start(Role::Forward, Config::default(), 2);

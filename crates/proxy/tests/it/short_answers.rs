@@ -115,7 +115,7 @@ fn a_gap_that_cannot_be_fetched_cuts_one_answer_and_not_the_next() {
     let first = foxy.get(&origin, "/film");
     assert!(
         !first.whole || first.body == bytes(0, LEN),
-        "cut, not short"
+        "truncated, not short"
     );
     for _ in 0..2 {
         let whole = foxy.get(&origin, "/film");

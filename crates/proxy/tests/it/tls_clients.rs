@@ -1,4 +1,4 @@
-//! Clients that use TLS: certificates by name, refusals, renewal, cut answers, misbehaviour.
+//! Clients that use TLS: certificates by name, refusals, renewal, truncated answers, misbehaviour.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

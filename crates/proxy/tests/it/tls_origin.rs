@@ -328,7 +328,7 @@ fn a_handshake_without_end_counts_to_the_time_to_connect() {
 }
 
 #[test]
-fn an_end_that_is_not_announced_is_a_cut() {
+fn an_end_that_is_not_announced_truncates_the_answer() {
     let authority = Authority::new();
     let origin = pages();
     for (truncates, hit) in [(false, true), (true, false)] {

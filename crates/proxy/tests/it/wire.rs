@@ -222,7 +222,7 @@ fn the_rest_is_fetched_by_range_when_the_validator_is_strong() {
     assert_eq!(answer.text(), "0123456789");
 }
 
-/// The origin breaks off in the middle of a part.
+/// The origin truncates its answer in the middle of a part.
 #[test]
 fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
     let foxy = Foxy::forward();

@@ -18,7 +18,7 @@ use crate::state::local::Local;
 /// Longest wait of a request for a disk before the request goes to the origin instead.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest wait of a request for a disk if the origin cannot send the bytes instead. With a shorter wait,
-/// answers that have begun would be cut off.
+/// answers that have begun would be truncated.
 const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 
 /// The place where an object was found.

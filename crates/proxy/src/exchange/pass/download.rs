@@ -51,8 +51,8 @@ pub(super) enum Then {
     Close,
     /// The answer was 101: both connections use another protocol from now on.
     Upgraded,
-    /// Bytes of the answer are missing: the client's connection has to be cut.
-    Cut,
+    /// Bytes of the answer are missing: the client's connection has to be aborted.
+    Abort,
 }
 
 impl<T: Transport> Download<'_, T> {
@@ -253,7 +253,7 @@ impl<T: Transport> Download<'_, T> {
                 Err(error) => {
                     self.local.origin_failed(error);
                     let sent = self.flush(status).await;
-                    return sent.map(|()| cut(finish, error));
+                    return sent.map(|()| truncated(finish, error));
                 }
             };
             let data = &up.buf.filled()[piece.range];
@@ -292,8 +292,8 @@ impl<T: Transport> Download<'_, T> {
     }
 }
 
-/// Ends an answer whose rest is missing. The client's connection has to be cut, so that the client notices.
-fn cut(finish: Finish, error: UpstreamError) -> Answered {
+/// Ends a truncated answer. The client's connection has to be aborted, so that the client notices.
+fn truncated(finish: Finish, error: UpstreamError) -> Answered {
     Answered {
         finish: Finish {
             outcome: error.outcome(),
@@ -301,7 +301,7 @@ fn cut(finish: Finish, error: UpstreamError) -> Answered {
             keep: false,
             ..finish
         },
-        then: Then::Cut,
+        then: Then::Abort,
     }
 }
 

@@ -129,7 +129,7 @@ impl<T: Transport> Exchange<'_, T> {
                     Then::Upgraded => return Ok(self.upgraded(leased, answered.finish).await),
                     Then::Reuse => leased.give_back(&local, &ask.to),
                     Then::Close => leased.count(&local),
-                    Then::Cut => {
+                    Then::Abort => {
                         leased.count(&local);
                         self.link.abort(&local);
                     }

@@ -114,7 +114,7 @@ impl<'a> Saving<'a> {
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
         if let Some(keeper) = self.keeper.take() {
-            keeper.cut(self.local, self.writer.fill());
+            keeper.truncated(self.local, self.writer.fill());
         }
         self.local.proxy.fills.leave(self.writer.fill());
     }

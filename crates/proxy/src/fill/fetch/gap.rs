@@ -114,8 +114,8 @@ impl Job {
             match ended {
                 Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
                 Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
-                // The answer was cut off or too short. The rest is requested as long as each answer contains
-                // new bytes.
+                // The answer was truncated or too short. The rest is requested as long as each answer
+                // contains new bytes.
                 Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
                     if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
                         return Err(UpstreamError::BadResponse("range-too-short"));

@@ -207,7 +207,7 @@ impl Keeper {
             version: head.meta().version,
             start: sparse.put.position(),
             end: end.unwrap_or_else(|| head.total_length()),
-            cut: false,
+            continues: false,
             divisible: sparse.divisible,
         })
     }
@@ -366,7 +366,7 @@ impl Keeper {
     }
 
     /// Called when the body ended early. Stores the received prefix if the rest can be fetched later.
-    pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
+    pub(crate) fn truncated(self, local: &Local, fill: &Fill<FillHead>) {
         let mut small = match self.kept {
             Kept::Small(small) => small,
             Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
@@ -374,7 +374,7 @@ impl Keeper {
         };
         let useless = !small.target.has_usable_prefix || small.len == 0;
         if rule!(
-            "fetch: a cut body that nothing identifies is not stored",
+            "fetch: a truncated body that nothing identifies is not stored",
             useless,
             false
         ) {

@@ -407,7 +407,7 @@ async fn stream(
     let ended = match incoming.bring(local, job, writer, &mut source).await {
         Ok(ended) => ended,
         Err(error) => {
-            keeper.cut(local, writer.fill());
+            keeper.truncated(local, writer.fill());
             return Err(error);
         }
     };

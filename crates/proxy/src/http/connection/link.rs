@@ -27,7 +27,7 @@ pub(crate) struct Link<T> {
     pub(super) memory: Entry,
     /// Numbers of received and sent bytes that were already added to the counters.
     counted: (u64, u64),
-    /// True if the last answer was cut. The connection then ends with a reset.
+    /// True if the last answer was truncated. The connection then ends with a reset.
     aborted: Cell<bool>,
 }
 
@@ -154,7 +154,7 @@ impl<T: Transport> Link<T> {
         self.io.gone().await;
     }
 
-    /// Cuts the connection, so that the client does not take the sent bytes for a complete answer.
+    /// Aborts the connection, so that the client does not take the sent bytes for a complete answer.
     pub(crate) fn abort(&self, local: &Local) {
         local.count(Event::Aborted);
         self.reset();
@@ -170,7 +170,7 @@ impl<T: Transport> Link<T> {
     /// and for a short time reads the bytes that the client still sends. Closing with unread bytes would
     /// reset the connection. If memory is short, the function reads only bytes that have already arrived.
     pub(crate) async fn end(&mut self, local: &Local) {
-        // After an orderly end, the client could mistake a cut body for a complete body.
+        // After an orderly end, the client could mistake a truncated body for a complete body.
         if self.aborted.get() {
             return;
         }

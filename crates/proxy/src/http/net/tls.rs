@@ -177,7 +177,7 @@ impl<S: Transport> Transport for TlsStream<S> {
     /// The reset comes without a `close_notify` message, because some clients ignore a reset after such a
     /// message.
     fn reset_on_close(&self) {
-        self.session.cut();
+        self.session.abort();
         self.below.0.reset_on_close();
     }
 }

@@ -45,7 +45,7 @@ fn a_wrong_prefix_is_not_completed_again_and_again() {
     });
     let foxy = start("pypi", &origin);
     // No index was fetched yet, so Foxy did not know the digest of the file and kept a prefix of the file.
-    fails(&foxy, "it breaks off");
+    fails(&foxy, "it is truncated");
     assert_eq!(get(&foxy, INDEX, "").status, 200);
     let part = get(&foxy, FILE, "Range: bytes=90-110\r\n");
     assert!(

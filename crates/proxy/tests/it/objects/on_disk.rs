@@ -45,7 +45,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
                     let mut whole = 0;
                     while !done.load(Ordering::SeqCst) {
                         let answer = ask(foxy, "GET", "/one", "", b"");
-                        // If an object is replaced meanwhile, its reader may be cut off.
+                        // If an object is replaced meanwhile, its reader may get a truncated answer.
                         if answer.status == 404 || !answer.whole {
                             continue;
                         }
