@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::document::{Compared, Filling};
+use super::document::{Compared, Substitutions};
 use super::registry::Package;
 use crate::kit::{Body, Child, Head, Wire};
 
@@ -72,12 +72,12 @@ impl Client {
     pub(super) async fn document(&mut self, from: &Source, of: &Package) -> Result<bool, String> {
         let path = format!("{}/{}", from.prefix, of.name);
         let artefacts = format!("http://{}{}", self.to, from.prefix);
-        let filling = Filling {
+        let substitutions = Substitutions {
             name: &of.name,
             artefacts: &artefacts,
             registry: &from.registry,
         };
-        let mut compared = Compared::with(of.document.parts(filling));
+        let mut compared = Compared::with(of.document.parts(substitutions));
         let mut length = 0;
         let head = self.get(&path, ACCEPT, |piece| {
             length += piece.len();

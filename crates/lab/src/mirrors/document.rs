@@ -1,14 +1,14 @@
 //! Documents of an npm registry, with real structure and any length. Each document exists in two forms: as
 //! the registry sends it, and as a mirror must send it.
 //!
-//! A document is made once, with gaps at the places where the two forms differ. So the gaps determine the
+//! A document is made once, with placeholders where the two forms differ. So the placeholders determine the
 //! form that a mirror must send, and no code of the product is used.
 
 use foxy_base::Rng;
 
-/// Kind of text that fills a gap in the document.
+/// A placeholder in the document, by the kind of text that replaces it.
 #[derive(Clone, Copy, Debug)]
-enum Gap {
+enum Placeholder {
     /// The name of the package.
     Name,
     /// Base URL of artefacts: the registry, or the mirror of the registry.
@@ -17,9 +17,9 @@ enum Gap {
     Registry,
 }
 
-/// Texts that fill the gaps.
+/// Texts that replace the placeholders.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Filling<'a> {
+pub(super) struct Substitutions<'a> {
     /// The name of the package.
     pub(super) name: &'a str,
     /// Base URL of artefacts: the URL of the registry, or of the mirror.
@@ -28,21 +28,21 @@ pub(super) struct Filling<'a> {
     pub(super) registry: &'a str,
 }
 
-impl<'a> Filling<'a> {
-    const fn of(&self, gap: Gap) -> &'a str {
-        match gap {
-            Gap::Name => self.name,
-            Gap::Artefacts => self.artefacts,
-            Gap::Registry => self.registry,
+impl<'a> Substitutions<'a> {
+    const fn of(&self, placeholder: Placeholder) -> &'a str {
+        match placeholder {
+            Placeholder::Name => self.name,
+            Placeholder::Artefacts => self.artefacts,
+            Placeholder::Registry => self.registry,
         }
     }
 }
 
-/// A document with gaps.
+/// A document with placeholders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document {
     text: String,
-    gaps: Vec<(usize, Gap)>,
+    placeholders: Vec<(usize, Placeholder)>,
 }
 
 impl Document {
@@ -113,36 +113,48 @@ impl Document {
         ));
     }
 
-    /// Appends text; `$N`, `$A` and `$R` are gaps.
+    /// Appends text; `$N`, `$A` and `$R` are placeholders.
     fn push(&mut self, text: &str) {
         let mut parts = text.split('$');
         self.text += parts.next().unwrap_or_default();
         for part in parts {
-            let gap = match part.as_bytes().first() {
-                Some(b'N') => Gap::Name,
-                Some(b'A') => Gap::Artefacts,
-                _ => Gap::Registry,
+            let placeholder = match part.as_bytes().first() {
+                Some(b'N') => Placeholder::Name,
+                Some(b'A') => Placeholder::Artefacts,
+                _ => Placeholder::Registry,
             };
-            self.gaps.push((self.text.len(), gap));
+            self.placeholders.push((self.text.len(), placeholder));
             self.text += part.get(1..).unwrap_or_default();
         }
     }
 
     /// Length of the document.
-    pub(super) fn length(&self, filling: &Filling<'_>) -> usize {
-        let gaps = self.gaps.iter().map(|(_, gap)| filling.of(*gap).len());
-        self.text.len() + gaps.sum::<usize>()
+    pub(super) fn length(&self, substitutions: &Substitutions<'_>) -> usize {
+        let placeholders = self
+            .placeholders
+            .iter()
+            .map(|(_, placeholder)| substitutions.of(*placeholder).len());
+        self.text.len() + placeholders.sum::<usize>()
     }
 
     /// Text of the document, part by part.
-    pub(super) fn parts<'a>(&'a self, filling: Filling<'a>) -> impl Iterator<Item = &'a [u8]> {
-        let begins = std::iter::once(0).chain(self.gaps.iter().map(|(at, _)| *at));
-        let gaps = self.gaps.iter().map(|(at, gap)| (*at, Some(*gap)));
-        let ends = gaps.chain(std::iter::once((self.text.len(), None)));
-        begins.zip(ends).flat_map(move |(begin, (end, gap))| {
-            let gap = gap.map_or("", |gap| filling.of(gap));
-            [&self.text.as_bytes()[begin..end], gap.as_bytes()]
-        })
+    pub(super) fn parts<'a>(
+        &'a self,
+        substitutions: Substitutions<'a>,
+    ) -> impl Iterator<Item = &'a [u8]> {
+        let begins = std::iter::once(0).chain(self.placeholders.iter().map(|(at, _)| *at));
+        let placeholders = self
+            .placeholders
+            .iter()
+            .map(|(at, placeholder)| (*at, Some(*placeholder)));
+        let ends = placeholders.chain(std::iter::once((self.text.len(), None)));
+        begins
+            .zip(ends)
+            .flat_map(move |(begin, (end, placeholder))| {
+                let placeholder =
+                    placeholder.map_or("", |placeholder| substitutions.of(placeholder));
+                [&self.text.as_bytes()[begin..end], placeholder.as_bytes()]
+            })
     }
 }
 
@@ -207,8 +219,8 @@ mod tests {
 
     use super::*;
 
-    fn filling(artefacts: &str) -> Filling<'_> {
-        Filling {
+    fn substitutions(artefacts: &str) -> Substitutions<'_> {
+        Substitutions {
             name: "left",
             artefacts,
             registry: "http://r",
@@ -218,9 +230,11 @@ mod tests {
     #[test]
     fn a_packument_is_of_the_real_shape() {
         let document = Document::packument(&mut Rng::new(3), 3, 200, "d");
-        let text = document.parts(filling("http://m/npm")).collect::<Vec<_>>();
+        let text = document
+            .parts(substitutions("http://m/npm"))
+            .collect::<Vec<_>>();
         let text = text.concat();
-        assert_eq!(text.len(), document.length(&filling("http://m/npm")));
+        assert_eq!(text.len(), document.length(&substitutions("http://m/npm")));
         let value: Value = serde_json::from_slice(&text).unwrap();
         let latest = value["dist-tags"]["latest"].as_str().unwrap();
         let dist = &value["versions"][latest]["dist"];
@@ -232,10 +246,12 @@ mod tests {
     #[test]
     fn other_bodies_are_wrong() {
         let document = Document::packument(&mut Rng::new(3), 3, 200, "d");
-        let text = document.parts(filling("http://m")).collect::<Vec<_>>();
+        let text = document
+            .parts(substitutions("http://m"))
+            .collect::<Vec<_>>();
         let text = text.concat();
         let is_right = |text: &[u8]| {
-            let mut compared = Compared::with(document.parts(filling("http://m")));
+            let mut compared = Compared::with(document.parts(substitutions("http://m")));
             text.chunks(7).for_each(|piece| compared.push(piece));
             compared.ends_right()
         };

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::client::{Client, Source};
-use super::document::{Document, Filling};
+use super::document::{Document, Substitutions};
 use super::registry::{Package, Registry};
 use super::report::Report;
 use super::scene::{Before, Server, Setup};
@@ -94,13 +94,13 @@ fn others() -> Vec<Arc<Package>> {
 /// A packument with at least this length.
 fn document(seed: u64, length: usize) -> Document {
     let mut rng = Rng::new(seed);
-    let filling = Filling {
+    let substitutions = Substitutions {
         name: "long-00",
         artefacts: "http://127.0.0.1:12345",
         registry: "http://127.0.0.1:12345",
     };
     // The number of versions follows from the length of one version.
-    let one = Document::packument(&mut rng, 100, ABOUT, "").length(&filling) / 100;
+    let one = Document::packument(&mut rng, 100, ABOUT, "").length(&substitutions) / 100;
     Document::packument(&mut rng, length / one + 1, ABOUT, "")
 }
 

@@ -10,7 +10,7 @@ use foxy_base::Rng;
 use foxy_trace::generate::lognormal;
 use sha2::{Digest as _, Sha512};
 
-use super::document::{Document, Filling, version};
+use super::document::{Document, Substitutions, version};
 use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Greatest number of body bytes in one write.
@@ -136,18 +136,18 @@ impl Registry {
             return wire.write(text.as_bytes()).await.ok();
         }
         let base = format!("http://{}", asked.head.get("Host").unwrap_or_default());
-        let filling = Filling {
+        let substitutions = Substitutions {
             name: &package.name,
             artefacts: &base,
             registry: &base,
         };
-        let length = package.document.length(&filling);
+        let length = package.document.length(&substitutions);
         let mut ready = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nETag: {tag}\r\n\
              Content-Length: {length}\r\n\r\n"
         )
         .into_bytes();
-        for part in package.document.parts(filling) {
+        for part in package.document.parts(substitutions) {
             ready.extend_from_slice(part);
             if ready.len() >= PIECE {
                 wire.write(&ready).await.ok()?;
