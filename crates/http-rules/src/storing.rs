@@ -248,7 +248,7 @@ where
 fn check_authorization(request: &RequestFacts, control: &ResponseControl) -> Result<(), NoStore> {
     let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
     if rule!(
-        "storing: an answer to Authorization needs leave to be shared",
+        "storing: an answer to Authorization needs permission to be shared",
         request.authorization && !sharable,
         false
     ) {
@@ -275,7 +275,7 @@ fn check_cookie<R: Fields + ?Sized>(
     match config.store_set_cookie {
         true => Ok(true),
         false => rule!(
-            "storing: an answer with a cookie needs leave to be shared",
+            "storing: an answer with a cookie needs permission to be shared",
             Err(NoStore::SetCookie),
             Ok(false)
         ),

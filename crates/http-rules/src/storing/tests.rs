@@ -134,7 +134,7 @@ fn no_cache_is_stored_for_validation_only() {
 }
 
 #[test]
-fn authorization_needs_leave_to_share() {
+fn authorization_needs_permission_to_share() {
     let check = |control: &str, expected: Result<(), NoStore>| {
         let response = format!("Cache-Control: {control}");
         let got = store_with(

@@ -78,7 +78,7 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
         let mut nets = access.allow_destinations.iter();
         nets.any(|net| {
             let narrow = rule!(
-                "guard: leave for all networks does not open special addresses",
+                "guard: permission for all networks does not open special addresses",
                 net.prefix_len() > 0,
                 true
             );
@@ -96,12 +96,12 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
         _ if allowed(to.ip()) => Ok(()),
         Class::Private | Class::Machine if access.loopback_only => Ok(()),
         Class::Private => rule!(
-            "guard: private addresses need leave",
+            "guard: private addresses need permission",
             Err(Forbidden::Private),
             Ok(())
         ),
         Class::Machine => rule!(
-            "guard: addresses of this machine need leave",
+            "guard: addresses of this machine need permission",
             Err(Forbidden::Machine),
             Ok(())
         ),

@@ -85,7 +85,7 @@ fn posts_are_stored_for_sites_alone_unless_told() {
 }
 
 #[test]
-fn cookies_are_stored_by_leave_of_the_cache_or_a_rule() {
+fn cookies_are_stored_by_permission_of_the_cache_or_a_rule() {
     let stores = |cache: &str, rule: &str| {
         let proxy = build(&text(cache, "", rule)).unwrap().proxy;
         ["forward", "open"].map(|partition| {
