@@ -164,7 +164,7 @@ pub fn decide(
         true
     );
     let open = rule!(
-        "reuse: a guess is not for a request that names its user",
+        "reuse: a guess is not for a request with credentials",
         !guess,
         true
     );
@@ -229,7 +229,7 @@ fn stale_use(
 
 /// True if stale use is forbidden. The request or the response may forbid it (RFC 9111 sections 4.2.4 and
 /// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that may be shared
-/// only because of a guess must not be sent stale to a request that names its user.
+/// only because of a guess must not be sent stale to a request with credentials.
 fn never_stale(request: &RequestFacts, stored: &CachingFacts) -> bool {
     request.no_cache
         || rule!(
@@ -238,23 +238,23 @@ fn never_stale(request: &RequestFacts, stored: &CachingFacts) -> bool {
             false
         )
         || rule!(
-            "stale: a guess is not used stale for a request that names its user",
+            "stale: a guess is not used stale for a request with credentials",
             guess::is_all_for(request, stored),
             false
         )
 }
 
 /// True if the response was never fresh (as with `max-age=0`), and this request or the request that fetched
-/// the response names its user. Such a response may be meant only for the user whose request fetched it. In
+/// the response has credentials. Such a response may be meant only for the user whose request fetched it. In
 /// this case only stale-while-revalidate or stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestFacts, stored: &CachingFacts) -> bool {
     rule!(
-        "stale: what was never fresh is not given to a request that names its user",
-        stored.lifetime_s == 0 && request.names_user(),
+        "stale: what was never fresh is not given to a request with credentials",
+        stored.lifetime_s == 0 && request.has_credentials(),
         false
     ) || rule!(
-        "stale: what was never fresh and is of a user is given to nobody else",
-        stored.is_of_user(),
+        "stale: what was never fresh and is for one user is given to nobody else",
+        stored.is_for_one_user(),
         false
     )
 }

@@ -65,10 +65,10 @@ impl Flags {
     /// The response has a cookie that may be shared only because of a rule of the operator
     /// (`store_set_cookie`). Without that rule, the response is not used.
     pub const COOKIE_BY_RULE: Self = Self(1 << 13);
-    /// The response needs validation for each request, and a request without a user fetched it. Without this
-    /// flag, a response that needs validation for each request may be the page of one user. Records of an
-    /// older Foxy do not have this flag.
-    pub const OF_NOBODY: Self = Self(1 << 14);
+    /// The response needs validation for each request, and a request without credentials fetched it. Without
+    /// this flag, a response that needs validation for each request may be the page of one user. Records of
+    /// an older Foxy do not have this flag.
+    pub const FETCHED_ANONYMOUSLY: Self = Self(1 << 14);
     /// The response was stored under the rules of an older Foxy. On disk, the generation of the rules states
     /// this, and there is no flag.
     pub const OLD_RULES: Self = Self(1 << 15);
@@ -139,16 +139,16 @@ impl CachingFacts {
     }
 
     /// True if the response may have been made for one user: each use needs validation, and the flag
-    /// [`Flags::OF_NOBODY`] is not set.
-    pub(crate) const fn is_of_user(&self) -> bool {
-        self.needs_validation_each_time() && !self.flags.has(Flags::OF_NOBODY)
+    /// [`Flags::FETCHED_ANONYMOUSLY`] is not set.
+    pub(crate) const fn is_for_one_user(&self) -> bool {
+        self.needs_validation_each_time() && !self.flags.has(Flags::FETCHED_ANONYMOUSLY)
     }
 
     /// True if the response's Last-Modified may be sent to validate it. Pages for different users often have
     /// the same date, so after a 304 one user could get the page of another user. An entity tag distinguishes
     /// such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
-        self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_of_user()
+        self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_for_one_user()
     }
 
     /// Encodes the facts in their fixed form.

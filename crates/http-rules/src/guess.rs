@@ -1,6 +1,6 @@
 //! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response
 //! without freshness information. Pages that differ by user often have neither freshness
-//! information nor Vary. So a guess applies only if the request does not name its user, or if sites
+//! information nor Vary. So a guess applies only if the request has no credentials, or if sites
 //! usually serve the content type alike to all users.
 
 use foxy_base::{Fields, first, rule};
@@ -24,12 +24,12 @@ pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestFacts, response: &
     !signed && (!visitor || is_static(response))
 }
 
-/// True if only a guess permits sharing this stored response, and the request names its user. Then
+/// True if only a guess permits sharing this stored response, and the request has credentials. Then
 /// the response must be validated.
 pub(crate) fn is_all_for(request: &RequestFacts, stored: &CachingFacts) -> bool {
     let unsaid =
         stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);
-    request.names_user() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)
+    request.has_credentials() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)
 }
 
 /// True if the content type is usually the same for all users: images, fonts, sound, video, style

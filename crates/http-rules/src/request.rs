@@ -43,9 +43,9 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// True if the request names its user: the answer may be for that user only.
+    /// True if the request has credentials (Cookie or Authorization): the answer may be for one user only.
     #[must_use]
-    pub const fn names_user(&self) -> bool {
+    pub const fn has_credentials(&self) -> bool {
         self.cookie || self.authorization
     }
 

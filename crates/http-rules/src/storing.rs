@@ -111,8 +111,8 @@ where
     let mut facts = facts::facts_of(response, &control, &times, lifetime, config);
     facts.flags.set(Flags::VARY, vary.is_some());
     facts.flags.set(Flags::COOKIE_BY_RULE, cookie_by_rule);
-    let of_nobody = facts.needs_validation_each_time() && !request.facts.names_user();
-    facts.flags.set(Flags::OF_NOBODY, of_nobody);
+    let anonymous = facts.needs_validation_each_time() && !request.facts.has_credentials();
+    facts.flags.set(Flags::FETCHED_ANONYMOUSLY, anonymous);
     check_use(response, &control, &facts, &times, config)?;
     let strip_listed = control.private_listed || control.no_cache_listed;
     Ok(StorePlan {

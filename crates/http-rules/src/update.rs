@@ -168,10 +168,10 @@ where
             let mut facts = plan.facts;
             facts.status = old.status;
             facts.flags.set(Flags::PARTIAL, partial);
-            // A response that is not for one user stays a response for all users, even if a request that
-            // names its user validates it.
-            if facts.is_of_user() && !old.is_of_user() {
-                facts.flags.set(Flags::OF_NOBODY, true);
+            // A response that is not for one user stays a response for all users, even if a request with
+            // credentials validates it.
+            if facts.is_for_one_user() && !old.is_for_one_user() {
+                facts.flags.set(Flags::FETCHED_ANONYMOUSLY, true);
             }
             let same_vary = vary::of(stored) == vary::of(&updated);
             (facts, compare(old, &facts, same_vary))

@@ -183,11 +183,11 @@ fn stored_validators_are_sent_as_they_came() {
     let sent = validators(&block, &facts);
     assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
     assert_eq!(sent.if_modified_since, first(&block, "Last-Modified"));
-    let of_user = CachingFacts {
+    let for_one_user = CachingFacts {
         lifetime_s: 0,
         ..facts
     };
-    let sent = validators(&block, &of_user);
+    let sent = validators(&block, &for_one_user);
     assert_eq!(sent.if_none_match, Some(&b"W/\"a\""[..]));
     assert_eq!(
         sent.if_modified_since, None,

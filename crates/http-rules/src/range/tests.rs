@@ -174,8 +174,9 @@ fn only_the_same_strong_validator_combines() {
     let weak = "Last-Modified: @0 | Date: @0";
     assert!(!combine(weak, Some(10), weak, range));
     // Pages of different users may have the same Last-Modified, so it does not permit combining the parts.
-    let of_user = |validator| combine_for("Cookie: a=b", validator, Some(10), validator, range);
-    assert!(of_user("ETag: \"a\"") && !of_user(dated));
+    let for_one_user =
+        |validator| combine_for("Cookie: a=b", validator, Some(10), validator, range);
+    assert!(for_one_user("ETag: \"a\"") && !for_one_user(dated));
 }
 
 #[test]

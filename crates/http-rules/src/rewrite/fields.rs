@@ -115,9 +115,9 @@ impl FieldRules {
     /// True if a rule sets or adds a field whose value comes from the client's certificate. Then requests
     /// count as requests with credentials, like requests with `Authorization`.
     #[must_use]
-    pub fn names_user(&self) -> bool {
+    pub fn contains_certificate(&self) -> bool {
         self.changes.iter().any(|change| match change {
-            Change::Set(_, value) | Change::Add(_, value) => value.names_user(),
+            Change::Set(_, value) | Change::Add(_, value) => value.contains_certificate(),
             Change::Remove(_) | Change::Rename(..) | Change::Only(_) => false,
         })
     }

@@ -159,7 +159,7 @@ impl Template {
     }
 
     /// True if the template contains a variable from the client's certificate.
-    pub(super) fn names_user(&self) -> bool {
+    pub(super) fn contains_certificate(&self) -> bool {
         let names = [Variable::ClientSubject, Variable::ClientNames];
         let named = |part: &Part| matches!(part, Part::Variable(v) if names.contains(v));
         self.parts.iter().any(named)

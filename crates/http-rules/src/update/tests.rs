@@ -94,13 +94,13 @@ fn refreshed_under(config: &Config, request: &str, old: &str, new: &str) -> Refr
 #[test]
 fn a_page_of_everybody_is_not_one_users_and_stays_so() {
     let page = "Cache-Control: max-age=0 | ETag: \"a\"";
-    let of_nobody = stored(page);
-    let mut of_user = of_nobody;
-    of_user.flags.0 &= !Flags::OF_NOBODY.0;
-    for (old, request, is_of_user) in [
-        (of_user, "Cookie: sid=2", true),
-        (of_user, "", false),
-        (of_nobody, "Cookie: sid=2", false),
+    let anonymous = stored(page);
+    let mut for_one_user = anonymous;
+    for_one_user.flags.0 &= !Flags::FETCHED_ANONYMOUSLY.0;
+    for (old, request, is_for_one_user) in [
+        (for_one_user, "Cookie: sid=2", true),
+        (for_one_user, "", false),
+        (anonymous, "Cookie: sid=2", false),
     ] {
         let request = fields(request);
         let facts = RequestFacts::new(b"GET", &request);
@@ -116,7 +116,7 @@ fn a_page_of_everybody_is_not_one_users_and_stays_so() {
             response_time: after(10),
         };
         let got = refresh(&request, &fields(page), &old, &response, &Config::default());
-        assert_eq!(got.unwrap().facts.is_of_user(), is_of_user);
+        assert_eq!(got.unwrap().facts.is_for_one_user(), is_for_one_user);
     }
 }
 

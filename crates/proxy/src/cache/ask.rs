@@ -153,7 +153,7 @@ impl Ask {
     }
 
     /// Returns true if the request carries a user's credentials (Cookie or Authorization).
-    pub(crate) fn is_personal(&self) -> bool {
+    pub(crate) fn has_credentials(&self) -> bool {
         self.facts.authorization || self.facts.cookie
     }
 
@@ -161,7 +161,7 @@ impl Ask {
     /// and requests without credentials use different hashes, so one visitor who is logged in does not end
     /// the sharing among all other visitors.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
-        if !self.is_personal() {
+        if !self.has_credentials() {
             return hash;
         }
         let (low, high) = (hash.low().to_le_bytes(), hash.high().to_le_bytes());

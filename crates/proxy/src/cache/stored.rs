@@ -20,7 +20,7 @@ pub(crate) fn request_facts(
     let mut facts = RequestFacts::new(head.method_text(), head).under(config);
     if let Some(rewriting) = to.role.rewriting() {
         let known = to.client.arrival.certificate.is_some();
-        facts.authorization |= known && rewriting.requests.names_user();
+        facts.authorization |= known && rewriting.requests.contains_certificate();
     }
     if let Some(part) = to.role.mirrored() {
         // The upstream receives no Cookie. It may receive the client's own credential. Answers to this

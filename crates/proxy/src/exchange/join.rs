@@ -277,8 +277,8 @@ fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
     site && follower.waited()
         && !directives
         && rule!(
-            "collapse: a request that names its user is judged by now",
-            !ask.is_personal(),
+            "collapse: a request with credentials is judged by now",
+            !ask.has_credentials(),
             true
         )
 }

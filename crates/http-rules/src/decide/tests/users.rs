@@ -112,10 +112,13 @@ fn what_a_user_got_and_was_never_fresh_is_stale_for_nobody() {
         "Last-Modified: @-10000 | Content-Type: text/html",
     ] {
         let store = |request| crate::testing::store_with("GET", request, 200, page, &config);
-        let of_user = store(USERS[0]).unwrap().facts;
-        assert_eq!(CachingFacts::decode(&of_user.encode()), Some(of_user));
-        assert!(!failed(&plain, &of_user), "{page}");
-        let decision = decide(&patient, &of_user, after(1), &config);
+        let for_one_user = store(USERS[0]).unwrap().facts;
+        assert_eq!(
+            CachingFacts::decode(&for_one_user.encode()),
+            Some(for_one_user)
+        );
+        assert!(!failed(&plain, &for_one_user), "{page}");
+        let decision = decide(&patient, &for_one_user, after(1), &config);
         let asks = matches!(
             decision,
             Decision::Revalidate { .. } | Decision::Forward { .. }

@@ -108,7 +108,7 @@ fn life(request: &str, response: &str) -> (u32, LifetimeSource) {
 }
 
 #[test]
-fn nothing_is_guessed_for_a_request_that_names_its_user() {
+fn nothing_is_guessed_for_a_request_with_credentials() {
     use LifetimeSource::{Heuristic, None};
     let page = "Last-Modified: @-10000 | Content-Type: text/html";
     assert_eq!(life("", page), (1000, Heuristic));
