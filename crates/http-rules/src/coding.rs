@@ -12,7 +12,7 @@
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, first, tokens};
 
-use crate::guess::is_static;
+use crate::heuristics::is_static;
 use crate::request::RequestFacts;
 use crate::vary;
 

@@ -5,7 +5,7 @@ use foxy_base::{WallTime, rule};
 use crate::config::Config;
 use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{age, ttl_ms};
-use crate::guess;
+use crate::heuristics;
 use crate::method::Method;
 use crate::reason::Fwd;
 use crate::request::RequestFacts;
@@ -157,15 +157,15 @@ pub fn decide(
     let age = age(stored, now);
     let ttl_ms = ttl_ms(stored, now);
     let ttl = ttl_ms.div_euclid(1000);
-    let guess = guess::is_all_for(request, stored);
+    let heuristic = heuristics::is_all_for(request, stored);
     let unchecked = rule!(
         "reuse: no-cache is validated each time",
         !stored.flags.has(Flags::NO_CACHE),
         true
     );
     let open = rule!(
-        "reuse: a guess is not for a request with credentials",
-        !guess,
+        "reuse: a heuristic lifetime is not for a request with credentials",
+        !heuristic,
         true
     );
     let fresh = ttl_ms > 0 && unchecked && open;
@@ -229,7 +229,7 @@ fn stale_use(
 
 /// True if stale use is forbidden. The request or the response may forbid it (RFC 9111 sections 4.2.4 and
 /// 5.2.1.4). An invalidated response must be validated first (section 4.4). A response that may be shared
-/// only because of a guess must not be sent stale to a request with credentials.
+/// only because of a heuristic lifetime must not be sent stale to a request with credentials.
 fn never_stale(request: &RequestFacts, stored: &CachingFacts) -> bool {
     request.no_cache
         || rule!(
@@ -238,8 +238,8 @@ fn never_stale(request: &RequestFacts, stored: &CachingFacts) -> bool {
             false
         )
         || rule!(
-            "stale: a guess is not used stale for a request with credentials",
-            guess::is_all_for(request, stored),
+            "stale: a heuristic lifetime is not used stale for a request with credentials",
+            heuristics::is_all_for(request, stored),
             false
         )
 }

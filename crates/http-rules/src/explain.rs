@@ -107,7 +107,7 @@ fn not_used(
     );
     let past = crate::freshness::ttl_ms(stored, now) <= 0;
     say(
-        crate::guess::is_all_for(request, stored),
+        crate::heuristics::is_all_for(request, stored),
         "the request has Cookie or Authorization, and only a guess lets others have it",
     );
     say(past, "its lifetime is over");

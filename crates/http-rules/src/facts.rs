@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The generation states which rules decided about storing the response. 1 means the stricter rules about
-//! cookies, guesses and variants ([`crate::old`]). 0 means the earlier rules.
+//! cookies, heuristic lifetimes and variants ([`crate::old`]). 0 means the earlier rules.
 
 use foxy_base::WallTime;
 
@@ -42,7 +42,7 @@ impl Flags {
     pub const NO_CACHE: Self = Self(1 << 2);
     /// `immutable` (RFC 8246).
     pub const IMMUTABLE: Self = Self(1 << 3);
-    /// The lifetime is a guess.
+    /// The lifetime is heuristic (RFC 9111 section 4.2.2).
     pub const HEURISTIC: Self = Self(1 << 4);
     /// The response has an ETag that can be sent as If-None-Match.
     pub const HAS_ETAG: Self = Self(1 << 5);
@@ -59,7 +59,7 @@ impl Flags {
     pub const INVALIDATED: Self = Self(1 << 10);
     /// A soft purge covered the response: it is stale from now on, but stale use is still permitted.
     pub const SOFT_PURGED: Self = Self(1 << 11);
-    /// The response has no explicit lifetime, but its type is usually the same for all users. So a guessed
+    /// The response has no explicit lifetime, but its type is usually the same for all users. So a heuristic
     /// lifetime also applies to requests with Cookie.
     pub const STATIC_TYPE: Self = Self(1 << 12);
     /// The response has a cookie that may be shared only because of a rule of the operator

@@ -7,7 +7,7 @@ use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::Config;
 use crate::date;
 use crate::facts::{CachingFacts, Flags};
-use crate::guess;
+use crate::heuristics;
 use crate::reason::LifetimeSource;
 use crate::request::RequestFacts;
 use crate::status;
@@ -24,8 +24,8 @@ pub struct Lifetime {
     pub seconds: u32,
     /// The source of the lifetime.
     pub source: LifetimeSource,
-    /// True if the lifetime follows from a guess, even if the operator's bounds limit it.
-    pub guessed: bool,
+    /// True if the lifetime follows from a heuristic, even if the operator's bounds limit it.
+    pub heuristic: bool,
 }
 
 impl Lifetime {
@@ -33,7 +33,7 @@ impl Lifetime {
         Self {
             seconds,
             source,
-            guessed: matches!(source, LifetimeSource::Heuristic),
+            heuristic: matches!(source, LifetimeSource::Heuristic),
         }
     }
 }
@@ -100,7 +100,7 @@ pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
 }
 
 /// The freshness lifetime of a response in a shared cache (RFC 9111 section 4.2.1), with the operator's
-/// overrides. The response answers `request`, which may forbid a guess.
+/// overrides. The response answers `request`, which may forbid a heuristic lifetime.
 pub fn lifetime<F: Fields + ?Sized>(
     request: &RequestFacts,
     status: u16,
@@ -111,7 +111,8 @@ pub fn lifetime<F: Fields + ?Sized>(
 ) -> Lifetime {
     let found = explicit(fields, control, times)
         .or_else(|| {
-            heuristic(status, control, times, config).filter(|_| guess::is_allowed(request, fields))
+            heuristic(status, control, times, config)
+                .filter(|_| heuristics::is_allowed(request, fields))
         })
         .or_else(|| configured(status, config))
         .unwrap_or(Lifetime::new(0, LifetimeSource::None));

@@ -25,7 +25,7 @@ pub mod freshness;
 mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
-mod guess;
+mod heuristics;
 mod hygiene;
 pub mod invalidation;
 mod method;

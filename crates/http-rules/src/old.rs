@@ -5,7 +5,7 @@
 use foxy_base::{Fields, first, rule};
 
 use crate::facts::{CachingFacts, Flags};
-use crate::guess;
+use crate::heuristics;
 use crate::reason::LifetimeSource;
 use crate::status;
 
@@ -19,11 +19,11 @@ pub fn admits<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool 
 
 #[cold]
 fn judged<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool {
-    let guessed = facts.flags.has(Flags::HEURISTIC)
-        // The operator's bounds conceal whether the lifetime was a guess.
+    let heuristic = facts.flags.has(Flags::HEURISTIC)
+        // The operator's bounds conceal whether the lifetime was heuristic.
         || matches!(facts.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
-    let fixed = guess::is_static(fields);
-    let unsaid = guessed || facts.source == LifetimeSource::None;
+    let fixed = heuristics::is_static(fields);
+    let unsaid = heuristic || facts.source == LifetimeSource::None;
     facts.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = facts.source == LifetimeSource::Minimum && facts.status >= 400;
     // The origin may have selected the response by request fields that are not in its key.
@@ -34,7 +34,7 @@ fn judged<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool {
     let wrong = variant
         || cookie
         || post
-        || guessed && !fixed
+        || heuristic && !fixed
         || raised
         || status::is_about_request(facts.status);
     rule!(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn lifetimes_that_were_raised_or_lowered_may_have_been_guesses() {
+    fn lifetimes_that_were_raised_or_lowered_may_have_been_heuristic() {
         for source in [LifetimeSource::Minimum, LifetimeSource::Maximum] {
             let facts = CachingFacts {
                 source,

@@ -126,7 +126,7 @@ mod tests {
             include_str!("storing.rs"),
             include_str!("storing/facts.rs"),
             include_str!("freshness.rs"),
-            include_str!("guess.rs"),
+            include_str!("heuristics.rs"),
             include_str!("cache_control.rs"),
             include_str!("etag.rs"),
             include_str!("vary.rs"),

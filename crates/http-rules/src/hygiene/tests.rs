@@ -72,11 +72,11 @@ fn set_cookie_goes_only_when_told() {
     let plan = store_with("GET", "", 200, response, &told).unwrap();
     let kept = stored_fields(&fields(response), &plan).unwrap();
     assert_eq!(kept, fields("Expires: @60 | Cache-Control: public | X: y"));
-    // With this setting, an answer with a cookie and a guessed lifetime is stored, because the cookie is
+    // With this setting, an answer with a cookie and a heuristic lifetime is stored, because the cookie is
     // removed.
-    let guessed = "Last-Modified: @-1000 | Set-Cookie: a=b";
-    assert!(store(200, guessed).is_err());
-    assert!(store_with("GET", "", 200, guessed, &told).is_ok());
+    let heuristic = "Last-Modified: @-1000 | Set-Cookie: a=b";
+    assert!(store(200, heuristic).is_err());
+    assert!(store_with("GET", "", 200, heuristic, &told).is_ok());
 }
 
 #[test]

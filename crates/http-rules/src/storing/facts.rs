@@ -8,7 +8,7 @@ use crate::config::{Config, ListedFields};
 use crate::etag::{self, ETag};
 use crate::facts::{CachingFacts, Flags};
 use crate::freshness::{self, Lifetime, Times};
-use crate::guess;
+use crate::heuristics;
 use crate::reason::LifetimeSource;
 use crate::text::directives;
 
@@ -38,9 +38,9 @@ pub(super) fn facts_of<R: Fields + ?Sized>(
         is_no_cache(fields, control, lifetime, config),
     );
     flags.set(Flags::IMMUTABLE, control.immutable);
-    flags.set(Flags::HEURISTIC, lifetime.guessed);
-    let unsaid = lifetime.guessed || lifetime.source == LifetimeSource::None;
-    flags.set(Flags::STATIC_TYPE, unsaid && guess::is_static(fields));
+    flags.set(Flags::HEURISTIC, lifetime.heuristic);
+    let unsaid = lifetime.heuristic || lifetime.source == LifetimeSource::None;
+    flags.set(Flags::STATIC_TYPE, unsaid && heuristics::is_static(fields));
     flags.set(Flags::HAS_ETAG, tag.is_some());
     flags.set(
         Flags::STRONG_ETAG,
@@ -66,7 +66,7 @@ pub(super) fn facts_of<R: Fields + ?Sized>(
 }
 
 /// True for no-cache, for its list form if the configuration requires it, and for Pragma: no-cache
-/// in a response whose freshness would otherwise be a guess.
+/// in a response whose freshness would otherwise be heuristic.
 fn is_no_cache<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,
@@ -74,8 +74,8 @@ fn is_no_cache<R: Fields + ?Sized>(
     config: &Config,
 ) -> bool {
     let listed = control.no_cache_listed && config.listed_fields == ListedFields::Unqualified;
-    let guessed = control.source == ControlSource::CacheControl
-        && (lifetime.guessed || lifetime.source == LifetimeSource::Default);
+    let heuristic = control.source == ControlSource::CacheControl
+        && (lifetime.heuristic || lifetime.source == LifetimeSource::Default);
     let pragma = || {
         values(fields, "Pragma")
             .flat_map(directives)
@@ -83,5 +83,5 @@ fn is_no_cache<R: Fields + ?Sized>(
     };
     rule!("storing: no-cache is remembered", control.no_cache, false)
         || listed
-        || guessed && pragma()
+        || heuristic && pragma()
 }

@@ -280,7 +280,7 @@ fn parts_need_one_valid_content_range() {
 }
 
 #[test]
-fn pragma_on_a_response_stops_guessing_only() {
+fn pragma_on_a_response_stops_only_heuristics() {
     let has = |response: &str| {
         store(200, response)
             .unwrap()

@@ -84,11 +84,11 @@ impl Grant {
                 | LifetimeSource::Default
                 | LifetimeSource::Negative
         );
-        let guessed = !explicit || stored.flags.has(Flags::HEURISTIC) || stored.lifetime_s == 0;
+        let heuristic = !explicit || stored.flags.has(Flags::HEURISTIC) || stored.lifetime_s == 0;
         let strict = stored.flags.any(Flags::FORBID_STALE);
         if rule!(
             "collapse: judged at its arrival is only a lifetime of the origin's own",
-            guessed,
+            heuristic,
             false
         ) || rule!(
             "collapse: what must be validated is, whenever a request arrived",

@@ -67,7 +67,7 @@ pub(super) enum Tag {
     No,
     Strong,
     Weak,
-    /// Only Last-Modified. The page has no lifetime, so the lifetime is guessed.
+    /// Only Last-Modified. The page has no lifetime, so the lifetime is heuristic.
     Modified,
 }
 
@@ -123,7 +123,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         personal: Personal::Both,
         tag: Tag::Modified,
-        // The guessed lifetime is a tenth of the time since the last change, see `World::say`.
+        // The heuristic lifetime is a tenth of the time since the last change, see `World::say`.
         ..shared("guess", "", 0)
     },
     Page {

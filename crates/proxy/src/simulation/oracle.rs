@@ -20,8 +20,8 @@ pub(super) enum Ending {
     Forgotten,
 }
 
-/// Largest rounding error of a guessed lifetime, in milliseconds. A guessed lifetime is a tenth of the age of
-/// a page, and this age is rounded to whole seconds.
+/// Largest rounding error of a heuristic lifetime, in milliseconds. A heuristic lifetime is a tenth of the
+/// age of a page, and this age is rounded to whole seconds.
 const ROUNDING: u64 = 100;
 
 /// Judges an answer. Breaches of rules are written to the trace.
@@ -187,8 +187,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
             | (Personal::Cookie, User::Cookie(_))
             | (Personal::Login, User::Login(_))
     );
-    // Some pages are never for all users: pages whose lifetime is guessed, that need validation, or that vary
-    // by cookie.
+    // Some pages are never for all users: pages whose lifetime is heuristic, that need validation, or that
+    // vary by cookie.
     let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");

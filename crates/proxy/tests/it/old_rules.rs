@@ -1,7 +1,7 @@
-//! Records of an older Foxy, from before the rules about cookies, guesses and variants became stricter. The
-//! tests show which records are served, and how the other records are replaced. A record contains
-//! the caching facts that Foxy has derived from the answer. The tests write these facts byte by byte, as
-//! format version 1 defines them.
+//! Records of an older Foxy, from before the rules about cookies, heuristic lifetimes and variants became
+//! stricter. The tests show which records are served, and how the other records are replaced. A record
+//! contains the caching facts that Foxy has derived from the answer. The tests write these facts byte by
+//! byte, as format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use foxy_store::{NewObject, ObjectMeta};
 const VARY: u16 = 1 << 7;
 const HEURISTIC: u16 = 1 << 4;
 const BY_MAX_AGE: u8 = 3;
-const BY_GUESS: u8 = 5;
+const BY_HEURISTIC: u8 = 5;
 
 /// Returns the caching facts of a 200 answer that arrived at noon with a lifetime of one hour.
 fn facts(source: u8, flags: u16) -> [u8; 64] {
@@ -82,7 +82,7 @@ fn old_records_are_served_if_todays_rules_would_store_them() {
     let (foxy, origin) = (Foxy::forward(), origin());
     let life = "Cache-Control: max-age=3600";
     let by_age = facts(BY_MAX_AGE, 0);
-    let guess = facts(BY_GUESS, HEURISTIC);
+    let heuristic = facts(BY_HEURISTIC, HEURISTIC);
     let variant = facts(BY_MAX_AGE, VARY);
     let cases = [
         ("/plain", by_age, "", life.to_owned(), "old"),
@@ -93,7 +93,13 @@ fn old_records_are_served_if_todays_rules_would_store_them() {
             format!("{life}\nContent-Type: text/html"),
             "old",
         ),
-        ("/image", guess, "", "Content-Type: image/png".into(), "old"),
+        (
+            "/image",
+            heuristic,
+            "",
+            "Content-Type: image/png".into(),
+            "old",
+        ),
         (
             "/cookie",
             by_age,
@@ -102,7 +108,13 @@ fn old_records_are_served_if_todays_rules_would_store_them() {
             "new",
         ),
         ("/vary", variant, "x-kind\nx-kind\n", life.to_owned(), "new"),
-        ("/guess", guess, "", "Content-Type: text/html".into(), "new"),
+        (
+            "/guess",
+            heuristic,
+            "",
+            "Content-Type: text/html".into(),
+            "new",
+        ),
         (
             "/post",
             by_age,

@@ -8,13 +8,13 @@ const IMAGE: &str = "Last-Modified: @-10000 | Content-Type: image/png";
 const USERS: [&str; 2] = ["Cookie: sid=2", "Authorization: Basic b"];
 
 #[test]
-fn a_guess_holds_for_requests_without_a_user() {
+fn a_heuristic_lifetime_holds_for_requests_without_credentials() {
     check("", PAGE, 9, fresh(9, 991));
     check("Accept: text/html", IMAGE, 9, fresh(9, 991));
 }
 
 #[test]
-fn a_guess_holds_for_users_only_where_the_type_is_static() {
+fn a_heuristic_lifetime_holds_for_users_only_where_the_type_is_static() {
     for user in USERS {
         check(user, PAGE, 9, ask(Fwd::Stale, false, true));
         check(user, IMAGE, 9, fresh(9, 991));
@@ -28,7 +28,7 @@ fn a_guess_holds_for_users_only_where_the_type_is_static() {
 }
 
 #[test]
-fn a_guess_that_the_operator_bounds_stays_a_guess() {
+fn a_heuristic_lifetime_with_bounds_of_the_operator_stays_heuristic() {
     for (min, max) in [(Some(2000), None), (None, Some(500))] {
         let config = Config {
             ttl_min_s: min,
@@ -43,7 +43,7 @@ fn a_guess_that_the_operator_bounds_stays_a_guess() {
 }
 
 #[test]
-fn default_ttl_is_the_operators_word_and_no_guess() {
+fn default_ttl_is_the_operators_word_and_not_heuristic() {
     let config = Config {
         default_ttl_s: Some(60),
         ..Config::default()
@@ -62,7 +62,7 @@ fn on_failure(request: &str, response: &str, secs: i64) -> Option<Decision> {
 }
 
 #[test]
-fn users_get_no_stale_answer_that_only_a_guess_shares() {
+fn users_get_no_stale_answer_that_only_a_heuristic_lifetime_shares() {
     let lenient =
         format!("{PAGE} | Cache-Control: stale-while-revalidate=9999, stale-if-error=9999");
     check(

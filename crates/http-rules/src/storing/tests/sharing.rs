@@ -108,7 +108,7 @@ fn life(request: &str, response: &str) -> (u32, LifetimeSource) {
 }
 
 #[test]
-fn nothing_is_guessed_for_a_request_with_credentials() {
+fn no_lifetime_is_heuristic_for_a_request_with_credentials() {
     use LifetimeSource::{Heuristic, None};
     let page = "Last-Modified: @-10000 | Content-Type: text/html";
     assert_eq!(life("", page), (1000, Heuristic));
@@ -121,7 +121,7 @@ fn nothing_is_guessed_for_a_request_with_credentials() {
 }
 
 #[test]
-fn a_validation_for_a_user_ends_a_guess() {
+fn a_validation_for_a_user_ends_a_heuristic_lifetime() {
     let page = fields("Last-Modified: @-10000 | Content-Type: text/html");
     let request = fields("Cookie: a=b");
     let refreshed = crate::refresh(

@@ -1,6 +1,6 @@
 //! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response
 //! without freshness information. Pages that differ by user often have neither freshness
-//! information nor Vary. So a guess applies only if the request has no credentials, or if sites
+//! information nor Vary. So a heuristic lifetime applies only if the request has no credentials, or if sites
 //! usually serve the content type alike to all users.
 
 use foxy_base::{Fields, first, rule};
@@ -9,23 +9,23 @@ use crate::facts::{CachingFacts, Flags};
 use crate::reason::LifetimeSource;
 use crate::request::RequestFacts;
 
-/// True if a lifetime may be guessed for the answer to this request.
+/// True if the answer to this request may have a heuristic lifetime.
 pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestFacts, response: &F) -> bool {
     let signed = rule!(
-        "guess: no lifetime is guessed for an answer to Authorization",
+        "heuristic: an answer to Authorization has no heuristic lifetime",
         request.authorization,
         false
     );
     let visitor = rule!(
-        "guess: none is guessed for a page that was asked for with a cookie",
+        "heuristic: a page that was asked for with a cookie has none",
         request.cookie,
         false
     );
     !signed && (!visitor || is_static(response))
 }
 
-/// True if only a guess permits sharing this stored response, and the request has credentials. Then
-/// the response must be validated.
+/// True if only a heuristic lifetime permits sharing this stored response, and the request has credentials.
+/// Then the response must be validated.
 pub(crate) fn is_all_for(request: &RequestFacts, stored: &CachingFacts) -> bool {
     let unsaid =
         stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);
