@@ -39,13 +39,13 @@ pub enum User<'a> {
     /// The request names no user, but its client may still log in.
     Unknown,
     /// The user has logged in.
-    Known(&'a Standing),
+    Known(&'a Principal),
 }
 
-/// A user who is logged in, and the rules that apply to that user. A standing belongs to the rule set that
+/// A user who is logged in, and the rules that apply to that user. A principal belongs to the rule set that
 /// made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Principal {
     pub(crate) name: Box<str>,
     pub(crate) groups: Box<[Box<str>]>,
     /// The rules whose conditions on users and groups fit this user.
@@ -53,7 +53,7 @@ pub struct Standing {
     pub(crate) token: u64,
 }
 
-impl Standing {
+impl Principal {
     /// Returns the same user, logged in with the token that has this number.
     #[must_use]
     pub fn with_token(self, token: u64) -> Self {

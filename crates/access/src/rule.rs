@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use foxy_base::Pattern;
 use ipnet::IpNet;
 
-use crate::{HostPattern, Request, Scheme, Span, Standing, User};
+use crate::{HostPattern, Principal, Request, Scheme, Span, User};
 
 /// The decision of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,11 +126,11 @@ impl Rule {
         match request.who.user {
             User::Nobody => Fit::No,
             User::Unknown => Fit::User,
-            User::Known(standing) => self.is_for(standing).into(),
+            User::Known(principal) => self.is_for(principal).into(),
         }
     }
 
-    pub(crate) fn is_for(&self, user: &Standing) -> bool {
+    pub(crate) fn is_for(&self, user: &Principal) -> bool {
         let named = |name: &String| name == "*" || **name == *user.name;
         let in_group = |group: &String| user.groups.iter().any(|own| **own == **group);
         let users = self.users.is_empty() || self.users.iter().any(named);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::index::Index;
-use crate::{Request, Rule, Standing, Visit, Visitor};
+use crate::{Principal, Request, Rule, Visit, Visitor};
 
 /// Largest number of rules in a set.
 pub const RULES_MAX: usize = 4096;
@@ -43,10 +43,10 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Returns the standing of a user who is logged in.
+    /// Returns the principal for a user who is logged in.
     #[must_use]
-    pub fn standing(&self, name: &str, groups: &[&str]) -> Standing {
-        let mut standing = Standing {
+    pub fn principal(&self, name: &str, groups: &[&str]) -> Principal {
+        let mut principal = Principal {
             name: name.into(),
             groups: groups.iter().map(|group| (*group).into()).collect(),
             rules: Box::default(),
@@ -54,12 +54,12 @@ impl RuleSet {
         };
         let mut bits = self.index.no_rules();
         for (i, rule) in self.rules.iter().enumerate() {
-            if !rule.names_users() || rule.is_for(&standing) {
+            if !rule.names_users() || rule.is_for(&principal) {
                 bits[i / crate::index::BITS].set(i % crate::index::BITS);
             }
         }
-        standing.rules = bits;
-        standing
+        principal.rules = bits;
+        principal
     }
 
     /// Returns the rules that apply to a visitor. [`judge`](Self::judge) starts from them.

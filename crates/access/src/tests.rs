@@ -98,8 +98,8 @@ fn what_is_not_known_is_asked_for_when_it_decides() {
     assert_eq!(judge(secret(User::Unknown)), Judgement::NeedsUser(0));
     assert_eq!(judge(secret(User::Nobody)), Judgement::NeedsAddress(1));
     let (staff, guest) = (
-        rules.standing("a", &["staff"]),
-        rules.standing("b", &["guests"]),
+        rules.principal("a", &["staff"]),
+        rules.principal("b", &["guests"]),
     );
     assert_eq!(judge(secret(User::Known(&staff))), Judgement::Rule(0));
     assert_eq!(

@@ -354,7 +354,7 @@ impl Index {
             keep(rules(class.unwrap_or(*unknown)));
         }
         match (self.users, who.user) {
-            (Some(_), User::Known(standing)) => keep(&standing.rules),
+            (Some(_), User::Known(principal)) => keep(&principal.rules),
             (Some(free), User::Nobody) => keep(rules(free)),
             _ => {}
         }

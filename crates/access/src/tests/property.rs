@@ -139,8 +139,8 @@ fn the_index_judges_as_a_scan_does() {
         let mut rng = Rng::new(seed);
         let count = [0, 1, 7, 60, 513, 1100][rng.below(6) as usize];
         let rules = RuleSet::new((0..count).map(|_| rule(&mut rng)).collect());
-        let standings: Vec<Standing> = (0..4)
-            .map(|_| rules.standing(one(&mut rng, &USERS[..3]), &some(&mut rng, &GROUPS)))
+        let principals: Vec<Principal> = (0..4)
+            .map(|_| rules.principal(one(&mut rng, &USERS[..3]), &some(&mut rng, &GROUPS)))
             .collect();
         for _ in 0..100 {
             let address = |rng: &mut Rng| -> Option<IpAddr> {
@@ -156,7 +156,7 @@ fn the_index_judges_as_a_scan_does() {
                 user: match rng.below(3) {
                     0 => User::Nobody,
                     1 => User::Unknown,
-                    _ => User::Known(&standings[rng.below(4) as usize]),
+                    _ => User::Known(&principals[rng.below(4) as usize]),
                 },
                 site: one(&mut rng, &SITES),
                 minute: rng.below(u64::from(MINUTES)) as u16,

@@ -4,7 +4,7 @@
 //! key of an action's result. Clients need a separate right to store results of actions. This is the layout
 //! of Bazel's HTTP cache. Every other path is a plain name, as Gradle and ccache use it.
 
-use foxy_access::Standing;
+use foxy_access::Principal;
 use foxy_base::rule;
 use foxy_http1::{Method, RequestHead};
 
@@ -62,7 +62,7 @@ pub(crate) enum ObjectWish {
 }
 
 impl Writers {
-    fn has(&self, user: &Standing) -> bool {
+    fn has(&self, user: &Principal) -> bool {
         let named = self.users.iter().any(|name| **name == *user.name());
         let mut groups = user.groups().iter();
         let mut grouped = || groups.any(|group| self.groups.iter().any(|own| **own == **group));
@@ -82,7 +82,7 @@ impl Writers {
 
 impl Objects {
     /// Returns a refusal if this user may not store or remove an object of this kind.
-    pub(crate) fn refuses(&self, kind: ObjectKind, user: &Standing) -> Option<Refusal> {
+    pub(crate) fn refuses(&self, kind: ObjectKind, user: &Principal) -> Option<Refusal> {
         let (writers, reason) = match kind {
             ObjectKind::Action => (
                 rule!(

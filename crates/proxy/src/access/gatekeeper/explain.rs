@@ -104,11 +104,11 @@ impl Gatekeeper {
         };
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         let user = question.user.as_ref();
-        let standing = user.map(|user| rules.standing(user, &groups));
+        let principal = user.map(|user| rules.principal(user, &groups));
         let request = Request {
             who: Visitor {
                 client: Some(question.client),
-                user: standing.as_ref().map_or(User::Unknown, User::Known),
+                user: principal.as_ref().map_or(User::Unknown, User::Known),
                 site: &question.site,
                 minute: question.minute.unwrap_or_else(|| self.minute_of_week(now)),
             },

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use foxy_access::{Action, Judgement, Request, Rule, Scheme, Standing, User, Visit, Visitor};
+use foxy_access::{Action, Judgement, Principal, Request, Rule, Scheme, User, Visit, Visitor};
 
 use super::Gatekeeper;
 use crate::access::parents::Parents;
@@ -13,7 +13,7 @@ use crate::access::parents::Parents;
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) gate: Arc<Gatekeeper>,
-    pub(crate) user: Option<Arc<Standing>>,
+    pub(crate) user: Option<Arc<Principal>>,
     /// Index of the rule that decided, in the list of rules.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
@@ -92,7 +92,7 @@ impl Pass {
 pub(crate) struct Reach {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) visit: Visit,
-    pub(crate) user: Option<Arc<Standing>>,
+    pub(crate) user: Option<Arc<Principal>>,
     pub(crate) host: Vec<u8>,
     pub(crate) port: u16,
     pub(crate) scheme: Scheme,

@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use foxy_access::Standing;
+use foxy_access::Principal;
 use foxy_base::{MonoTime, Rng};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ pub(super) const MOST: usize = 1 << 14;
 #[derive(Clone, Debug)]
 struct Entry {
     /// The user. `None` means that the login was wrong.
-    user: Option<Arc<Standing>>,
+    user: Option<Arc<Principal>>,
     until: MonoTime,
 }
 
@@ -54,13 +54,13 @@ impl Memory {
         &self.shards[key as usize % SHARDS]
     }
 
-    pub(super) fn get(&self, key: u128, now: MonoTime) -> Option<Option<Arc<Standing>>> {
+    pub(super) fn get(&self, key: u128, now: MonoTime) -> Option<Option<Arc<Principal>>> {
         let shard = self.shard(key).lock();
         let entry = shard.get(&key).filter(|entry| now < entry.until)?;
         Some(entry.user.clone())
     }
 
-    pub(super) fn put(&self, key: u128, user: Option<Arc<Standing>>, until: MonoTime) {
+    pub(super) fn put(&self, key: u128, user: Option<Arc<Principal>>, until: MonoTime) {
         let mut shard = self.shard(key).lock();
         if shard.len() >= MOST / SHARDS && !shard.contains_key(&key) {
             if user.is_none() {

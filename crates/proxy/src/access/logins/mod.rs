@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use foxy_access::{RuleSet, Standing};
+use foxy_access::{Principal, RuleSet};
 use foxy_base::{MonoTime, WallTime, rule};
 use foxy_http_rules::rules::FORWARD;
 use hashbrown::HashMap;
@@ -107,16 +107,16 @@ pub struct Logins {
     memory: Memory,
     verifier: Verifier,
     /// By user name: the user's groups, and the access rules that name the user or these groups.
-    standings: Standings,
+    principals: Principals,
 }
 
-type Standings = parking_lot::Mutex<HashMap<Box<str>, Arc<Standing>>>;
+type Principals = parking_lot::Mutex<HashMap<Box<str>, Arc<Principal>>>;
 
 /// The result of checking the credentials of a request without a password check.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// The login is right, and belongs to this user.
-    Known(Arc<Standing>),
+    Known(Arc<Principal>),
     /// The login is wrong.
     Wrong,
     /// The login must still be checked.
@@ -141,7 +141,7 @@ impl Logins {
         Self {
             memory: Memory::new(config.seed),
             verifier: Verifier::new(&config),
-            standings: parking_lot::Mutex::default(),
+            principals: parking_lot::Mutex::default(),
             config,
         }
     }
@@ -236,7 +236,7 @@ impl Logins {
     ) -> Checked {
         let mut groups = self.groups(&token.user);
         groups.extend(token.groups.iter().map(|group| &group[..]));
-        let user = Arc::new(rules.standing(&token.user, &groups).with_token(number));
+        let user = Arc::new(rules.principal(&token.user, &groups).with_token(number));
         // The login is remembered only until its token expires.
         let left = token
             .expires
@@ -260,9 +260,9 @@ impl Logins {
         groups.map(|group| &group[..]).collect()
     }
 
-    /// Returns the standing of a user whose name is proved by a verified certificate.
-    pub(crate) fn standing(&self, rules: &RuleSet, name: &str) -> Arc<Standing> {
-        let mut all = self.standings.lock();
+    /// Returns the principal for a user whose name is proved by a verified certificate.
+    pub(crate) fn principal(&self, rules: &RuleSet, name: &str) -> Arc<Principal> {
+        let mut all = self.principals.lock();
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
@@ -270,7 +270,7 @@ impl Logins {
         if all.len() >= memory::MOST {
             all.clear();
         }
-        let user = Arc::new(rules.standing(name, &self.groups(name)));
+        let user = Arc::new(rules.principal(name, &self.groups(name)));
         all.insert(name.into(), Arc::clone(&user));
         user
     }
@@ -285,7 +285,7 @@ impl Logins {
         login: Login,
         client: Option<IpAddr>,
         clock: &dyn foxy_base::Clock,
-    ) -> Result<Option<Arc<Standing>>, Busy> {
+    ) -> Result<Option<Arc<Principal>>, Busy> {
         let user = login.user.clone();
         let key = login.key;
         let job = Job {
@@ -297,7 +297,7 @@ impl Logins {
         let right = self.verifier.verify(job).await?;
         let now = clock.mono();
         if right {
-            let user = self.standing(rules, &user);
+            let user = self.principal(rules, &user);
             let until = later(now, self.config.lifetime);
             self.memory.put(key, Some(Arc::clone(&user)), until);
             return Ok(Some(user));

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_access::{Judgement, Request, Standing, Visitor};
+use foxy_access::{Judgement, Principal, Request, Visitor};
 use foxy_base::{first, rule};
 use foxy_http1::RequestHead;
 
@@ -94,7 +94,7 @@ impl Caller {
         local: &Local,
         head: &RequestHead<'_>,
         secure: bool,
-        found: Option<Arc<Standing>>,
+        found: Option<Arc<Principal>>,
     ) -> Admission {
         let Some(gate) = &local.proxy.config.gatekeeper else {
             return Admission::Open;
@@ -175,7 +175,7 @@ impl Caller {
         let certificate = self.client.arrival.certificate.as_deref();
         if let Some(certificate) = certificate {
             let name = certificate.names.first().unwrap_or(&certificate.subject);
-            let user = logins.standing(gate.rules(), name);
+            let user = logins.principal(gate.rules(), name);
             return Ok((Who::Known(user), false));
         }
         if !logins.are_at(self.role.name(), self.role.mirrored().is_some()) {

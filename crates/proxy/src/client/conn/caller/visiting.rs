@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_access::{Standing, User, Visit, Visitor};
+use foxy_access::{Principal, User, Visit, Visitor};
 use foxy_base::rule;
 
 use crate::Role;
@@ -29,7 +29,7 @@ pub(in crate::client::conn) struct Visiting {
 pub(super) enum Who {
     Nobody,
     Unknown,
-    Known(Arc<Standing>),
+    Known(Arc<Principal>),
 }
 
 impl Who {
@@ -45,13 +45,13 @@ impl Who {
         match self {
             Self::Nobody => User::Nobody,
             Self::Unknown => User::Unknown,
-            Self::Known(standing) => User::Known(standing),
+            Self::Known(principal) => User::Known(principal),
         }
     }
 
-    pub(super) fn known(&self) -> Option<Arc<Standing>> {
+    pub(super) fn known(&self) -> Option<Arc<Principal>> {
         match self {
-            Self::Known(standing) => Some(Arc::clone(standing)),
+            Self::Known(principal) => Some(Arc::clone(principal)),
             _ => None,
         }
     }
