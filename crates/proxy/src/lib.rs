@@ -57,8 +57,8 @@ pub use foxy_http_rules as rules;
 pub use foxy_mirror as mirror;
 pub use mirrors::{Login, MirrorPart, MirrorSite, Mirrored, Mirrors, PublicUrl};
 pub use origin::origins::{
-    Ailment, Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
-    OriginsConfig, Recently, Standing,
+    Ailment, Balance, Check, HealthRules, HealthState, ORIGINS_MAX, Origin, OriginCounts,
+    OriginState, Origins, OriginsConfig, Recently,
 };
 pub use origin::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
 pub use sites::compress::Compress;

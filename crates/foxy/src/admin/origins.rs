@@ -1,7 +1,7 @@
 //! The state of each origin of a site, and the requests of sites, for `/stats`, `/metrics` and
 //! `/readyz`.
 
-use foxy_proxy::{Ailment, CACHED, CLASSES, OriginState, SiteTotals, Standing};
+use foxy_proxy::{Ailment, CACHED, CLASSES, HealthState, OriginState, SiteTotals};
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -87,7 +87,7 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     let line = |(site, of): (&str, OriginState)| OriginLine {
         site: site.to_owned(),
         origin: of.origin,
-        standing: of.standing.word().to_owned(),
+        standing: of.health_state.word().to_owned(),
         outstanding: of.outstanding,
         requests: of.counts.requests,
         failures: of.counts.failures,
@@ -114,16 +114,16 @@ pub(super) fn sick(state: &State) -> (String, bool) {
         .iter()
         .any(|origins| origins.states(now).is_empty());
     for (site, of) in all(state) {
-        left |= of.standing.is_in();
-        let why = match of.standing {
-            Standing::Up | Standing::SlowStart => {
+        left |= of.health_state.is_in();
+        let why = match of.health_state {
+            HealthState::Up | HealthState::SlowStart => {
                 if let Some(how) = ailment(&of) {
                     text.push_str(&format!("\norigin {} of site {site} {how}", of.origin));
                 }
                 continue;
             }
-            Standing::Ejected => "requests fail",
-            Standing::Down => "checks fail",
+            HealthState::Ejected => "requests fail",
+            HealthState::Down => "checks fail",
         };
         text.push_str(&format!("\nwithout {} of site {site}: {why}", of.origin));
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::common::{Foxy, Origin as Server};
 use foxy_proxy::{
-    Balance, Check, Config, Event, HealthRules, Origin, Origins, OriginsConfig, Role, Site,
-    Standing,
+    Balance, Check, Config, Event, HealthRules, HealthState, Origin, Origins, OriginsConfig, Role,
+    Site,
 };
 
 /// An origin that answers all requests except checks with this status and body.
@@ -61,10 +61,13 @@ fn get(foxy: &Foxy, path: &str) -> (u16, String) {
     (answer.status, answer.text())
 }
 
-fn standings(foxy: &Foxy, origins: &Origins) -> Vec<&'static str> {
+fn health_states(foxy: &Foxy, origins: &Origins) -> Vec<&'static str> {
     let now = foxy_base::Clock::mono(&*foxy.clock);
     let states = origins.states(now);
-    states.iter().map(|state| state.standing.word()).collect()
+    states
+        .iter()
+        .map(|state| state.health_state.word())
+        .collect()
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
     for n in 0..40 {
         assert_eq!(get(&foxy, &format!("/{n}")), (200, "good".into()), "{n}");
     }
-    assert_eq!(standings(&foxy, &origins), ["up", "ejected", "ejected"]);
+    assert_eq!(health_states(&foxy, &origins), ["up", "ejected", "ejected"]);
     let asked = sick.asked();
     assert!(asked <= 6, "{asked}");
     assert_eq!(
@@ -110,9 +113,12 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
     for n in 0..60 {
         assert_eq!(get(&foxy, &format!("/{n}")).0, 200);
     }
-    assert_eq!(standings(&foxy, &origins), ["up", "slow-start", "ejected"]);
+    assert_eq!(
+        health_states(&foxy, &origins),
+        ["up", "slow-start", "ejected"]
+    );
     foxy.clock.advance(Duration::from_secs(30));
-    assert_eq!(standings(&foxy, &origins)[1], "up");
+    assert_eq!(health_states(&foxy, &origins)[1], "up");
 }
 
 #[test]
@@ -141,7 +147,11 @@ fn unsafe_methods_and_bodies_are_sent_once() {
     let counts = origins.states(foxy_base::Clock::mono(&*foxy.clock));
     let failures: u64 = counts.iter().map(|state| state.counts.failures).sum();
     assert_eq!(failures, 7);
-    assert!(counts.iter().all(|state| state.standing == Standing::Up));
+    assert!(
+        counts
+            .iter()
+            .all(|state| state.health_state == HealthState::Up)
+    );
 }
 
 #[test]
@@ -176,8 +186,11 @@ fn if_all_fail_stale_answers_go_on_and_retries_stay_within_the_budget() {
     // was broken.
     assert!(sent <= (requests * 13) / 10 + 10, "{sent} for {requests}");
     assert_eq!(get(&foxy, "/kept"), (200, "page".into()));
-    let out = standings(&foxy, &origins);
-    assert!(out.iter().all(|standing| *standing != "ejected"), "{out:?}");
+    let out = health_states(&foxy, &origins);
+    assert!(
+        out.iter().all(|health_state| *health_state != "ejected"),
+        "{out:?}"
+    );
 }
 
 #[test]
@@ -210,9 +223,9 @@ fn checks_take_an_origin_out_and_bring_it_back() {
     let reaches = |expected: &str| {
         let found = (0..2000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
-            standings(&foxy, &origins)[0] == expected
+            health_states(&foxy, &origins)[0] == expected
         });
-        assert!(found, "{:?}", standings(&foxy, &origins));
+        assert!(found, "{:?}", health_states(&foxy, &origins));
     };
     well.store(false, Ordering::SeqCst);
     reaches("down");

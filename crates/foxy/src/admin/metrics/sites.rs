@@ -1,6 +1,6 @@
 //! Metrics about requests of sites, and about their origins.
 
-use foxy_proxy::{Ailment, CACHED, CLASSES, OriginState, SiteTotals, Standing};
+use foxy_proxy::{Ailment, CACHED, CLASSES, HealthState, OriginState, SiteTotals};
 
 use super::Page;
 use crate::admin::{State, origins};
@@ -57,11 +57,11 @@ const FIGURES: [Figure; 8] = [
         "foxy_origin_up",
         "gauge",
         "1 if the origin gets requests, 0.5 in its slow start, 0 if the origin is left out or if its last three requests failed.",
-        |of| match of.standing {
+        |of| match of.health_state {
             _ if of.recently.ailment == Some(Ailment::Fails) => 0.0,
-            Standing::Up => 1.0,
-            Standing::SlowStart => 0.5,
-            Standing::Ejected | Standing::Down => 0.0,
+            HealthState::Up => 1.0,
+            HealthState::SlowStart => 0.5,
+            HealthState::Ejected | HealthState::Down => 0.0,
         },
     ),
     (

@@ -49,9 +49,9 @@ async fn once(local: &Local, origins: &Origins, check: &Check, at: usize) {
     let status = tokio::time::timeout(limit, status(local, origins, check, at)).await;
     let good = matches!(status, Ok(Ok(status)) if status == check.status);
     let changed = origins.0.group.lock().checked(at, good, local.mono());
-    let Some(standing) = changed else { return };
+    let Some(health_state) = changed else { return };
     let (site, origin) = (&origins.0.site, &origins.0.members[at].1);
-    if standing.is_in() {
+    if health_state.is_in() {
         tracing::info!(%site, %origin, "checks of this origin succeed: it gets requests again");
     } else {
         let why = match status {

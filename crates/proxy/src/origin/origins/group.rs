@@ -5,7 +5,7 @@ use foxy_base::MonoTime;
 
 use super::balance::{Balance, Candidate, Draw, Owed};
 use super::budget::Budget;
-use super::health::{Health, HealthRules, Standing};
+use super::health::{Health, HealthRules, HealthState};
 use super::record::{Recently, Record};
 
 /// Largest number of origins of a site.
@@ -182,7 +182,7 @@ impl Group {
     }
 
     fn is_in(&self, at: usize, now: MonoTime) -> bool {
-        self.standing(at, now).is_in()
+        self.health_state(at, now).is_in()
     }
 
     /// Notes the result of an attempt. Returns true if the origin is left out from now on.
@@ -224,19 +224,21 @@ impl Group {
         }
     }
 
-    /// Notes the result of a check. Returns the standing if it has changed.
-    pub(super) fn checked(&mut self, at: usize, good: bool, now: MonoTime) -> Option<Standing> {
+    /// Notes the result of a check. Returns the health state if it has changed.
+    pub(super) fn checked(&mut self, at: usize, good: bool, now: MonoTime) -> Option<HealthState> {
         let rules = self.rules;
-        let before = self.standing(at, now);
+        let before = self.health_state(at, now);
         let member = self.members.get_mut(at)?;
         member.health.checked(now, good, &rules);
-        let after = self.standing(at, now);
+        let after = self.health_state(at, now);
         (after.is_in() != before.is_in()).then_some(after)
     }
 
-    pub(super) fn standing(&self, at: usize, now: MonoTime) -> Standing {
+    pub(super) fn health_state(&self, at: usize, now: MonoTime) -> HealthState {
         let member = self.members.get(at);
-        member.map_or(Standing::Down, |m| m.health.standing(now, &self.rules))
+        member.map_or(HealthState::Down, |m| {
+            m.health.health_state(now, &self.rules)
+        })
     }
 
     /// Returns the requests under way and the counts of an origin.
@@ -316,19 +318,19 @@ mod tests {
             now = now + Duration::from_millis(10);
             ask(&mut group, now, &[1]);
         }
-        assert_eq!(group.standing(1, now), Standing::Ejected);
+        assert_eq!(group.health_state(1, now), HealthState::Ejected);
         let until = now + Duration::from_secs(9);
         assert!((0..100).all(|_| ask(&mut group, until, &[]) != 1));
         let back = now + Duration::from_secs(11);
         assert!((0..100).any(|_| ask(&mut group, back, &[1]) == 1));
         assert_eq!(
-            group.standing(1, back),
-            Standing::Ejected,
+            group.health_state(1, back),
+            HealthState::Ejected,
             "one error on trial"
         );
         let later = back + Duration::from_secs(60);
         assert!((0..9).any(|_| ask(&mut group, later, &[]) == 1));
-        assert_eq!(group.standing(1, later), Standing::Up);
+        assert_eq!(group.health_state(1, later), HealthState::Up);
     }
 
     #[test]
@@ -387,7 +389,7 @@ mod tests {
         for at in [0, 1] {
             for n in 1..=3 {
                 let changed = group.checked(at, false, now);
-                assert_eq!(changed, (n == 3).then_some(Standing::Down));
+                assert_eq!(changed, (n == 3).then_some(HealthState::Down));
             }
         }
         group.end(0);

@@ -46,9 +46,9 @@ impl Default for HealthRules {
     }
 }
 
-/// The state of an origin, in words that people and programs read.
+/// The health of an origin, in words that people and programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum HealthState {
     /// The origin gets its share of requests.
     Up,
     /// The origin gets a growing part of its share.
@@ -59,7 +59,7 @@ pub enum Standing {
     Down,
 }
 
-impl Standing {
+impl HealthState {
     /// Returns the stable word.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -102,14 +102,14 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn standing(&self, now: MonoTime, rules: &HealthRules) -> Standing {
+    pub(super) fn health_state(&self, now: MonoTime, rules: &HealthRules) -> HealthState {
         if self.down {
-            return Standing::Down;
+            return HealthState::Down;
         }
         match self.out_until {
-            Some(until) if now < until => Standing::Ejected,
-            _ if self.share(now, rules) < 1.0 => Standing::SlowStart,
-            _ => Standing::Up,
+            Some(until) if now < until => HealthState::Ejected,
+            _ if self.share(now, rules) < 1.0 => HealthState::SlowStart,
+            _ => HealthState::Up,
         }
     }
 
@@ -283,8 +283,8 @@ mod tests {
                 now + Duration::from_secs(out - 1),
                 now + Duration::from_secs(out),
             );
-            assert_eq!(health.standing(before, &RULES), Standing::Ejected);
-            assert_eq!(health.standing(back, &RULES), Standing::SlowStart);
+            assert_eq!(health.health_state(before, &RULES), HealthState::Ejected);
+            assert_eq!(health.health_state(back, &RULES), HealthState::SlowStart);
             // An origin on trial is left out again after its first error.
             assert_eq!(health.bad(back, false, &RULES), Some(back));
             now = back;
@@ -304,7 +304,7 @@ mod tests {
         for (ms, share) in [(10_000, 0.1), (11_000, 0.1), (20_000, 0.5), (30_000, 1.0)] {
             assert!((health.share(at(ms), &RULES) - share).abs() < 1e-9, "{ms}");
         }
-        assert_eq!(health.standing(at(30_000), &RULES), Standing::Up);
+        assert_eq!(health.health_state(at(30_000), &RULES), HealthState::Up);
         let at_once = HealthRules {
             slow_start: Duration::ZERO,
             ..RULES
@@ -331,10 +331,10 @@ mod tests {
         .enumerate()
         {
             health.checked(at(n as u64), good, &RULES);
-            let standing = health.standing(at(n as u64), &RULES);
-            assert_eq!(standing == Standing::Down, down, "{n}");
+            let health_state = health.health_state(at(n as u64), &RULES);
+            assert_eq!(health_state == HealthState::Down, down, "{n}");
         }
-        assert_eq!(health.standing(at(9), &RULES), Standing::SlowStart);
+        assert_eq!(health.health_state(at(9), &RULES), HealthState::SlowStart);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use balance::Draw;
 pub use check::Check;
 use group::{Group, Nobody, Result as Outcome, Tried};
 pub use group::{ORIGINS_MAX, OriginCounts};
-pub use health::{HealthRules, Standing};
+pub use health::{HealthRules, HealthState};
 pub use record::{Ailment, Recently};
 
 /// An origin of a site.
@@ -102,8 +102,8 @@ impl Inner {
 pub struct OriginState {
     /// URL of the origin.
     pub origin: String,
-    /// The standing, which decides whether the origin gets requests.
-    pub standing: Standing,
+    /// The health, which decides whether the origin gets requests.
+    pub health_state: HealthState,
     /// Number of requests under way.
     pub outstanding: u32,
     /// Counts of the origin since the start.
@@ -172,7 +172,7 @@ impl Origins {
                 let (outstanding, counts) = group.counts(at);
                 OriginState {
                     origin: name.clone(),
-                    standing: group.standing(at, now),
+                    health_state: group.health_state(at, now),
                     outstanding,
                     counts,
                     recently: group.recently(at, now),
