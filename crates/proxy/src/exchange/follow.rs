@@ -18,7 +18,7 @@ use crate::cache::stored::stored_facts;
 use crate::fill::Follower;
 use crate::fill::fetch::FillHead;
 use crate::http::net::Transport;
-use crate::mirrors::Standing;
+use crate::mirrors::DigestCheck;
 use crate::origin::UpstreamError;
 use crate::origin::limit::Permit;
 use crate::state::local::Local;
@@ -350,7 +350,7 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
     let stored = local.proxy.admitted(&object, ask.rule)?;
     let right = rule!(
         "share: a stored artefact needs the digest that documents name",
-        ask.standing(local, &object) == Standing::Right,
+        ask.digest_check(local, &object) == DigestCheck::Right,
         true
     );
     if stored.flags.has(Flags::PARTIAL) || !right {

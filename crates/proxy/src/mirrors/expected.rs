@@ -59,9 +59,9 @@ struct Entry {
     right: u64,
 }
 
-/// The result of the comparison of a stored artefact with the digest that documents contain.
+/// The result of checking a stored artefact against the digest that documents contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum DigestCheck {
     /// The artefact has the digest, or documents contain no digest for it.
     Right,
     /// The artefact does not have the digest.
@@ -161,24 +161,29 @@ impl Expected {
     }
 
     /// Compares a stored object with the digest of the artefact at this path.
-    pub(crate) fn standing(&self, part: &Mirrored, path: &[u8], object: &Object) -> Standing {
+    pub(crate) fn digest_check(
+        &self,
+        part: &Mirrored,
+        path: &[u8],
+        object: &Object,
+    ) -> DigestCheck {
         if !part.is_named_by_documents() {
-            return Standing::Right;
+            return DigestCheck::Right;
         }
         let key = key_of(part, path);
         let generations = self.table.lock();
         let Some(entry) = generations.get(&key) else {
-            return Standing::Right;
+            return DigestCheck::Right;
         };
         if entry.right == object.meta().version {
-            return Standing::Right;
+            return DigestCheck::Right;
         }
         let said = first(object.fields(), "Repr-Digest").unwrap_or_default();
         let said = digests_of_field(said).find(|said| said.is_like(&entry.digest));
         match said {
-            None => Standing::Unknown(entry.digest),
-            Some(said) if said == entry.digest => Standing::Right,
-            Some(_) => Standing::Wrong,
+            None => DigestCheck::Unknown(entry.digest),
+            Some(said) if said == entry.digest => DigestCheck::Right,
+            Some(_) => DigestCheck::Wrong,
         }
     }
 

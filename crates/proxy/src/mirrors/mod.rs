@@ -34,7 +34,7 @@ use ipnet::IpNet;
 pub use asked::MirrorPart;
 pub(crate) use comparison::Comparison;
 pub(crate) use edit::{BadBody, Edit};
-pub(crate) use expected::{Expected, Standing};
+pub(crate) use expected::{DigestCheck, Expected};
 use fields::rewriting;
 pub use images::Login;
 pub(crate) use images::{ImagePart, Tokens};

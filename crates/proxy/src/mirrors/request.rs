@@ -5,7 +5,7 @@ use foxy_base::{FieldBlock, first};
 use foxy_mirror::digests_of_field;
 use foxy_store::Object;
 
-use super::{Mirrored, Standing};
+use super::{DigestCheck, Mirrored};
 use crate::cache::ask::Ask;
 use crate::state::local::Local;
 
@@ -32,10 +32,13 @@ impl Ask {
 
     /// Compares a stored object with the digest that documents of a mirror contain for it, and returns the
     /// result.
-    pub(crate) fn standing(&self, local: &Local, object: &Object) -> Standing {
+    pub(crate) fn digest_check(&self, local: &Local, object: &Object) -> DigestCheck {
         let part = self.role.mirrored();
-        part.map_or(Standing::Right, |part| {
-            local.proxy.expected.standing(part, self.target(), object)
+        part.map_or(DigestCheck::Right, |part| {
+            local
+                .proxy
+                .expected
+                .digest_check(part, self.target(), object)
         })
     }
 

@@ -31,7 +31,7 @@ use crate::http::reply::Extra;
 use crate::http::rewriting::{Recipient, Turned, turned};
 use crate::http::route::{Route, route};
 use crate::http::sent::Sent;
-use crate::mirrors::Standing;
+use crate::mirrors::DigestCheck;
 use crate::sites::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::sites::objects::{NO_OBJECT, ObjectWish, wish};
 use crate::state::ledger::Pressure;
@@ -150,7 +150,7 @@ impl<T: Transport> Conn<T> {
         };
         let unusable = || miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
         let stored = local.proxy.admitted(&object, rule).ok_or_else(unusable)?;
-        let standing = local.usable(role, &head, (&object, &stored), unusable)?;
+        let digest_check = local.usable(role, &head, (&object, &stored), unusable)?;
         if stored.flags.has(Flags::PARTIAL) {
             let Some((slice, grant)) = part::slice(rules, &head, &request, &object, &stored, now)
             else {
@@ -163,7 +163,7 @@ impl<T: Transport> Conn<T> {
             return Ok(finish.if_sent(shown.outcome));
         }
         let shown = match Grant::shared(&request, &stored, now, rules) {
-            Ok(_) if let Standing::Unknown(digest) = standing => {
+            Ok(_) if let DigestCheck::Unknown(digest) = digest_check => {
                 return Err(Instead::Long(Long::Compare(object, digest)));
             }
             Ok(grant) => Shown::hit_in(grant, tier, rule),

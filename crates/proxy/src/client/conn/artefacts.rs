@@ -13,7 +13,7 @@ use super::answer::{Instead, Long};
 use super::{Conn, Finish};
 use crate::cache::serve::find::fragment;
 use crate::http::net::Transport;
-use crate::mirrors::{Comparison, Mirrored, Standing};
+use crate::mirrors::{Comparison, DigestCheck, Mirrored};
 use crate::state::local::Local;
 use crate::{Event, Role};
 
@@ -32,12 +32,12 @@ impl Local {
         head: &RequestHead<'_>,
         (object, stored): (&Arc<Object>, &rules::CachingFacts),
         unusable: impl FnOnce() -> Instead,
-    ) -> Result<Standing, Instead> {
+    ) -> Result<DigestCheck, Instead> {
         if self.has_to_learn(role, object) {
             return Err(Instead::Long(Long::Learn(Arc::clone(object))));
         }
-        let standing = self.standing(role, head, (object, stored));
-        standing.ok_or_else(unusable)
+        let digest_check = self.digest_check(role, head, (object, stored));
+        digest_check.ok_or_else(unusable)
     }
 
     /// Returns the result of comparing a stored object with the digests that documents name for this request.
@@ -45,37 +45,37 @@ impl Local {
     /// its bytes were never compared with a digest: if they are wrong, every object completed from them is
     /// wrong.
     #[inline]
-    fn standing(
+    fn digest_check(
         &self,
         role: &Role,
         head: &RequestHead<'_>,
         found: (&Object, &rules::CachingFacts),
-    ) -> Option<Standing> {
+    ) -> Option<DigestCheck> {
         match role.mirrored() {
-            None => Some(Standing::Right),
-            Some(part) => self.mirrored_standing(part, head.target().path, found),
+            None => Some(DigestCheck::Right),
+            Some(part) => self.mirrored_digest_check(part, head.target().path, found),
         }
     }
 
-    fn mirrored_standing(
+    fn mirrored_digest_check(
         &self,
         part: &Mirrored,
         path: &[u8],
         (object, stored): (&Object, &rules::CachingFacts),
-    ) -> Option<Standing> {
+    ) -> Option<DigestCheck> {
         let table = &self.proxy.expected;
-        let standing = table.standing(part, path, object);
-        match standing {
-            Standing::Wrong => {
+        let digest_check = table.digest_check(part, path, object);
+        match digest_check {
+            DigestCheck::Wrong => {
                 self.count(Event::MirrorReplaced);
                 table.doubt(part, path, true);
                 rule!(
                     "mirror: a stored artefact with another digest is not used",
                     None,
-                    Some(Standing::Right)
+                    Some(DigestCheck::Right)
                 )
             }
-            Standing::Unknown(_)
+            DigestCheck::Unknown(_)
                 if rule!(
                     "mirror: a part that nobody has compared is not used",
                     stored.flags.has(Flags::PARTIAL),
@@ -84,7 +84,7 @@ impl Local {
             {
                 None
             }
-            Standing::Right | Standing::Unknown(_) => Some(standing),
+            DigestCheck::Right | DigestCheck::Unknown(_) => Some(digest_check),
         }
     }
 
@@ -185,7 +185,7 @@ impl<T: Transport> Conn<T> {
         };
         let table = &proxy.expected;
         let _permit = table.permit().await;
-        if table.standing(part, path, object) != Standing::Unknown(digest) {
+        if table.digest_check(part, path, object) != DigestCheck::Unknown(digest) {
             return;
         }
         match self.local.has_digest(object, digest).await {
