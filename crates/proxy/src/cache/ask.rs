@@ -15,7 +15,7 @@ use crate::Role;
 use crate::access::parents::Parents;
 use crate::cache::key;
 use crate::cache::stored::{request_facts, stored_facts};
-use crate::http::asker::Asker;
+use crate::http::client_identity::ClientIdentity;
 use crate::http::connection::Received;
 use crate::http::destination::{Destination, destination};
 use crate::http::rewriting::Recipient;
@@ -30,7 +30,7 @@ pub(crate) struct Ask {
     slots: FieldSlots,
     parts: RequestParts,
     pub(crate) role: Rc<Role>,
-    pub(crate) client: Asker,
+    pub(crate) client: ClientIdentity,
     pub(crate) facts: RequestFacts,
     pub(crate) to: Destination,
     /// Path and query of the client's URL. For a request that uses the cache, they have the form that the
@@ -56,12 +56,16 @@ pub(crate) struct Ask {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
-    pub(crate) client: &'a Asker,
+    pub(crate) client: &'a ClientIdentity,
     pub(crate) local: &'a Local,
 }
 
 impl<'a> Who<'a> {
-    pub(crate) const fn new(role: &'a Rc<Role>, client: &'a Asker, local: &'a Local) -> Self {
+    pub(crate) const fn new(
+        role: &'a Rc<Role>,
+        client: &'a ClientIdentity,
+        local: &'a Local,
+    ) -> Self {
         Self {
             role,
             client,

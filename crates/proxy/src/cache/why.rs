@@ -18,7 +18,7 @@ use foxy_store::{DiskPlace, Object, Peek};
 use crate::Proxy;
 use crate::access::gatekeeper::AccessQuestion;
 use crate::cache::key;
-use crate::http::asker::Asker;
+use crate::http::client_identity::ClientIdentity;
 use crate::http::sent::Sent;
 use crate::http::via::Hop;
 use crate::state::recent::Recent;
@@ -217,9 +217,9 @@ fn look(
     config: &Config,
 ) -> Looked {
     // The request counts as a request of a client on this machine.
-    let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
+    let identity = ClientIdentity::imagined(Ipv4Addr::LOCALHOST.into());
     let site = (request.partition, request.rewriting);
-    let hop = Hop::imagined(proxy, site, &asker);
+    let hop = Hop::imagined(proxy, site, &identity);
     let sent = Sent::imagined(request.fields, &hop);
     let mut looked = Looked {
         peek: None,

@@ -6,7 +6,7 @@ use foxy_store::{Purge, PurgeError, PurgeKind};
 use crate::Access;
 use crate::access::refusal::Refusal;
 use crate::access::settings::contains;
-use crate::http::asker::{Asker, Foreign, foreign};
+use crate::http::client_identity::{ClientIdentity, Foreign, foreign};
 
 /// The kinds of client that may purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Purger {
 /// and a proxy on this machine forwards requests from the whole Internet.
 pub(super) fn purger<F: Fields + ?Sized>(
     access: &Access,
-    asker: &Asker,
+    identity: &ClientIdentity,
     head: &F,
 ) -> Result<Purger, Refusal> {
     let token = access.token.as_ref();
@@ -45,7 +45,7 @@ pub(super) fn purger<F: Fields + ?Sized>(
         Foreign::Forwarded
             if rule!(
                 "purge: a request that others forward has no right to it",
-                !asker.trusted,
+                !identity.trusted,
                 false
             ) =>
         {
@@ -53,7 +53,7 @@ pub(super) fn purger<F: Fields + ?Sized>(
         }
         Foreign::Forwarded | Foreign::No => {}
     }
-    let known = asker.client;
+    let known = identity.client;
     let right = rule!(
         "purge: only clients in the list have a right to it",
         known.is_some_and(|client| contains(&access.purge_from, client)),
@@ -118,8 +118,9 @@ mod tests {
             ..Access::default()
         };
         let peer = format!("{peer}:9").parse().unwrap();
-        let asker = Asker::new(&access, &Role::Forward, peer).of(&access, &Role::Forward, fields);
-        match purger(&access, &asker, fields) {
+        let identity =
+            ClientIdentity::new(&access, &Role::Forward, peer).of(&access, &Role::Forward, fields);
+        match purger(&access, &identity, fields) {
             Ok(Purger::Operator) => "operator",
             Ok(Purger::Client) => "client",
             Err(refusal) => refusal.reason,
@@ -233,9 +234,9 @@ mod tests {
     fn without_a_credential_there_is_no_operator() {
         let access = Access::default();
         let peer = "127.0.0.1:9".parse().unwrap();
-        let asker = Asker::new(&access, &Role::Forward, peer);
+        let identity = ClientIdentity::new(&access, &Role::Forward, peer);
         let fields: &[(&str, &str)] = &[("X-Foxy-Token", "")];
-        assert_eq!(purger(&access, &asker, fields), Ok(Purger::Client));
+        assert_eq!(purger(&access, &identity, fields), Ok(Purger::Client));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! HTTP/1.1: heads and bodies of requests and answers on connections.
 //!
 //! `net` has transports, deadlines and buffers. `connection` has the client's connection: head, body, send
-//! queue and end. The parts of a request are `asker` (the client), `route` and `destination` (the server that
+//! queue and end. The parts of a request are `client_identity`, `route` and `destination` (the server that
 //! gets the request), `rewriting` (a site's rules for the request), `via` and `sent` (its form for the
 //! origin). `reply` and `errors` write answers.
 //!
 //! This room (top-level module) may use state, sites and access. It has no access to stored objects, and no
 //! code in it decides about an answer.
 
-pub(crate) mod asker;
+pub(crate) mod client_identity;
 pub(crate) mod connection;
 pub(crate) mod destination;
 mod errors;

@@ -6,7 +6,7 @@ use foxy_http_rules::{CacheStatus, coding};
 use foxy_http1::{RequestHead, Scheme};
 
 use crate::access::refusal::Refusal;
-use crate::http::asker::Asker;
+use crate::http::client_identity::ClientIdentity;
 use crate::http::route::escapes;
 use crate::sites::table::has_dots;
 use crate::state::local::Local;
@@ -30,11 +30,11 @@ const CLIMBS: Refusal = Refusal {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipient<'a> {
     pub(crate) role: &'a Role,
-    pub(crate) client: &'a Asker,
+    pub(crate) client: &'a ClientIdentity,
 }
 
 impl<'a> Recipient<'a> {
-    pub(crate) const fn new(role: &'a Role, client: &'a Asker) -> Self {
+    pub(crate) const fn new(role: &'a Role, client: &'a ClientIdentity) -> Self {
         Self { role, client }
     }
 
@@ -61,7 +61,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) worker: usize,
     /// Name of the site.
     pub(crate) site: &'a str,
-    pub(crate) client: &'a Asker,
+    pub(crate) client: &'a ClientIdentity,
     /// The head of the request. `None` for a request that could not be read.
     pub(crate) head: Option<RequestHead<'a>>,
     /// The contents of the `Cache-Status` field of the answer, if it is known.
@@ -179,7 +179,7 @@ impl<'a> Changed<'a> {
         self.rules.touches(name)
     }
 
-    fn facts<'b>(&'b self, client: &'b Asker, head: Option<RequestHead<'b>>) -> Facts<'b> {
+    fn facts<'b>(&'b self, client: &'b ClientIdentity, head: Option<RequestHead<'b>>) -> Facts<'b> {
         Facts {
             proxy: self.proxy,
             worker: self.worker,
@@ -191,7 +191,7 @@ impl<'a> Changed<'a> {
     }
 
     /// Changes the head of a request.
-    pub(crate) fn apply(&self, out: &mut Vec<u8>, client: &Asker, head: &RequestHead<'_>) {
+    pub(crate) fn apply(&self, out: &mut Vec<u8>, client: &ClientIdentity, head: &RequestHead<'_>) {
         self.rules
             .change_head(out, &self.facts(client, Some(*head)));
     }
@@ -200,7 +200,7 @@ impl<'a> Changed<'a> {
     pub(crate) fn lines(
         &self,
         lines: &[u8],
-        client: &Asker,
+        client: &ClientIdentity,
         head: Option<RequestHead<'_>>,
     ) -> Vec<u8> {
         let mut out = Vec::with_capacity(lines.len() + 64);

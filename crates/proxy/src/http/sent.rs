@@ -12,7 +12,7 @@ use foxy_http_rules::vary;
 use foxy_http1::{Method, RequestHead, Version, goes_on, write};
 
 use crate::Role;
-use crate::http::asker::Asker;
+use crate::http::client_identity::ClientIdentity;
 use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
@@ -40,14 +40,14 @@ pub(crate) struct Sent<'a, F> {
 /// have no Vary list.
 #[derive(Clone, Copy)]
 enum Way<'a> {
-    Client(&'a Local, &'a Role, &'a Asker),
+    Client(&'a Local, &'a Role, &'a ClientIdentity),
     Made(&'a Hop<'a>),
 }
 
 impl<'a> Way<'a> {
     fn hop(&self) -> Hop<'a> {
         match *self {
-            Self::Client(local, role, asker) => Hop::of(local, role, asker),
+            Self::Client(local, role, identity) => Hop::of(local, role, identity),
             Self::Made(hop) => *hop,
         }
     }
@@ -63,8 +63,13 @@ impl<'a> Way<'a> {
 
 impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
     /// Wraps a client's request.
-    pub(crate) fn of(head: F, local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
-        Self::by(head, Way::Client(local, role, asker))
+    pub(crate) fn of(
+        head: F,
+        local: &'a Local,
+        role: &'a Role,
+        identity: &'a ClientIdentity,
+    ) -> Self {
+        Self::by(head, Way::Client(local, role, identity))
     }
 
     fn by(head: F, way: Way<'a>) -> Self {
@@ -153,7 +158,7 @@ impl<F: Requested> Sent<'_, F> {
         }
         via::own_fields(&mut text, &self.fields, (Method::Get, self.version), hop);
         if let Some(changed) = &hop.changed {
-            text = changed.lines(&text, hop.asker, self.fields.head());
+            text = changed.lines(&text, hop.identity, self.fields.head());
         }
         let mut sent = FieldBlockBuilder::default();
         let lines = text.split_inclusive(|b| *b == b'\n');
@@ -191,7 +196,7 @@ mod tests {
         Hop {
             instance: "me",
             forwarding: Forwarding::of(config, &Role::Forward, false),
-            asker: Box::leak(Box::new(Asker::imagined(client.parse().unwrap()))),
+            identity: Box::leak(Box::new(ClientIdentity::imagined(client.parse().unwrap()))),
             changed: None,
             surrogate: Some("foxy"),
         }

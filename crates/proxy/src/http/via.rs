@@ -6,7 +6,7 @@ use foxy_base::{Fields, eq_name, rule, values};
 use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::{Authority, BodyFraming, Method, RequestHead, Scheme, Upgrade, Version, write};
 
-use crate::http::asker::{Asker, begins};
+use crate::http::client_identity::{ClientIdentity, begins};
 use crate::http::rewriting::Changed;
 use crate::state::local::Local;
 use crate::{ForwardedMode, HeaderConfig, Proxy, Role, TOKEN_FIELD};
@@ -69,7 +69,7 @@ impl Forwarding {
 pub(crate) struct Hop<'a> {
     pub(crate) instance: &'a str,
     pub(crate) forwarding: Forwarding,
-    pub(crate) asker: &'a Asker,
+    pub(crate) identity: &'a ClientIdentity,
     /// Changes that the site makes to the fields.
     pub(crate) changed: Option<Changed<'a>>,
     /// The name by which origins may address this cache in Surrogate-Control.
@@ -78,32 +78,32 @@ pub(crate) struct Hop<'a> {
 
 impl<'a> Hop<'a> {
     /// Returns the hop for a client's request.
-    pub(crate) fn of(local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
+    pub(crate) fn of(local: &'a Local, role: &'a Role, identity: &'a ClientIdentity) -> Self {
         let proxy = &local.proxy;
         let forwarding = Forwarding {
-            drop_login: asker.login_is_spent(),
-            ..Forwarding::of(&proxy.config.headers, role, asker.trusted)
+            drop_login: identity.login_is_spent(),
+            ..Forwarding::of(&proxy.config.headers, role, identity.trusted)
         };
         let changed = Changed::of(role.rewriting(), proxy, local.index, role.partition());
-        Self::through(proxy, forwarding, asker, changed)
+        Self::through(proxy, forwarding, identity, changed)
     }
 
     /// Returns the hop for a request to this partition that no client has sent.
     pub(crate) fn imagined(
         proxy: &'a Proxy,
         (partition, rewriting): (&'a str, Option<&'a Rewriting>),
-        asker: &'a Asker,
+        identity: &'a ClientIdentity,
     ) -> Self {
         let site = partition != Role::Forward.partition();
         let forwarding = Forwarding::new(&proxy.config.headers, site);
         let changed = Changed::of(rewriting, proxy, 0, partition);
-        Self::through(proxy, forwarding, asker, changed)
+        Self::through(proxy, forwarding, identity, changed)
     }
 
     fn through(
         proxy: &'a Proxy,
         forwarding: Forwarding,
-        asker: &'a Asker,
+        identity: &'a ClientIdentity,
         changed: Option<Changed<'a>>,
     ) -> Self {
         let rules = &proxy.config.rules;
@@ -111,7 +111,7 @@ impl<'a> Hop<'a> {
         Self {
             instance: &proxy.instance,
             forwarding,
-            asker,
+            identity,
             changed,
             surrogate: surrogate.then_some(&rules.surrogate_token),
         }
@@ -154,7 +154,7 @@ pub(crate) fn request(
     }
     write::end(out);
     if let Some(changed) = &hop.changed {
-        changed.apply(out, hop.asker, head);
+        changed.apply(out, hop.identity, head);
     }
 }
 
@@ -228,8 +228,8 @@ pub(crate) fn own_fields<F: Fields>(
     // In the mode `Append`, Foxy adds the address of the peer at the end of the list in the client's request.
     // In other modes, a new list names the client.
     let ip = |mode| match mode {
-        ForwardedMode::Append => hop.asker.peer.ip().to_canonical(),
-        _ => hop.asker.ip(),
+        ForwardedMode::Append => hop.identity.peer.ip().to_canonical(),
+        _ => hop.identity.ip(),
     };
     let Forwarding {
         x_forwarded_for,

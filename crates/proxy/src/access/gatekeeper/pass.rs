@@ -1,4 +1,4 @@
-//! The pass: the judgement that permits a request. `Asker` carries it along with the request.
+//! The pass: the judgement that permits a request. `ClientIdentity` carries it along with the request.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;

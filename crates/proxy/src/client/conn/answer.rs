@@ -24,7 +24,7 @@ use crate::cache::serve::{memory, part};
 use crate::cache::stored::request_facts;
 use crate::client::conn::{admit, pac};
 use crate::exchange::{Want, revalidate};
-use crate::http::asker::Asker;
+use crate::http::client_identity::ClientIdentity;
 use crate::http::connection::SliceLost;
 use crate::http::net::Transport;
 use crate::http::reply::Extra;
@@ -294,7 +294,12 @@ impl<T: Transport> Conn<T> {
 
 /// True if a rule of the operator makes the request bypass the cache.
 #[inline]
-fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_>) -> bool {
+fn is_sent_past(
+    local: &Local,
+    client: &ClientIdentity,
+    by: RuleId,
+    head: &RequestHead<'_>,
+) -> bool {
     let rules = &local.proxy.config.user_rules;
     rule!(
         "access: a request past the cache gets nothing stored",

@@ -24,11 +24,11 @@ fn sent_as(
         .unwrap();
     let url = head.url(Scheme::Http).unwrap();
     let peer = "192.0.2.9:5".parse().unwrap();
-    let asker = Asker::new(access, role, peer).of(access, role, &head);
+    let identity = ClientIdentity::new(access, role, peer).of(access, role, &head);
     let hop = Hop {
         instance: "me",
-        forwarding: Forwarding::of(config, role, asker.trusted),
-        asker: &asker,
+        forwarding: Forwarding::of(config, role, identity.trusted),
+        identity: &identity,
         changed: None,
         surrogate,
     };

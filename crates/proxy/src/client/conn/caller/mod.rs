@@ -18,7 +18,7 @@ use foxy_tls::Served;
 use super::{Door, Sites};
 use crate::Role;
 use crate::access::gatekeeper::Counted;
-use crate::http::asker::{Arrival, Asker};
+use crate::http::client_identity::{Arrival, ClientIdentity};
 use crate::http::net::TlsStream;
 use crate::http::rewriting::Recipient;
 use crate::state::local::Local;
@@ -29,7 +29,7 @@ use visiting::Visiting;
 /// The client of a connection, and the roles and names that its requests may use.
 #[derive(Debug)]
 pub(super) struct Caller {
-    client: Asker,
+    client: ClientIdentity,
     /// The role of the present request.
     role: Rc<Role>,
     /// The role of requests that are for no mirror and no site.
@@ -57,9 +57,9 @@ impl Caller {
         };
         let access = &local.proxy.config.access;
         Self {
-            client: Asker {
+            client: ClientIdentity {
                 arrival,
-                ..Asker::new(access, &role, peer)
+                ..ClientIdentity::new(access, &role, peer)
             },
             door_role: Rc::clone(&role),
             role,
@@ -72,7 +72,7 @@ impl Caller {
     }
 
     /// The client.
-    pub(super) const fn client(&self) -> &Asker {
+    pub(super) const fn client(&self) -> &ClientIdentity {
         &self.client
     }
 
@@ -89,9 +89,9 @@ impl Caller {
     /// Applies new settings to the client of this connection.
     pub(super) fn renew(&mut self, local: &Local, door: Door) {
         let access = &local.proxy.config.access;
-        let client = Asker {
+        let client = ClientIdentity {
             arrival: self.client.arrival.clone(),
-            ..Asker::new(access, &door.role, self.client.peer)
+            ..ClientIdentity::new(access, &door.role, self.client.peer)
         };
         self.client = client.at(access, &door.role);
         self.visit = None;

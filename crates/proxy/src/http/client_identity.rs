@@ -13,9 +13,9 @@ use crate::access::gatekeeper::{Pass, Reachable};
 use crate::access::settings::{Access, contains};
 use crate::{RequestId, Role, Site};
 
-/// The sender of a request.
+/// The client of a request: its addresses, and what Foxy has decided about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
+pub(crate) struct ClientIdentity {
     /// Address of the connection's peer.
     pub(crate) peer: SocketAddr,
     /// Address of the client. `None` if a trusted proxy names the client in an unreadable form.
@@ -42,7 +42,7 @@ pub(crate) struct Arrival {
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
 }
 
-impl Asker {
+impl ClientIdentity {
     /// Returns true if a rule lets the present request bypass the cache.
     pub(crate) fn goes_past_the_cache(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.is_past())
@@ -309,10 +309,10 @@ mod tests {
 
     fn client(peer: &str, fields: &[(&str, &str)]) -> (String, bool) {
         let (access, peer) = (access(), SocketAddr::new(peer.parse().unwrap(), 5));
-        let asker = Asker::new(&access, &Role::Forward, peer);
-        let asker = asker.of(&access, &Role::Forward, fields);
-        let text = asker.client.map_or("?".to_owned(), |ip| ip.to_string());
-        (text, asker.allowed)
+        let identity = ClientIdentity::new(&access, &Role::Forward, peer);
+        let identity = identity.of(&access, &Role::Forward, fields);
+        let text = identity.client.map_or("?".to_owned(), |ip| ip.to_string());
+        (text, identity.allowed)
     }
 
     const XFF: &str = "X-Forwarded-For";
@@ -414,8 +414,8 @@ mod tests {
             (Role::Forward, "127.0.0.1", true),
         ] {
             let peer = SocketAddr::new(client.parse().unwrap(), 1);
-            let asker = Asker::new(&Access::default(), &role, peer);
-            assert_eq!(asker.allowed, expected, "{role:?} {client}");
+            let identity = ClientIdentity::new(&Access::default(), &role, peer);
+            assert_eq!(identity.allowed, expected, "{role:?} {client}");
         }
     }
 
