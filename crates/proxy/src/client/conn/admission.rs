@@ -5,7 +5,7 @@ use foxy_base::MonoTime;
 use foxy_http1::RequestParts;
 
 use super::Conn;
-use super::caller::Admission;
+use super::context::Admission;
 use crate::http::net::Transport;
 
 impl<T: Transport> Conn<T> {
@@ -18,7 +18,7 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Option<bool> {
         let head = self.link.head(parts);
-        match self.caller.judged(&self.local, &head, T::SECURE) {
+        match self.context.judged(&self.local, &head, T::SECURE) {
             Admission::Open => {
                 self.slow();
                 None
@@ -36,24 +36,24 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Option<bool> {
         loop {
-            let (local, caller, head) = (&self.local, &mut self.caller, self.link.head(parts));
+            let (local, context, head) = (&self.local, &mut self.context, self.link.head(parts));
             admission = match admission {
                 Admission::Open => {
                     self.slow();
                     return None;
                 }
-                Admission::Check(login) => caller.checked(local, &head, T::SECURE, *login).await,
-                Admission::Resolve(reach) => caller.resolved(local, *reach).await,
+                Admission::Check(login) => context.checked(local, &head, T::SECURE, *login).await,
+                Admission::Resolve(reach) => context.resolved(local, *reach).await,
                 _ => break,
             };
-            admission = self.caller.within_limits(&self.local, admission);
+            admission = self.context.within_limits(&self.local, admission);
         }
         Some(self.turn_away(&admission, parts, started, keep).await)
     }
 
     /// Slows the answer if a limit of bytes per second requires it.
     fn slow(&self) {
-        if let Some(counted) = self.caller.slowed_by() {
+        if let Some(counted) = self.context.slowed_by() {
             self.link.slow(Some(counted));
         }
     }

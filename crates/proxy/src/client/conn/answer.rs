@@ -96,8 +96,8 @@ impl<T: Transport> Conn<T> {
         let started = self.local.mono();
         let keep = self.may_keep(parts);
         let (local, link) = (&self.local, &self.link);
-        let misplaced = self.caller.misplaced(local, link, parts);
-        self.caller.note_client(local, || link.head(parts));
+        let misplaced = self.context.misplaced(local, link, parts);
+        self.context.note_client(local, || link.head(parts));
         if misplaced.is_none()
             && self.local.proxy.config.gatekeeper.is_some()
             && let Some(kept) = self.turned_away(parts, started, keep).await
@@ -125,8 +125,8 @@ impl<T: Transport> Conn<T> {
         parts: &RequestParts,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let (local, to) = (&self.local, self.caller.recipient());
-        let (role, client) = (self.caller.role(), self.caller.client());
+        let (local, to) = (&self.local, self.context.recipient());
+        let (role, client) = (self.context.role(), self.context.client());
         let ends = self.link.ends();
         let (received, io, scratch) = (ends.received, ends.io, ends.scratch);
         let head = received.head(parts);

@@ -151,7 +151,7 @@ impl<T: Transport> Conn<T> {
         object: &Arc<Object>,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let (head, role) = (self.link.head(parts), self.caller.role());
+        let (head, role) = (self.link.head(parts), self.context.role());
         let table = &self.local.proxy.expected;
         let permit = table.permit().await;
         if let Some(part) = role.mirrored()
@@ -180,7 +180,7 @@ impl<T: Transport> Conn<T> {
     async fn compare(&self, parts: &RequestParts, object: &Arc<Object>, digest: Digest) {
         let head = self.link.head(parts);
         let (proxy, path) = (&self.local.proxy, head.target().path);
-        let Some(part) = self.caller.role().mirrored() else {
+        let Some(part) = self.context.role().mirrored() else {
             return;
         };
         let table = &proxy.expected;

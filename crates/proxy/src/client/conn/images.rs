@@ -32,8 +32,8 @@ impl<T: Transport> Conn<T> {
         if let Some(refusal) = refusal {
             return Err(Instead::Refuse(refusal, Outcome::Denied));
         }
-        if let Some(role) = mirrors::proven(self.caller.role()) {
-            self.caller.prove(role);
+        if let Some(role) = mirrors::proven(self.context.role()) {
+            self.context.prove(role);
         }
         self.short(parts, keep).await
     }

@@ -7,7 +7,7 @@ mod admission;
 mod admit;
 mod answer;
 mod artefacts;
-mod caller;
+mod context;
 mod hot;
 mod images;
 mod large_hit;
@@ -41,7 +41,7 @@ use crate::state::finish::Finish;
 use crate::state::local::Local;
 use crate::{Outcome, Role, SiteTable};
 
-use caller::Caller;
+use context::ConnectionContext;
 
 /// A client connection.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Conn<T> {
     post: Rc<Post>,
     settings: u64,
     link: Link<T>,
-    caller: Caller,
+    context: ConnectionContext,
     /// True until the first request has been answered.
     fresh: bool,
     /// The operator's rule that decides about the present request.
@@ -85,7 +85,7 @@ impl<T: Transport> Conn<T> {
         let Posted { local, door, .. } = post.current();
         Self {
             link: Link::new(&local, transport, post.closed()),
-            caller: Caller::new(&local, door, peer, T::SECURE),
+            context: ConnectionContext::new(&local, door, peer, T::SECURE),
             settings: post.number(),
             post: Rc::clone(post),
             fresh: true,
@@ -121,7 +121,7 @@ impl<T: Transport> Conn<T> {
                 }
             };
             self.link.count_bytes(&self.local);
-            if self.caller.end_request() {
+            if self.context.end_request() {
                 self.link.slow(None);
             }
             if !keep {
@@ -144,7 +144,7 @@ impl<T: Transport> Conn<T> {
     fn take_settings(&mut self) {
         let Posted { local, door, .. } = self.post.current();
         self.settings = self.post.number();
-        self.caller.renew(&local, door);
+        self.context.renew(&local, door);
         self.local = local;
     }
 
@@ -160,7 +160,7 @@ impl<T: Transport> Conn<T> {
     /// Refuses a request that could not be parsed.
     async fn refuse(&mut self, refusal: Refusal) {
         let started = self.local.mono();
-        let page = (refusal, self.caller.recipient());
+        let page = (refusal, self.context.recipient());
         let Ends { io, scratch, .. } = self.link.ends();
         let sent = send_page(&self.local, io, scratch, page, None, false).await;
         let finish = Finish::refused(refusal, Outcome::BadRequest, false, sent);
@@ -175,7 +175,7 @@ impl<T: Transport> Conn<T> {
         parts: &RequestParts,
         keep: bool,
     ) -> io::Result<u64> {
-        let page = (refusal, self.caller.recipient());
+        let page = (refusal, self.context.recipient());
         let ends = self.link.ends();
         let head = Some(&ends.received.head(parts));
         send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
@@ -240,8 +240,8 @@ impl<T: Transport> Conn<T> {
     fn ask(&self, parts: &RequestParts) -> Option<Ask> {
         let received = self.link.received();
         let head = received.head(parts);
-        let url = url_of(&head, self.caller.role())?;
-        let who = Who::new(self.caller.role(), self.caller.client(), &self.local);
+        let url = url_of(&head, self.context.role())?;
+        let who = Who::new(self.context.role(), self.context.client(), &self.local);
         Some(received.ask(*parts, &url, &who))
     }
 

@@ -17,7 +17,7 @@ impl<T: Transport> Conn<T> {
         started: MonoTime,
         finish: &Finish,
     ) {
-        let (local, client, role) = (&self.local, self.caller.client(), self.caller.role());
+        let (local, client, role) = (&self.local, self.context.client(), self.context.role());
         let duration = local.mono().since(started);
         let counters = local.counters();
         counters.finished(finish.outcome, finish.status, finish.body, duration);
@@ -83,7 +83,7 @@ impl<T: Transport> Conn<T> {
             .and_then(|object| stored_facts(object));
         let ttl = stored.map(|stored| freshness::ttl_ms(&stored, local.wall()).div_euclid(1000));
         Details {
-            id: self.caller.client().request_id(head, seed, local.index),
+            id: self.context.client().request_id(head, seed, local.index),
             first_byte: self
                 .link
                 .take_first_byte()

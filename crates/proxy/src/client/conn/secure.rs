@@ -44,7 +44,7 @@ impl Conn<TlsStream> {
         if done.is_ok() && stream.is_resumed() {
             self.local.count(Event::TlsResumed);
         }
-        self.caller.shook_hands(&self.local, stream);
+        self.context.shook_hands(&self.local, stream);
         done.is_ok()
     }
 }

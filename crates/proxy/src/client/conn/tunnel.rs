@@ -15,7 +15,7 @@ use crate::{OriginTimeouts, Outcome};
 impl<T: Transport> Conn<T> {
     /// Answers CONNECT. The connection cannot carry requests afterwards.
     pub(super) async fn connect(&mut self, parts: &RequestParts, started: MonoTime) -> bool {
-        let (local, client) = (&self.local, self.caller.client());
+        let (local, client) = (&self.local, self.context.client());
         let head = self.link.head(parts);
         let to = head.target().authority.map(|authority| Destination {
             host: host_text(&authority),

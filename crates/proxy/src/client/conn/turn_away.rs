@@ -7,7 +7,7 @@ use foxy_base::{MonoTime, rule};
 use foxy_http1::{RequestParts, write};
 
 use super::Conn;
-use super::caller::Admission;
+use super::context::Admission;
 use crate::access::gatekeeper::Gatekeeper;
 use crate::access::logins::challenge;
 use crate::access::refusal::Refusal;
@@ -32,7 +32,7 @@ impl<T: Transport> Conn<T> {
             Admission::Refused(rule) => gate.and_then(|gate| gate.rules().all().get(*rule)),
             _ => None,
         };
-        let site = matches!(&**self.caller.role(), Role::Site(_));
+        let site = matches!(&**self.context.role(), Role::Site(_));
         let (status, reason, outcome) = said(admission, rule, site);
         let refusal = Refusal { status, reason };
         let fields = fields(admission, gate, site);

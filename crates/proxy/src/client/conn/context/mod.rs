@@ -26,9 +26,9 @@ use crate::state::local::Local;
 pub(super) use admission::Admission;
 use visiting::Visiting;
 
-/// The client of a connection, and the roles and names that its requests may use.
+/// The context of a connection: its client, and the roles and names that its requests may use.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct ConnectionContext {
     client: ClientIdentity,
     /// The role of the present request.
     role: Rc<Role>,
@@ -46,7 +46,7 @@ pub(super) struct Caller {
     counted_by: Option<Rc<Counted>>,
 }
 
-impl Caller {
+impl ConnectionContext {
     pub(super) fn new(local: &Local, door: Door, peer: SocketAddr, secure: bool) -> Self {
         let Door { role, sites } = door;
         let arrival = Arrival {

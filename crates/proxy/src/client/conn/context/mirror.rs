@@ -6,7 +6,7 @@ use std::rc::Rc;
 use foxy_base::{first, values};
 use foxy_http1::{RequestHead, RequestParts, Scheme, TargetForm};
 
-use super::Caller;
+use super::ConnectionContext;
 use crate::Role;
 use crate::access::refusal::Refusal;
 use crate::http::connection::Link;
@@ -14,7 +14,7 @@ use crate::http::net::Transport;
 use crate::mirrors::{NoMirror, Wants, own_name};
 use crate::state::local::Local;
 
-impl Caller {
+impl ConnectionContext {
     /// If the request is for a mirror, sets the role of the mirror for this request. Otherwise sets the role
     /// of the listener. Returns a refusal if the mirror refuses the request.
     #[inline]

@@ -3,7 +3,7 @@
 use foxy_base::rule;
 use foxy_http1::{RequestParts, Scheme, TargetForm};
 
-use super::{Caller, Sites};
+use super::{ConnectionContext, Sites};
 use crate::access::refusal::Refusal;
 use crate::client::conn::admit;
 use crate::http::connection::Link;
@@ -22,7 +22,7 @@ const DOTS: Refusal = Refusal {
     reason: "dots-in-path",
 };
 
-impl Caller {
+impl ConnectionContext {
     /// Returns a refusal if this request may not be answered on this connection. On a listener of several
     /// sites, also sets the role of the request.
     #[inline]

@@ -4,7 +4,7 @@ use foxy_base::rule;
 use foxy_http1::{RequestHead, RequestParts, Scheme};
 use foxy_tls::Certificate;
 
-use super::Caller;
+use super::ConnectionContext;
 use crate::access::refusal::Refusal;
 use crate::http::connection::Link;
 use crate::http::net::Transport;
@@ -15,7 +15,7 @@ const MISDIRECTED: Refusal = Refusal {
     reason: "host-not-on-certificate",
 };
 
-impl Caller {
+impl ConnectionContext {
     /// Returns a refusal if this request may not come over this connection. If the client named a host in the
     /// handshake, it may send requests for every host on the certificate that it got, and for no other host
     /// (RFC 9110 section 7.4). A client that got the default certificate may send requests for any host.

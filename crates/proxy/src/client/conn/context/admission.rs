@@ -8,7 +8,7 @@ use foxy_access::{Judgement, Principal, Request, Visitor};
 use foxy_base::{first, rule};
 use foxy_http1::RequestHead;
 
-use super::Caller;
+use super::ConnectionContext;
 use super::visiting::{Visiting, Who};
 use super::wanted::Wanted;
 use crate::Role;
@@ -37,7 +37,7 @@ pub(in crate::client::conn) enum Admission {
     Resolve(Box<Reach>),
 }
 
-impl Caller {
+impl ConnectionContext {
     /// Judges a request and counts it, without waiting for a login check or for DNS.
     pub(in crate::client::conn) fn judged(
         &mut self,

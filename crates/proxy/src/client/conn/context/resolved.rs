@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use foxy_access::Judgement;
 
-use super::{Admission, Caller};
+use super::{Admission, ConnectionContext};
 use crate::Role;
 use crate::access::gatekeeper::{Pass, Reach};
 use crate::origin::UpstreamError;
 use crate::origin::connect::resolve;
 use crate::state::local::Local;
 
-impl Caller {
+impl ConnectionContext {
     /// Judges a request by the addresses of its host. The request is admitted if the rules allow one of
     /// the addresses.
     pub(in crate::client::conn) async fn resolved(
