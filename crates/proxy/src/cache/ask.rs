@@ -18,7 +18,7 @@ use crate::cache::stored::{request_facts, stored_facts};
 use crate::http::client_identity::ClientIdentity;
 use crate::http::connection::Received;
 use crate::http::destination::{Destination, destination};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::http::route::{self, escapes};
 use crate::http::sent::Sent;
 use crate::state::local::Local;
@@ -54,13 +54,13 @@ pub(crate) struct Ask {
 
 /// Client, listener role and worker of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Who<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) role: &'a Rc<Role>,
     pub(crate) client: &'a ClientIdentity,
     pub(crate) local: &'a Local,
 }
 
-impl<'a> Who<'a> {
+impl<'a> RequestContext<'a> {
     pub(crate) const fn new(
         role: &'a Rc<Role>,
         client: &'a ClientIdentity,
@@ -85,21 +85,29 @@ impl Ask {
         slots: &FieldSlots,
         parts: RequestParts,
         url: &Url<'_>,
-        who: &Who<'_>,
+        context: &RequestContext<'_>,
     ) -> Self {
-        let (role, proxy) = (who.role, &who.local.proxy);
+        let (role, proxy) = (context.role, &context.local.proxy);
         let rules = &proxy.config.user_rules;
         let bytes = Bytes::copy_from_slice(&bytes[..parts.len()]);
         let slots = slots.clone();
         let head = parts.head(&bytes, &slots);
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
-        let facts = request_facts(&Recipient::new(role, who.client), &head, proxy.rules(rule));
+        let facts = request_facts(
+            &ResponseContext::new(role, context.client),
+            &head,
+            proxy.rules(rule),
+        );
         // The conditions of a bypass are compared with the fields that the client sent, even if rules change
         // these fields on the way to the origin. This is safe: a client that causes a bypass by its fields
         // cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
-        let past = who.client.pass.as_ref().is_some_and(|pass| pass.is_past());
+        let past = context
+            .client
+            .pass
+            .as_ref()
+            .is_some_and(|pass| pass.is_past());
         let bypass = bypass.or_else(|| past.then_some(BypassWhy::Access));
         let base = Bytes::from(base);
         // A request that bypasses the cache keeps the client's query.
@@ -133,10 +141,10 @@ impl Ask {
             slots,
             parts,
             role: Rc::clone(role),
-            client: who.client.clone(),
+            client: context.client.clone(),
             facts,
             to: Destination {
-                reach: who.client.reach(),
+                reach: context.client.reach(),
                 ..destination(role, url, &proxy.config.upstream.tls)
             },
             base_hash: proxy.engine.keys().hash(&base),
@@ -236,9 +244,14 @@ impl Ask {
 
 impl Received<'_> {
     /// Returns an owned copy of the request.
-    pub(crate) fn ask(&self, parts: RequestParts, url: &Url<'_>, who: &Who<'_>) -> Ask {
+    pub(crate) fn ask(
+        &self,
+        parts: RequestParts,
+        url: &Url<'_>,
+        context: &RequestContext<'_>,
+    ) -> Ask {
         let (bytes, slots) = self.parts();
-        Ask::new(bytes, slots, parts, url, who)
+        Ask::new(bytes, slots, parts, url, context)
     }
 }
 

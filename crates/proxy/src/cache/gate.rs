@@ -16,7 +16,7 @@ use foxy_http1::RequestHead;
 use crate::cache::serve::find::Tier;
 use crate::fill::Own;
 use crate::http::reply::{Mode, OwnFields};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::{Outcome, Proxy};
 
 /// The permission to answer one request at one moment.
@@ -224,7 +224,7 @@ impl Shown {
 
     /// Returns the data for the head of the answer.
     #[inline]
-    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: Recipient<'a>, keep: bool) -> Hit<'a> {
+    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: ResponseContext<'a>, keep: bool) -> Hit<'a> {
         let none = CacheStatus {
             cache: &proxy.config.headers.name,
             ttl: Some(self.grant.ttl),
@@ -263,7 +263,7 @@ pub(crate) struct Hit<'a> {
     pub(crate) cache: CacheStatus<'a>,
     /// True if the connection can carry another request.
     pub(crate) keep: bool,
-    pub(crate) to: Recipient<'a>,
+    pub(crate) to: ResponseContext<'a>,
     _grant: Grant,
 }
 

@@ -7,13 +7,13 @@ use foxy_http1::RequestHead;
 use foxy_store::Object;
 
 use crate::Proxy;
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 
 /// Returns the request in the form that the caching rules use. A site may tell the origin the name in the
 /// client's certificate. Then a request with a certificate counts as a request with credentials.
 #[inline]
 pub(crate) fn request_facts(
-    to: &Recipient<'_>,
+    to: &ResponseContext<'_>,
     head: &RequestHead<'_>,
     config: &Config,
 ) -> RequestFacts {

@@ -14,7 +14,7 @@ use crate::fill::fetch::FillHead;
 use crate::http::connection::{Ends, MEMORY, SliceLost};
 use crate::http::net::Transport;
 use crate::http::reply::{Extra, send_page_with};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::origin::UpstreamError;
 
 impl<T: Transport> Exchange<'_, T> {
@@ -77,7 +77,10 @@ impl<T: Transport> Exchange<'_, T> {
         outcome: Outcome,
     ) -> Finish {
         let Ends { io, scratch, .. } = self.link.ends();
-        let page = (refusal, Recipient::new(&self.ask.role, &self.ask.client));
+        let page = (
+            refusal,
+            ResponseContext::new(&self.ask.role, &self.ask.client),
+        );
         let (head, keep) = (self.ask.head(), self.keep);
         let sent = send_page_with(&self.local, io, scratch, page, extra, Some(&head), keep);
         Finish::refused(refusal, outcome, keep, sent.await)

@@ -22,7 +22,7 @@ use crate::fill::fetch::FillHead;
 use crate::http::connection::{Ends, MEMORY, Queued, SliceLost};
 use crate::http::net::{Io, Transport};
 use crate::http::reply::Scratch;
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 /// Reason why the answer was not sent completely.
@@ -119,7 +119,11 @@ impl<T: Transport> Exchange<'_, T> {
             (true, true) => shown.partly(Outcome::Collapsed, true),
         };
         let (hit, outcome) = (
-            shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep),
+            shown.hit(
+                &local.proxy,
+                ResponseContext::new(&ask.role, &ask.client),
+                keep,
+            ),
             shown.outcome,
         );
         let scratch = self.link.ends().scratch;
@@ -161,7 +165,11 @@ impl<T: Transport> Exchange<'_, T> {
     async fn in_memory(&mut self, object: &Arc<Object>, shape: &Shape, shown: &Shown) -> Finish {
         let (local, ask, keep) = (&self.local, &self.ask, self.keep);
         let Ends { io, scratch, .. } = self.link.ends();
-        let hit = shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep);
+        let hit = shown.hit(
+            &local.proxy,
+            ResponseContext::new(&ask.role, &ask.client),
+            keep,
+        );
         let sent = memory::send(local, io, scratch, &ask.head(), object, shape, &hit).await;
         match sent {
             Ok(sent) => Finish {

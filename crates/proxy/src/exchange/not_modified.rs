@@ -14,7 +14,7 @@ use crate::fill::fetch::FillHead;
 use crate::http::connection::Ends;
 use crate::http::net::Transport;
 use crate::http::reply::{Mode, OwnFields, own_fields};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 /// True if the client's condition names the new version, which replaces the stored version.
@@ -49,7 +49,7 @@ impl<T: Transport> Exchange<'_, T> {
             rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
         };
-        let to = Recipient::new(&ask.role, &ask.client);
+        let to = ResponseContext::new(&ask.role, &ask.client);
         let own = OwnFields {
             mode: Mode::Bare,
             age: None,

@@ -20,7 +20,7 @@ use crate::fill::fetch::pace::Pace;
 use crate::fill::fetch::{FillHead, put};
 use crate::http::net::{BodyError, Transport, next_piece};
 use crate::http::reply::{Extra, Mode, OwnFields, own_fields};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::sites::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
 use crate::state::local::Local;
 use crate::{Event, Outcome};
@@ -157,7 +157,7 @@ impl<T: Transport> Exchange<'_, T> {
             keep,
             varies: false,
             head: Some(&head),
-            to: Some(Recipient::new(&ask.role, &ask.client)),
+            to: Some(ResponseContext::new(&ask.role, &ask.client)),
         };
         own_fields(out, local, &own);
         let sent = ends.io.write(out, local.patience.progress).await;

@@ -16,7 +16,7 @@ use crate::fill::Follower;
 use crate::fill::fetch::FillHead;
 use crate::http::net::Transport;
 use crate::http::reply::{Mode, OwnFields, own_fields};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 /// The form in which a fill's answer is sent to one client.
@@ -149,7 +149,7 @@ impl<T: Transport> Exchange<'_, T> {
             rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
         };
-        let to = Recipient::new(&ask.role, &ask.client);
+        let to = ResponseContext::new(&ask.role, &ask.client);
         let own = OwnFields {
             mode,
             age: age.filter(|age| *age > 0),

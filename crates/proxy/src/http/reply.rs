@@ -9,7 +9,7 @@ use foxy_http1::{RequestHead, Version, write};
 use crate::access::refusal::Refusal;
 use crate::http::errors;
 use crate::http::net::{Io, Transport};
-use crate::http::rewriting::{Facts, Recipient};
+use crate::http::rewriting::{Facts, ResponseContext};
 use crate::sites::manner::MAINTENANCE;
 use crate::sites::objects::METHODS;
 use crate::state::local::Local;
@@ -63,7 +63,7 @@ pub(crate) struct OwnFields<'a> {
     /// The request. `None` if it could not be read.
     pub(crate) head: Option<&'a RequestHead<'a>>,
     /// The client and its site. `None` means that nothing is rewritten.
-    pub(crate) to: Option<Recipient<'a>>,
+    pub(crate) to: Option<ResponseContext<'a>>,
 }
 
 /// Appends Foxy's own fields and the blank line. Before the call, `out` contains the status line and the
@@ -150,7 +150,7 @@ pub(crate) async fn send_page<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    page: (Refusal, Recipient<'_>),
+    page: (Refusal, ResponseContext<'_>),
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
@@ -173,7 +173,7 @@ pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    (refusal, to): (Refusal, Recipient<'_>),
+    (refusal, to): (Refusal, ResponseContext<'_>),
     extra: &Extra<'_>,
     head: Option<&RequestHead<'_>>,
     keep: bool,
@@ -238,7 +238,7 @@ pub(crate) async fn send_page_with<T: Transport>(
 /// show.
 fn of_mirror(
     refusal: Refusal,
-    to: Recipient<'_>,
+    to: ResponseContext<'_>,
     head: Option<&RequestHead<'_>>,
 ) -> Option<(&'static str, Vec<u8>)> {
     let (part, head) = (to.role.mirrored()?, head?);

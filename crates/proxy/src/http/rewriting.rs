@@ -28,12 +28,12 @@ const CLIMBS: Refusal = Refusal {
 
 /// The client of an answer, and the site that the client asked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recipient<'a> {
+pub(crate) struct ResponseContext<'a> {
     pub(crate) role: &'a Role,
     pub(crate) client: &'a ClientIdentity,
 }
 
-impl<'a> Recipient<'a> {
+impl<'a> ResponseContext<'a> {
     pub(crate) const fn new(role: &'a Role, client: &'a ClientIdentity) -> Self {
         Self { role, client }
     }
@@ -71,7 +71,7 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(crate) fn of(
         local: &'a Local,
-        to: Recipient<'a>,
+        to: ResponseContext<'a>,
         head: Option<RequestHead<'a>>,
         cache: Option<CacheStatus<'a>>,
     ) -> Self {
@@ -227,7 +227,7 @@ pub(crate) enum Turned {
 }
 
 /// Applies the redirects of a site, and checks the path that the request has at the origin.
-pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -> Turned {
+pub(crate) fn turned(local: &Local, to: ResponseContext<'_>, head: &RequestHead<'_>) -> Turned {
     if let Some(image) = to.role.mirrored().and_then(|part| part.image()) {
         return match (image.is_base(), image.is_proof()) {
             (true, _) => Turned::Registry,

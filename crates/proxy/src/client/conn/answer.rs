@@ -16,7 +16,7 @@ use super::local_answers::{options, pac_file, registry, trace};
 use super::moved::{elsewhere, to_https};
 use super::{Conn, Finish};
 use crate::access::refusal::Refusal;
-use crate::cache::ask::{Who, past_the_cache};
+use crate::cache::ask::{RequestContext, past_the_cache};
 use crate::cache::gate::{Grant, Shown};
 use crate::cache::key;
 use crate::cache::serve::find::{Found, Primary, find};
@@ -28,7 +28,7 @@ use crate::http::client_identity::ClientIdentity;
 use crate::http::connection::SliceLost;
 use crate::http::net::Transport;
 use crate::http::reply::Extra;
-use crate::http::rewriting::{Recipient, Turned, turned};
+use crate::http::rewriting::{ResponseContext, Turned, turned};
 use crate::http::route::{Route, route};
 use crate::http::sent::Sent;
 use crate::mirrors::DigestCheck;
@@ -125,7 +125,7 @@ impl<T: Transport> Conn<T> {
         parts: &RequestParts,
         keep: bool,
     ) -> Result<Finish, Instead> {
-        let (local, to) = (&self.local, self.context.recipient());
+        let (local, to) = (&self.local, self.context.response_context());
         let (role, client) = (self.context.role(), self.context.client());
         let ends = self.link.ends();
         let (received, io, scratch) = (ends.received, ends.io, ends.scratch);
@@ -170,8 +170,8 @@ impl<T: Transport> Conn<T> {
             Err(decision) => return Err(miss(decision, Known::whole(object, primary))),
         };
         if shown.asks_in_background() {
-            let who = Who::new(role, client, local);
-            let ask = Rc::new(received.ask(*parts, &url, &who));
+            let context = RequestContext::new(role, client, local);
+            let ask = Rc::new(received.ask(*parts, &url, &context));
             revalidate(local, ask, &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
@@ -313,7 +313,7 @@ fn is_sent_past(
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
-    to: Recipient<'_>,
+    to: ResponseContext<'_>,
     local: &Local,
     secure: bool,
 ) -> Option<Instead> {
@@ -377,7 +377,7 @@ fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
 /// Returns the URL to fetch if this client may fetch it. Otherwise returns the answer to send instead.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
-    to: Recipient<'b>,
+    to: ResponseContext<'b>,
     local: &Local,
     secure: bool,
 ) -> Result<Url<'b>, Instead> {

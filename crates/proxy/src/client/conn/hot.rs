@@ -18,7 +18,7 @@ use crate::cache::serve::memory::{self, Sent, Shape};
 use crate::exchange::{spans, unfit};
 use crate::http::net::{Io, Transport};
 use crate::http::reply::Scratch;
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 /// A stored object that may answer the request.
@@ -29,7 +29,7 @@ pub(super) struct Hot<'a> {
     pub(super) stored: &'a CachingFacts,
     pub(super) shown: &'a Shown,
     pub(super) primary: &'a Option<Primary>,
-    pub(super) to: Recipient<'a>,
+    pub(super) to: ResponseContext<'a>,
 }
 
 impl Hot<'_> {

@@ -30,7 +30,7 @@ use foxy_http1::RequestParts;
 use foxy_tls::ServerTls;
 
 use crate::access::refusal::Refusal;
-use crate::cache::ask::{Ask, Who};
+use crate::cache::ask::{Ask, RequestContext};
 use crate::client::listen::post::{Post, Posted};
 use crate::exchange::Exchange;
 use crate::http::connection::{Ends, Link, NoRequest};
@@ -160,7 +160,7 @@ impl<T: Transport> Conn<T> {
     /// Refuses a request that could not be parsed.
     async fn refuse(&mut self, refusal: Refusal) {
         let started = self.local.mono();
-        let page = (refusal, self.context.recipient());
+        let page = (refusal, self.context.response_context());
         let Ends { io, scratch, .. } = self.link.ends();
         let sent = send_page(&self.local, io, scratch, page, None, false).await;
         let finish = Finish::refused(refusal, Outcome::BadRequest, false, sent);
@@ -175,7 +175,7 @@ impl<T: Transport> Conn<T> {
         parts: &RequestParts,
         keep: bool,
     ) -> io::Result<u64> {
-        let page = (refusal, self.context.recipient());
+        let page = (refusal, self.context.response_context());
         let ends = self.link.ends();
         let head = Some(&ends.received.head(parts));
         send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
@@ -241,8 +241,8 @@ impl<T: Transport> Conn<T> {
         let received = self.link.received();
         let head = received.head(parts);
         let url = url_of(&head, self.context.role())?;
-        let who = Who::new(self.context.role(), self.context.client(), &self.local);
-        Some(received.ask(*parts, &url, &who))
+        let context = RequestContext::new(self.context.role(), self.context.client(), &self.local);
+        Some(received.ask(*parts, &url, &context))
     }
 
     /// Returns the exchange that answers this request.

@@ -17,7 +17,7 @@ use crate::cache::ask::Ask;
 use crate::http::connection::{last_chunk, write_piece};
 use crate::http::net::{Io, Transport};
 use crate::http::reply::{Mode, OwnFields, Scratch, own_fields};
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::origin::UpstreamError;
 use crate::origin::exchange::Upstream;
 use crate::state::finish::Finish;
@@ -208,7 +208,7 @@ impl<T: Transport> Download<'_, T> {
             rule: self.local.proxy.rule_name(self.ask.rule),
             ..CacheStatus::default()
         };
-        let to = Recipient::new(&self.ask.role, &self.ask.client);
+        let to = ResponseContext::new(&self.ask.role, &self.ask.client);
         let own = OwnFields {
             mode,
             age: None,

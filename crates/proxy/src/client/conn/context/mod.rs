@@ -20,7 +20,7 @@ use crate::Role;
 use crate::access::gatekeeper::Counted;
 use crate::http::client_identity::{Arrival, ClientIdentity};
 use crate::http::net::TlsStream;
-use crate::http::rewriting::Recipient;
+use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 pub(super) use admission::Admission;
@@ -145,7 +145,7 @@ impl ConnectionContext {
     }
 
     /// The client and its role, for answers of Foxy.
-    pub(super) fn recipient(&self) -> Recipient<'_> {
-        Recipient::new(&self.role, &self.client)
+    pub(super) fn response_context(&self) -> ResponseContext<'_> {
+        ResponseContext::new(&self.role, &self.client)
     }
 }
