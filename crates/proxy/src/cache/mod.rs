@@ -1,7 +1,7 @@
 //! Stored answers: keys, lookups, the decision whether a stored answer may be sent, and the answers
 //! themselves.
 //!
-//! `ask` is an owned request with its key. `key` writes keys. `serve` finds and sends stored objects. `gate`
+//! `owned_request` is a copy of a request, with its key. `key` writes keys. `serve` finds and sends stored objects. `gate`
 //! is the only module that grants an answer to a request. `stored` collects the caching facts of requests and
 //! stored objects. `disk` carries out the disk reads of one worker. `purge` removes objects. `variants` knows
 //! the variants that a purge removes. `why` and `listing` explain what is stored. `remembered` is a table of
@@ -10,11 +10,11 @@
 //! This room (top-level module) may use http, state, sites and access. It may also use fill for two purposes
 //! (see lib.rs). It does not ask origins: exchange and fill fetch missing objects.
 
-pub(crate) mod ask;
 pub(crate) mod disk;
 pub(crate) mod gate;
 pub(crate) mod key;
 pub(crate) mod listing;
+pub(crate) mod owned_request;
 pub(crate) mod purge;
 pub(crate) mod remembered;
 pub(crate) mod serve;

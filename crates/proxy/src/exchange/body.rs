@@ -9,7 +9,7 @@ use foxy_http_rules::range::ContentRange;
 use super::Finish;
 use super::rest::Rest;
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::exchange::supply::{Missing, Piece, Supply};
 use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
@@ -23,7 +23,7 @@ use crate::state::local::Local;
 pub(super) struct Streaming<'x, T> {
     pub(super) link: &'x mut Link<T>,
     pub(super) local: &'x Rc<Local>,
-    pub(super) ask: &'x Rc<Ask>,
+    pub(super) req: &'x Rc<OwnedRequest>,
     pub(super) head: &'x FillHead,
     /// The range of the complete object that the answer contains. `None` if this range is not known for
     /// certain.
@@ -88,7 +88,7 @@ impl<T: Transport> Streaming<'_, T> {
                     }
                     if let Some(readable_body) = head.readable_body.get() {
                         let sized = head.sized().is_some();
-                        let supply = Supply::behind(self.ask, &readable_body.head, follower, sized);
+                        let supply = Supply::behind(self.req, &readable_body.head, follower, sized);
                         return Box::pin(self.go_on(supply)).await;
                     }
                     drop(follower);
@@ -116,7 +116,7 @@ impl<T: Transport> Streaming<'_, T> {
         head_is_sent: bool,
     ) -> Result<(), SliceLost> {
         let head = self.head;
-        let divisible = head.strong_etag.is_some() && self.ask.may_fetch_parts();
+        let divisible = head.strong_etag.is_some() && self.req.may_fetch_parts();
         let goes_on = head_is_sent && divisible && head.sized().is_some();
         let io = self.link.io();
         if goes_on && self.queued.is_over(self.local, io) {
@@ -206,7 +206,7 @@ impl<T: Transport> Streaming<'_, T> {
                 etag: etag.clone(),
             });
         if let Some(rest) = rest
-            && let Ok(sent) = rest.send(self.local, self.ask, self.link).await
+            && let Ok(sent) = rest.send(self.local, self.req, self.link).await
         {
             self.finish.body += sent;
             return self.finish;

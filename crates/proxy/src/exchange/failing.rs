@@ -79,9 +79,9 @@ impl<T: Transport> Exchange<'_, T> {
         let Ends { io, scratch, .. } = self.link.ends();
         let page = (
             refusal,
-            ResponseContext::new(&self.ask.role, &self.ask.client),
+            ResponseContext::new(&self.req.role, &self.req.client),
         );
-        let (head, keep) = (self.ask.head(), self.keep);
+        let (head, keep) = (self.req.head(), self.keep);
         let sent = send_page_with(&self.local, io, scratch, page, extra, Some(&head), keep);
         Finish::refused(refusal, outcome, keep, sent.await)
     }
@@ -115,10 +115,10 @@ impl<T: Transport> Exchange<'_, T> {
     pub(super) async fn stale(&mut self, want: &Want, failure: Failure) -> Option<Finish> {
         let object = want.stored.as_ref()?;
         let stored = stored_facts(object)?;
-        let config = self.local.proxy.rules(self.ask.rule);
+        let config = self.local.proxy.rules(self.req.rule);
         let now = self.local.wall();
-        let grant = Grant::on_failure(&self.ask.facts, &stored, now, failure, config)?;
-        let shown = Shown::hit_in(grant, Tier::Memory, self.ask.rule);
+        let grant = Grant::on_failure(&self.req.facts, &stored, now, failure, config)?;
+        let shown = Shown::hit_in(grant, Tier::Memory, self.req.rule);
         self.object(object, shown).await
     }
 }

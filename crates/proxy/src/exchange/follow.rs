@@ -10,8 +10,8 @@ use super::join::{Source, Verdict, Want, ask_too, ask_whether, enter_unless_stor
 use super::ranged::{ClientSlice, client_slice};
 use super::stream::{How, streamed_outcome};
 use super::{Exchange, Finish};
-use crate::cache::ask::Ask;
 use crate::cache::gate::{Fetched, Grant, Shown};
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::find;
 use crate::cache::serve::memory::{self, Shape};
 use crate::cache::stored::stored_facts;
@@ -56,7 +56,7 @@ enum Validating {
 /// Result of waiting for the permit to ask the origin to validate an answer.
 enum ValidationPermit {
     /// The request has the permit and may ask the origin now.
-    Ask(Permit),
+    OwnedRequest(Permit),
     /// The answer was updated while the request waited.
     News,
     /// Another response in progress may be shared now.
@@ -72,7 +72,7 @@ impl<T: Transport> Exchange<'_, T> {
     pub(crate) async fn through_fill(&mut self, mut want: Want) -> Finish {
         // A fetch may have ended since this request's lookup. Then the object that this fetch stored or
         // validated may answer this request too.
-        let mut follower = match enter_unless_stored(&self.local, &self.ask, &want) {
+        let mut follower = match enter_unless_stored(&self.local, &self.req, &want) {
             Some(follower) => follower,
             None => match self.again(&want).await {
                 Ok(finish) => return finish,
@@ -92,7 +92,7 @@ impl<T: Transport> Exchange<'_, T> {
                     Ok(finish) => return finish,
                     Err(entered) => follower = entered,
                 },
-                Verdict::AskToo => follower = ask_too(&self.local, &self.ask, &want, &follower),
+                Verdict::AskToo => follower = ask_too(&self.local, &self.req, &want, &follower),
                 Verdict::Alone => {
                     self.local.count(Event::FollowersReleased);
                     want.exact = true;
@@ -118,10 +118,10 @@ impl<T: Transport> Exchange<'_, T> {
                 }
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
-                    let (local, ask) = (&self.local, &self.ask);
+                    let (local, req) = (&self.local, &self.req);
                     let from = sending_follower(
                         local,
-                        ask,
+                        req,
                         in_progress.take(),
                         (&head, &source),
                         follower,
@@ -157,13 +157,13 @@ impl<T: Transport> Exchange<'_, T> {
     /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request may have
     /// that object.
     async fn answer_of_others(&mut self, want: &Want) -> Option<Finish> {
-        let (grant, object) = stored_by_now(&self.local, &self.ask).await?;
+        let (grant, object) = stored_by_now(&self.local, &self.req).await?;
         let fetched = Fetched {
             reason: want.reason,
             status: None,
             collapsed: true,
         };
-        let shown = Shown::fetched(grant, Outcome::Collapsed, self.ask.rule, fetched);
+        let shown = Shown::fetched(grant, Outcome::Collapsed, self.req.rule, fetched);
         self.object(&object, shown).await
     }
 
@@ -176,15 +176,15 @@ impl<T: Transport> Exchange<'_, T> {
         head: Arc<FillHead>,
     ) -> Validating {
         match self.validation_permit(follower, &head).await {
-            ValidationPermit::Ask(permit) => {
-                let own = ask_whether(&self.local, &self.ask, want, &head, permit);
+            ValidationPermit::OwnedRequest(permit) => {
+                let own = ask_whether(&self.local, &self.req, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
                 return Validating::Asks(InProgress { follower, head });
             }
             ValidationPermit::News => {}
             ValidationPermit::Elsewhere => *follower = self.enter(want),
             ValidationPermit::Stored(grant, object) => {
-                let shown = validated(&self.ask, want, follower, grant);
+                let shown = validated(&self.req, want, follower, grant);
                 if let Some(finish) = self.object(&object, shown).await {
                     return Validating::Done(finish);
                 }
@@ -205,11 +205,11 @@ impl<T: Transport> Exchange<'_, T> {
         follower: &Follower<FillHead>,
         head: &Arc<FillHead>,
     ) -> ValidationPermit {
-        let ask = &self.ask;
-        let client = ask.client.client;
+        let req = &self.req;
+        let client = req.client.client;
         let permit = tokio::select! {
             biased;
-            permit = self.local.proxy.origins.permit(&ask.to, client) => permit,
+            permit = self.local.proxy.origins.permit(&req.to, client) => permit,
             () = self.link.gone() => return ValidationPermit::Gone,
         };
         let permit = match permit {
@@ -220,21 +220,21 @@ impl<T: Transport> Exchange<'_, T> {
         if newer {
             return ValidationPermit::News;
         }
-        let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
+        let (now, rules) = (self.local.wall(), self.local.proxy.rules(req.rule));
         let shareable = |other: &FillHead| {
             let selected = other
                 .vary
                 .as_ref()
-                .is_none_or(|(l, v)| ask.selected_by(&self.local, l, v));
+                .is_none_or(|(l, v)| req.selected_by(&self.local, l, v));
             let facts = other.facts.filter(|_| other.shared && selected);
-            facts.is_some_and(|stored| Grant::shared(&ask.facts, &stored, now, rules).is_ok())
+            facts.is_some_and(|stored| Grant::shared(&req.facts, &stored, now, rules).is_ok())
         };
         if follower.is_outdone(&self.local.proxy.fills, shareable) {
             return ValidationPermit::Elsewhere;
         }
-        match stored_by_now(&self.local, &self.ask).await {
+        match stored_by_now(&self.local, &self.req).await {
             Some((grant, object)) => ValidationPermit::Stored(grant, object),
-            None => ValidationPermit::Ask(permit),
+            None => ValidationPermit::OwnedRequest(permit),
         }
     }
 
@@ -247,7 +247,7 @@ impl<T: Transport> Exchange<'_, T> {
     ) -> Result<Finish, Unsent> {
         match source {
             Source::Object(object) => {
-                let shown = validated(&self.ask, want, &follower, grant);
+                let shown = validated(&self.req, want, &follower, grant);
                 let finish = Box::pin(self.object(&object, shown)).await;
                 Ok(Finish {
                     origin_status: 304,
@@ -287,7 +287,7 @@ impl<T: Transport> Exchange<'_, T> {
         {
             return Ok(finish);
         }
-        let slice = client_slice(&self.ask, head);
+        let slice = client_slice(&self.req, head);
         if slice == ClientSlice::Elsewhere && !want.exact {
             return Err(Unsent::Missing);
         }
@@ -321,8 +321,8 @@ impl<T: Transport> Exchange<'_, T> {
             collapsed: follower.collapsed(),
         };
         let outcome = streamed_outcome(want, follower.collapsed());
-        let shown = Shown::fetched(grant, outcome, self.ask.rule, fetched);
-        let shape = shape_of(&self.local, &self.ask, object, &stored);
+        let shown = Shown::fetched(grant, outcome, self.req.rule, fetched);
+        let shape = shape_of(&self.local, &self.req, object, &stored);
         let sent = self.large(object, &shape, &shown, Some(follower));
         let finish = sent.await.ok_or(unsent)?;
         Ok(Finish {
@@ -335,28 +335,28 @@ impl<T: Transport> Exchange<'_, T> {
     /// Sends an object of any size. Returns `None` if a part of the object is missing.
     pub(super) async fn object(&mut self, object: &Arc<Object>, shown: Shown) -> Option<Finish> {
         let stored = stored_facts(object)?;
-        let shape = shape_of(&self.local, &self.ask, object, &stored);
+        let shape = shape_of(&self.local, &self.req, object, &stored);
         self.large(object, &shape, &shown, None).await
     }
 }
 
 /// Looks the request up again, and returns a stored object that answers it. Another fetch may have stored
 /// this object while the request waited.
-async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
-    let rules = local.proxy.rules(ask.rule);
-    let mut key = ask.base.to_vec();
-    let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
+async fn stored_by_now(local: &Local, req: &OwnedRequest) -> Option<(Grant, Arc<Object>)> {
+    let rules = local.proxy.rules(req.rule);
+    let mut key = req.base.to_vec();
+    let found = find(local, &mut key, &req.sent(local), &rules.key_parts).await;
     let (object, _) = found.object?;
-    let stored = local.proxy.admitted(&object, ask.rule)?;
+    let stored = local.proxy.admitted(&object, req.rule)?;
     let right = rule!(
         "share: a stored artefact needs the digest that documents name",
-        ask.digest_check(local, &object) == DigestCheck::Right,
+        req.digest_check(local, &object) == DigestCheck::Right,
         true
     );
     if stored.flags.has(Flags::PARTIAL) || !right {
         return None;
     }
-    let grant = Grant::shared(&ask.facts, &stored, local.wall(), rules).ok()?;
+    let grant = Grant::shared(&req.facts, &stored, local.wall(), rules).ok()?;
     Some((grant, object))
 }
 
@@ -364,12 +364,12 @@ async fn stored_by_now(local: &Local, ask: &Ask) -> Option<(Grant, Arc<Object>)>
 /// the fill from which the answer is sent.
 fn sending_follower(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     in_progress: Option<InProgress>,
     (head, source): (&FillHead, &Source),
     follower: Follower<FillHead>,
 ) -> Follower<FillHead> {
-    learn(local, ask, in_progress.as_ref(), head);
+    learn(local, req, in_progress.as_ref(), head);
     match (source, in_progress) {
         (Source::InProgress(_), Some(in_progress)) => in_progress.follower,
         _ => follower,
@@ -379,12 +379,12 @@ fn sending_follower(
 /// Applies the result of this request's own validation to the response in progress. A 304 updates the head of
 /// this response for all waiting requests. If the origin sends a new successful answer instead, it probably
 /// sends different answers to different users. So later requests with this key do not wait for each other.
-fn learn(local: &Local, ask: &Ask, in_progress: Option<&InProgress>, head: &FillHead) {
+fn learn(local: &Local, req: &OwnedRequest, in_progress: Option<&InProgress>, head: &FillHead) {
     let Some(in_progress) = in_progress else {
         return;
     };
     let (unshared, now) = (&local.proxy.unshared, local.wall());
-    let number = ask.crowd(in_progress.follower.hash());
+    let number = req.crowd(in_progress.follower.hash());
     if let Some(updated) = &head.validated {
         unshared.note(number, false, now);
         let shorter = shortens(in_progress.head.facts.as_ref(), updated.facts.as_ref());
@@ -403,18 +403,23 @@ fn learn(local: &Local, ask: &Ask, in_progress: Option<&InProgress>, head: &Fill
 }
 
 /// Returns the data that describe a validated answer to the client.
-fn validated(ask: &Ask, want: &Want, follower: &Follower<FillHead>, grant: Grant) -> Shown {
+fn validated(
+    req: &OwnedRequest,
+    want: &Want,
+    follower: &Follower<FillHead>,
+    grant: Grant,
+) -> Shown {
     let fetched = Fetched {
         reason: want.reason,
         status: Some(304),
         collapsed: follower.collapsed(),
     };
-    Shown::fetched(grant, Outcome::Revalidated, ask.rule, fetched)
+    Shown::fetched(grant, Outcome::Revalidated, req.rule, fetched)
 }
 
-fn shape_of(local: &Local, ask: &Ask, object: &Object, stored: &CachingFacts) -> Shape {
-    let (head, now) = (ask.head(), local.wall());
-    match memory::shape(local, &head, &ask.facts, object, stored, now) {
+fn shape_of(local: &Local, req: &OwnedRequest, object: &Object, stored: &CachingFacts) -> Shape {
+    let (head, now) = (req.head(), local.wall());
+    match memory::shape(local, &head, &req.facts, object, stored, now) {
         Shape::AskOrigin => Shape::Whole,
         shape => shape,
     }

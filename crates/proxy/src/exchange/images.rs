@@ -11,8 +11,8 @@ use super::join::{Verdict, Want, fetch_behind};
 use super::{Exchange, Finish};
 use crate::Event;
 use crate::access::refusal::Refusal;
-use crate::cache::ask::Ask;
 use crate::cache::gate::Grant;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::find;
 use crate::fill::fetch::{self, FillHead, Job};
 use crate::fill::{Follower, Joined};
@@ -28,10 +28,10 @@ impl<T: Transport> Exchange<'_, T> {
     /// even when the registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
-        let image = self.ask.registry().and_then(|part| part.image());
+        let image = self.req.registry().and_then(|part| part.image());
         let unknown = want.stored.is_none() && finish.status == 200;
         if unknown && image.is_some_and(|image| image.is_tag()) {
-            fetch_behind(&self.local, &self.ask);
+            fetch_behind(&self.local, &self.req);
         }
         finish
     }
@@ -39,11 +39,11 @@ impl<T: Transport> Exchange<'_, T> {
     /// Searches the store for a proof that the client may have the layer, and asks the registry if there is
     /// no valid proof. Returns the refusal if the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
-        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
+        let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
         let mut stored = None;
         let mut follower = None;
         for _ in 0..ATTEMPTS {
-            let (object, fresh) = proof(&local, &ask).await;
+            let (object, fresh) = proof(&local, &req).await;
             if fresh {
                 return None;
             }
@@ -60,7 +60,7 @@ impl<T: Transport> Exchange<'_, T> {
             };
             let mut own = follower
                 .take()
-                .unwrap_or_else(|| ask_for_proof(&local, &ask, &want));
+                .unwrap_or_else(|| ask_for_proof(&local, &req, &want));
             let failure = match self.await_head(&want, &mut own).await {
                 Verdict::Send(_, head, _) | Verdict::Failing(head) => match head.status {
                     200 => return None,
@@ -68,7 +68,7 @@ impl<T: Transport> Exchange<'_, T> {
                     status => {
                         rule!(
                             "mirror: the proof of a layer ends when its registry denies it",
-                            local.proxy.forget(ask.base_hash, &ask.base),
+                            local.proxy.forget(req.base_hash, &req.base),
                             ()
                         );
                         return Some(refused(status, "layer-not-of-repository"));
@@ -86,18 +86,18 @@ impl<T: Transport> Exchange<'_, T> {
                 }
             };
             let (failure, refusal) = failure;
-            return (!still_holds(&local, &ask, stored.as_ref(), failure)).then_some(refusal);
+            return (!still_holds(&local, &req, stored.as_ref(), failure)).then_some(refusal);
         }
-        let lasting = still_holds(&local, &ask, stored.as_ref(), Failure::Unreachable);
+        let lasting = still_holds(&local, &req, stored.as_ref(), Failure::Unreachable);
         (!lasting).then_some(refused(503, "busy"))
     }
 }
 
 /// Joins the fetch of the proof, or starts this fetch. The fetch runs in the background, so the proof is
 /// stored even if the client leaves before the end. This is cheap, because the answer has no body.
-fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+fn ask_for_proof(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
     let fills = &local.proxy.fills;
-    match fills.join(ask.base_hash, &ask.base, ask.base_hash) {
+    match fills.join(req.base_hash, &req.base, req.base_hash) {
         Joined::Follows(follower) => {
             local.count(Event::Followers);
             follower
@@ -106,7 +106,7 @@ fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<Fill
             let job = Job {
                 stored: want.stored.clone(),
                 background: true,
-                ..Job::plain(Rc::clone(ask))
+                ..Job::plain(Rc::clone(req))
             };
             fetch::spawn(local, job, writer);
             follower
@@ -115,31 +115,36 @@ fn ask_for_proof(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<Fill
 }
 
 /// Returns the stored proof, and true if the proof is valid now.
-async fn proof(local: &Local, ask: &Ask) -> (Option<Arc<Object>>, bool) {
-    let rules = local.proxy.rules(ask.rule);
-    let mut key = ask.base.to_vec();
-    let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
+async fn proof(local: &Local, req: &OwnedRequest) -> (Option<Arc<Object>>, bool) {
+    let rules = local.proxy.rules(req.rule);
+    let mut key = req.base.to_vec();
+    let found = find(local, &mut key, &req.sent(local), &rules.key_parts).await;
     let Some((object, _)) = found.object else {
         return (None, false);
     };
-    let facts = local.proxy.admitted(&object, ask.rule);
+    let facts = local.proxy.admitted(&object, req.rule);
     let fresh = facts.is_some_and(|facts| {
         let proves = rule!(
             "mirror: only a registry's consent proves a right to a layer",
             facts.status == 200,
             true
         );
-        proves && Grant::shared(&ask.facts, &facts, local.wall(), rules).is_ok()
+        proves && Grant::shared(&req.facts, &facts, local.wall(), rules).is_ok()
     });
     (Some(object), fresh)
 }
 
 /// True if an expired proof is still valid because the registry fails.
-fn still_holds(local: &Local, ask: &Ask, stored: Option<&Arc<Object>>, failure: Failure) -> bool {
-    let facts = stored.and_then(|object| local.proxy.admitted(object, ask.rule));
+fn still_holds(
+    local: &Local,
+    req: &OwnedRequest,
+    stored: Option<&Arc<Object>>,
+    failure: Failure,
+) -> bool {
+    let facts = stored.and_then(|object| local.proxy.admitted(object, req.rule));
     facts.is_some_and(|facts| {
-        let rules = local.proxy.rules(ask.rule);
-        let old = stale_on_failure(&ask.facts, &facts, local.wall(), failure, rules);
+        let rules = local.proxy.rules(req.rule);
+        let old = stale_on_failure(&req.facts, &facts, local.wall(), failure, rules);
         facts.status == 200 && old.is_some()
     })
 }

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::Exchange;
 use super::ranged::{has_all, ranged};
-use crate::cache::ask::Ask;
 use crate::cache::gate::Grant;
 use crate::cache::key;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::Primary;
 use crate::fill::fetch::{self, FillHead, Job, Ranged};
 use crate::fill::{Follower, HeadEvent, Joined, Released};
@@ -85,7 +85,7 @@ pub(super) enum Source {
 /// Starts a background revalidation of `object`, unless a fetch of the same key is running.
 pub(crate) fn revalidate(
     local: &Rc<Local>,
-    ask: Rc<Ask>,
+    req: Rc<OwnedRequest>,
     object: &Arc<Object>,
     primary: Option<Primary>,
     key: &[u8],
@@ -94,13 +94,13 @@ pub(crate) fn revalidate(
     if local.proxy.fills.contains(hash) {
         return;
     }
-    if let Joined::Starts(writer, _) = local.proxy.fills.join(hash, key, ask.base_hash) {
+    if let Joined::Starts(writer, _) = local.proxy.fills.join(hash, key, req.base_hash) {
         let job = Job {
             stored: Some(Arc::clone(object)),
             validate: true,
             primary,
             background: true,
-            ..Job::plain(ask)
+            ..Job::plain(req)
         };
         fetch::spawn(local, job, writer);
     }
@@ -108,12 +108,12 @@ pub(crate) fn revalidate(
 
 /// Starts a background fetch of an object that a HEAD has found to exist, unless a fetch of the same key is
 /// running.
-pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
+pub(super) fn fetch_behind(local: &Rc<Local>, req: &Rc<OwnedRequest>) {
     let fills = &local.proxy.fills;
-    if let Joined::Starts(writer, _) = fills.join(ask.base_hash, &ask.base, ask.base_hash) {
+    if let Joined::Starts(writer, _) = fills.join(req.base_hash, &req.base, req.base_hash) {
         let job = Job {
             background: true,
-            ..Job::plain(Rc::clone(ask))
+            ..Job::plain(Rc::clone(req))
         };
         fetch::spawn(local, job, writer);
     }
@@ -122,13 +122,13 @@ pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
 impl<T: Transport> Exchange<'_, T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, want: &Want) -> Follower<FillHead> {
-        let follower = join_or_start(&self.local, &self.ask, want, |_| false);
+        let follower = join_or_start(&self.local, &self.req, want, |_| false);
         follower.unwrap_or_else(|| self.alone(want))
     }
 
     /// Starts a fill that no other request joins.
     pub(super) fn alone(&self, want: &Want) -> Follower<FillHead> {
-        start_alone(&self.local, &self.ask, want)
+        start_alone(&self.local, &self.req, want)
     }
 
     /// Waits for the head and judges it for this request.
@@ -154,13 +154,13 @@ impl<T: Transport> Exchange<'_, T> {
             };
             match event {
                 Ok(HeadEvent::Interim(text)) => {
-                    let wanted = self.ask.head().version() == Version::Http11;
+                    let wanted = self.req.head().version() == Version::Http11;
                     if wanted && self.link.send(&self.local, &text).await.is_err() {
                         return Verdict::Gone;
                     }
                 }
                 Ok(HeadEvent::Head(head)) => {
-                    return judge(&self.local, &self.ask, want, follower, head);
+                    return judge(&self.local, &self.req, want, follower, head);
                 }
                 Err(Released::Elsewhere) => return Verdict::Elsewhere,
                 // If the connection of the leader fails, the other requests of the fill do not fail.
@@ -178,7 +178,7 @@ impl<T: Transport> Exchange<'_, T> {
 /// if the caching rules allow it.
 fn judge(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     want: &Want,
     follower: &Follower<FillHead>,
     head: Arc<FillHead>,
@@ -186,7 +186,7 @@ fn judge(
     let now = local.wall();
     let grant = match follower.own() {
         Some(own) => Grant::own(own, head.facts.as_ref(), now),
-        None => match shared(local, ask, want, follower, &head) {
+        None => match shared(local, req, want, follower, &head) {
             Ok(grant) => grant,
             Err(verdict) => return verdict,
         },
@@ -200,7 +200,7 @@ fn judge(
     }
     let sparse = head.sparse.clone().or_else(|| {
         // The request wants a range, and the fill fetches the complete object.
-        let range = ask.facts.range && head.status == 200 && !head.ranged;
+        let range = req.facts.range && head.status == 200 && !head.ranged;
         let body = head.sized().filter(|_| range);
         body.map(|body| Arc::clone(&body.head))
     });
@@ -215,7 +215,7 @@ fn judge(
 /// Returns the permission to take the answer of another request's fetch.
 fn shared(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     want: &Want,
     follower: &Follower<FillHead>,
     head: &Arc<FillHead>,
@@ -225,7 +225,7 @@ fn shared(
         return Err(Verdict::Failing(Arc::clone(head)));
     }
     let selects =
-        |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(local, list, values);
+        |(list, values): &(bytes::Bytes, bytes::Bytes)| req.selected_by(local, list, values);
     let other = rule!(
         "share: a response in progress is for requests with its selecting values",
         !head.vary.as_ref().is_none_or(selects),
@@ -234,7 +234,7 @@ fn shared(
     if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
         return Err(Verdict::Variant(primary));
     }
-    let usable = head.sparse.is_some() || has_all(ask, head);
+    let usable = head.sparse.is_some() || has_all(req, head);
     let facts = head
         .facts
         .as_ref()
@@ -242,20 +242,20 @@ fn shared(
     let right = |_: &&CachingFacts| {
         rule!(
             "share: an artefact in progress needs the digest that documents name",
-            ask.has_digest(local, &head.fields),
+            req.has_digest(local, &head.fields),
             true
         )
     };
     let Some(facts) = facts.filter(right) else {
         return Err(Verdict::Alone);
     };
-    let (now, rules) = (local.wall(), local.proxy.rules(ask.rule));
-    let decision = match Grant::shared(&ask.facts, facts, now, rules) {
+    let (now, rules) = (local.wall(), local.proxy.rules(req.rule));
+    let decision = match Grant::shared(&req.facts, facts, now, rules) {
         Ok(grant) => return Ok(grant),
         Err(decision) => decision,
     };
-    if takes_as_arrived(ask, follower)
-        && let Some(grant) = Grant::arrived(&ask.facts, facts, (want.arrived, now), rules)
+    if takes_as_arrived(req, follower)
+        && let Some(grant) = Grant::arrived(&req.facts, facts, (want.arrived, now), rules)
     {
         return Ok(grant);
     }
@@ -267,9 +267,9 @@ fn shared(
 
 /// True if a site's `collapse = "arrived"` applies to this request: the request waited for the head, and has
 /// neither credentials nor cache directives.
-fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
-    let site = matches!(&*ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
-    let facts = &ask.facts;
+fn takes_as_arrived(req: &OwnedRequest, follower: &Follower<FillHead>) -> bool {
+    let site = matches!(&*req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+    let facts = &req.facts;
     let directives = facts.no_cache
         || facts.max_age.is_some()
         || facts.min_fresh.is_some()
@@ -278,7 +278,7 @@ fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
         && !directives
         && rule!(
             "collapse: a request with credentials is judged by now",
-            !ask.has_credentials(),
+            !req.has_credentials(),
             true
         )
 }
@@ -287,10 +287,10 @@ fn takes_as_arrived(ask: &Ask, follower: &Follower<FillHead>) -> bool {
 /// the object that it stored is in memory.
 pub(super) fn enter_unless_stored(
     local: &Rc<Local>,
-    ask: &Rc<Ask>,
+    req: &Rc<OwnedRequest>,
     want: &Want,
 ) -> Option<Follower<FillHead>> {
-    join_or_start(local, ask, want, |object| {
+    join_or_start(local, req, want, |object| {
         let mut known = want.stored.iter().chain(&want.part);
         !known.any(|known| Arc::ptr_eq(known, object))
     })
@@ -299,12 +299,12 @@ pub(super) fn enter_unless_stored(
 /// Starts a fetch in which the origin validates the answer `head` for this request.
 pub(super) fn ask_whether(
     local: &Rc<Local>,
-    ask: &Rc<Ask>,
+    req: &Rc<OwnedRequest>,
     want: &Want,
     head: &Arc<FillHead>,
     permit: Permit,
 ) -> Follower<FillHead> {
-    let key = fill_key(local, ask, want);
+    let key = fill_key(local, req, want);
     let stored = head.object.clone();
     let job = Job {
         validate: stored.is_some(),
@@ -312,23 +312,23 @@ pub(super) fn ask_whether(
         stored: stored.or_else(|| want.stored.clone()),
         permit: Cell::new(Some(permit)),
         offers: true,
-        ..job(ask, want, Ranged::No)
+        ..job(req, want, Ranged::No)
     };
-    start(local, ask, &key, job)
+    start(local, req, &key, job)
 }
 
 /// Starts an additional fetch, because the head of the fetch that `follower` follows is overdue.
 pub(super) fn ask_too(
     local: &Rc<Local>,
-    ask: &Rc<Ask>,
+    req: &Rc<OwnedRequest>,
     want: &Want,
     follower: &Follower<FillHead>,
 ) -> Follower<FillHead> {
-    let key = fill_key(local, ask, want);
+    let key = fill_key(local, req, want);
     let hash = local.proxy.engine.keys().hash(&key);
-    let range = ranged(local, ask, want, hash);
+    let range = ranged(local, req, want, hash);
     let (writer, second) = local.proxy.fills.second(follower);
-    fetch::spawn(local, job(ask, want, range), writer);
+    fetch::spawn(local, job(req, want, range), writer);
     second
 }
 
@@ -336,15 +336,15 @@ pub(super) fn ask_too(
 /// request's lookup and has left an object that `is_new` accepts.
 fn join_or_start(
     local: &Rc<Local>,
-    ask: &Rc<Ask>,
+    req: &Rc<OwnedRequest>,
     want: &Want,
     is_new: impl FnOnce(&Arc<Object>) -> bool,
 ) -> Option<Follower<FillHead>> {
-    let key = fill_key(local, ask, want);
+    let key = fill_key(local, req, want);
     let hash = local.proxy.engine.keys().hash(&key);
-    let range = ranged(local, ask, want, hash);
-    let facts = &ask.facts;
-    let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
+    let range = ranged(local, req, want, hash);
+    let facts = &req.facts;
+    let if_range = || foxy_base::first(&req.head(), "If-Range").is_some();
     // `alone` is true for a request that must not get an answer that was fetched for another request, or that
     // was fetched before the request arrived.
     let alone = rule!(
@@ -367,10 +367,10 @@ fn join_or_start(
             want.reason == Fwd::Request,
             false
         )
-        || sends_own_conditions(ask, want)
-        || local.proxy.unshared.has(ask.crowd(hash), local.wall());
+        || sends_own_conditions(req, want)
+        || local.proxy.unshared.has(req.crowd(hash), local.wall());
     if alone {
-        return Some(start_alone(local, ask, want));
+        return Some(start_alone(local, req, want));
     }
     let slot = match &range {
         Ranged::Aligned(_) if !want.validate => local
@@ -385,30 +385,30 @@ fn join_or_start(
         let found = engine.reads().in_memory(hash, &key);
         found.is_some_and(|(object, _)| is_new(&object))
     };
-    match fills.join_unless_stored(slot, (hash, &key), ask.base_hash, is_stored)? {
+    match fills.join_unless_stored(slot, (hash, &key), req.base_hash, is_stored)? {
         Joined::Follows(follower) => {
             local.count(Event::Followers);
             Some(follower)
         }
         Joined::Starts(writer, follower) => {
-            fetch::spawn(local, job(ask, want, range), writer);
+            fetch::spawn(local, job(req, want, range), writer);
             Some(follower)
         }
     }
 }
 
 /// Starts a fill that no other request joins.
-fn start_alone(local: &Rc<Local>, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-    let key = fill_key(local, ask, want);
+fn start_alone(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
+    let key = fill_key(local, req, want);
     let hash = local.proxy.engine.keys().hash(&key);
-    let range = ranged(local, ask, want, hash);
-    start(local, ask, &key, job(ask, want, range))
+    let range = ranged(local, req, want, hash);
+    start(local, req, &key, job(req, want, range))
 }
 
-fn start(local: &Rc<Local>, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
+fn start(local: &Rc<Local>, req: &Rc<OwnedRequest>, key: &[u8], job: Job) -> Follower<FillHead> {
     let proxy = &local.proxy;
     let hash = proxy.engine.keys().hash(key);
-    let (writer, follower) = proxy.fills.alone(hash, key, ask.base_hash);
+    let (writer, follower) = proxy.fills.alone(hash, key, req.base_hash);
     fetch::spawn(local, job, writer);
     follower
 }
@@ -422,14 +422,14 @@ async fn until(time: Option<Instant>) {
 }
 
 /// Returns the key under which the answer is stored if its Vary list is the same as the list in the store.
-fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
-    let mut key = ask.base.to_vec();
+fn fill_key(local: &Local, req: &OwnedRequest, want: &Want) -> Vec<u8> {
+    let mut key = req.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
     match (known, &want.primary) {
         (Some(object), _) => key = object.key().to_vec(),
         (None, Some(primary)) => {
             let mut values = Vec::new();
-            ask.sent(local).selecting_values(&primary.list, &mut values);
+            req.sent(local).selecting_values(&primary.list, &mut values);
             key::push_variant(primary.nonce, &values, &mut key);
         }
         (None, None) => {}
@@ -437,7 +437,7 @@ fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     key
 }
 
-fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
+fn job(req: &Rc<OwnedRequest>, want: &Want, range: Ranged) -> Job {
     let own = range == Ranged::Own;
     Job {
         stored: want.stored.clone(),
@@ -446,14 +446,14 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
         range,
         primary: want.primary.clone(),
         // If the client's own range is sent, the client's If-Range is sent too.
-        own_conditions: own || sends_own_conditions(ask, want),
-        ..Job::plain(Rc::clone(ask))
+        own_conditions: own || sends_own_conditions(req, want),
+        ..Job::plain(Rc::clone(req))
     }
 }
 
 /// True if the client's conditions are sent to the origin, because there is no stored object with which Foxy
 /// could judge them. The conditions for a rewritten document are never sent: they are about the rewritten
 /// form, which the origin does not know.
-fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
-    ask.facts.conditional && want.stored.is_none() && !ask.is_document()
+fn sends_own_conditions(req: &OwnedRequest, want: &Want) -> bool {
+    req.facts.conditional && want.stored.is_none() && !req.is_document()
 }

@@ -12,8 +12,8 @@ use foxy_store::Object;
 use super::objects::lost;
 use super::{Exchange, Finish};
 use crate::Outcome;
-use crate::cache::ask::Ask;
 use crate::cache::gate::{Hit, Shown};
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::memory::{self, Shape, stored_text, write_heads};
 use crate::cache::serve::multipart::Multipart;
 use crate::exchange::supply::{Missing, Piece, Supply};
@@ -71,7 +71,7 @@ impl<T: Transport> Exchange<'_, T> {
         shown: &Shown,
         arriving: Option<Follower<FillHead>>,
     ) -> Option<Finish> {
-        let body = self.ask.head().method() != foxy_http1::Method::Head;
+        let body = self.req.head().method() != foxy_http1::Method::Head;
         let Some(spans) = spans(object, shape).filter(|_| body) else {
             return Some(self.in_memory(object, shape, shown).await);
         };
@@ -92,11 +92,11 @@ impl<T: Transport> Exchange<'_, T> {
         (spans, queued): (Vec<Span>, Queued),
         arriving: Option<Follower<FillHead>>,
     ) -> Option<Finish> {
-        let (local, ask, keep) = (Rc::clone(&self.local), Rc::clone(&self.ask), self.keep);
+        let (local, req, keep) = (Rc::clone(&self.local), Rc::clone(&self.req), self.keep);
         let arrives = arriving.is_some();
         let mut supply = match arriving {
-            Some(follower) => Supply::behind(&ask, object, follower, true),
-            None => Supply::new(&ask, object),
+            Some(follower) => Supply::behind(&req, object, follower, true),
+            None => Supply::new(&req, object),
         };
         // A head must not promise bytes that turn out to be missing.
         if !spans.iter().all(|span| supply.can_promise(&local, *span)) {
@@ -121,13 +121,13 @@ impl<T: Transport> Exchange<'_, T> {
         let (hit, outcome) = (
             shown.hit(
                 &local.proxy,
-                ResponseContext::new(&ask.role, &ask.client),
+                ResponseContext::new(&req.role, &req.client),
                 keep,
             ),
             shown.outcome,
         );
         let scratch = self.link.ends().scratch;
-        let (pending, parts, status) = heads(&local, scratch, &ask, (object, shape), &spans, &hit);
+        let (pending, parts, status) = heads(&local, scratch, &req, (object, shape), &spans, &hit);
         let mut finish = Finish {
             outcome,
             status,
@@ -149,7 +149,7 @@ impl<T: Transport> Exchange<'_, T> {
             Err(Broken::Client) => return Some(Finish::gone(finish.status)),
             Err(Broken::Memory) => MEMORY.reason,
             Err(Broken::Truncated) => {
-                if ask.role.objects().is_some() {
+                if req.role.objects().is_some() {
                     lost(&local, object);
                 }
                 "fragment-missing"
@@ -163,14 +163,14 @@ impl<T: Transport> Exchange<'_, T> {
 
     /// Sends an answer that needs no fragments.
     async fn in_memory(&mut self, object: &Arc<Object>, shape: &Shape, shown: &Shown) -> Finish {
-        let (local, ask, keep) = (&self.local, &self.ask, self.keep);
+        let (local, req, keep) = (&self.local, &self.req, self.keep);
         let Ends { io, scratch, .. } = self.link.ends();
         let hit = shown.hit(
             &local.proxy,
-            ResponseContext::new(&ask.role, &ask.client),
+            ResponseContext::new(&req.role, &req.client),
             keep,
         );
-        let sent = memory::send(local, io, scratch, &ask.head(), object, shape, &hit).await;
+        let sent = memory::send(local, io, scratch, &req.head(), object, shape, &hit).await;
         match sent {
             Ok(sent) => Finish {
                 outcome: shown.outcome,
@@ -189,12 +189,12 @@ impl<T: Transport> Exchange<'_, T> {
 fn heads(
     local: &Local,
     scratch: &mut Scratch,
-    ask: &Ask,
+    req: &OwnedRequest,
     (object, shape): (&Object, &Shape),
     spans: &[Span],
     hit: &Hit<'_>,
 ) -> (Vec<u8>, Option<Multipart>, u16) {
-    let head = ask.head();
+    let head = req.head();
     let mut text = Vec::new();
     if matches!(shape, Shape::Many(_)) {
         let parts = Multipart::new(local);

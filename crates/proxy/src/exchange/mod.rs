@@ -26,7 +26,7 @@ mod supply;
 
 use std::rc::Rc;
 
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::connection::Link;
 use crate::http::net::Transport;
 use crate::state::finish::Finish;
@@ -41,17 +41,22 @@ pub(crate) use objects::{lost, unfit};
 pub(crate) struct Exchange<'c, T> {
     link: &'c mut Link<T>,
     local: Rc<Local>,
-    ask: Rc<Ask>,
+    req: Rc<OwnedRequest>,
     /// True if the request allows the connection to carry another request.
     keep: bool,
 }
 
 impl<'c, T: Transport> Exchange<'c, T> {
-    pub(crate) fn new(link: &'c mut Link<T>, local: &Rc<Local>, ask: Rc<Ask>, keep: bool) -> Self {
+    pub(crate) fn new(
+        link: &'c mut Link<T>,
+        local: &Rc<Local>,
+        req: Rc<OwnedRequest>,
+        keep: bool,
+    ) -> Self {
         Self {
             link,
             local: Rc::clone(local),
-            ask,
+            req,
             keep,
         }
     }

@@ -9,7 +9,7 @@ use foxy_http1::write;
 use super::join::Want;
 use super::stream::{How, streamed_outcome};
 use super::{Exchange, Finish};
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::fill::fetch::FillHead;
 use crate::http::connection::Ends;
 use crate::http::net::Transport;
@@ -18,19 +18,19 @@ use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 /// True if the client's condition names the new version, which replaces the stored version.
-pub(super) fn has_it(local: &Local, ask: &Ask, want: &Want, head: &FillHead) -> bool {
-    let asked = ask.facts.conditional && want.stored.is_some() && head.status == 200;
+pub(super) fn has_it(local: &Local, req: &OwnedRequest, want: &Want, head: &FillHead) -> bool {
+    let asked = req.facts.conditional && want.stored.is_some() && head.status == 200;
     let Some(facts) = head.facts.as_ref().filter(|_| asked) else {
         return false;
     };
-    let condition = conditional::evaluate(&ask.head(), &head.fields, facts, local.wall());
+    let condition = conditional::evaluate(&req.head(), &head.fields, facts, local.wall());
     condition == Condition::NotModified
 }
 
 impl<T: Transport> Exchange<'_, T> {
     /// Answers with a 304 in place of the fill's 200.
     pub(super) async fn not_modified(&mut self, want: &Want, head: &FillHead, how: How) -> Finish {
-        let (local, ask) = (&self.local, &self.ask);
+        let (local, req) = (&self.local, &self.req);
         let Ends { io, scratch, .. } = self.link.ends();
         let out = &mut scratch.head;
         out.clear();
@@ -46,16 +46,16 @@ impl<T: Transport> Exchange<'_, T> {
             fwd: Some(want.reason),
             fwd_status: Some(head.status),
             collapsed: how.collapsed,
-            rule: local.proxy.rule_name(ask.rule),
+            rule: local.proxy.rule_name(req.rule),
             ..CacheStatus::default()
         };
-        let to = ResponseContext::new(&ask.role, &ask.client);
+        let to = ResponseContext::new(&req.role, &req.client);
         let own = OwnFields {
             mode: Mode::Bare,
             age: None,
             cache: Some(&cache),
             keep: self.keep,
-            head: Some(&ask.head()),
+            head: Some(&req.head()),
             to: Some(to),
             varies: to.varies(&head.fields),
         };

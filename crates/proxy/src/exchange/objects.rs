@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Exchange, Finish};
 use crate::access::logins::challenge;
 use crate::access::refusal::Refusal;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::memory::Shape;
 use crate::fill::FillWriter;
 use crate::fill::fetch::keep::Keeper;
@@ -50,14 +50,14 @@ impl Drop for Storing<'_> {
 impl<T: Transport> Exchange<'_, T> {
     /// Stores or removes an object, if the user may do so.
     pub(crate) async fn write_object(&mut self, wish: ObjectWish) -> Finish {
-        let head = self.ask.head();
+        let head = self.req.head();
         let bodiless = head.framing().is_empty();
         let done = match wish {
             ObjectWish::Store(kind) | ObjectWish::Remove(kind) => {
-                match may_write(&self.ask, kind).or_else(|| refused_field(&head)) {
+                match may_write(&self.req, kind).or_else(|| refused_field(&head)) {
                     Some(refusal) => Err(Failed::Refused(refusal, bodiless)),
                     None if matches!(wish, ObjectWish::Store(_)) => self.store(kind).await,
-                    None => forget_object(&self.local, &self.ask, bodiless).await,
+                    None => forget_object(&self.local, &self.req, bodiless).await,
                 }
             }
             ObjectWish::Read => Err(Failed::Refused(NO_OBJECT, bodiless)),
@@ -76,11 +76,11 @@ impl<T: Transport> Exchange<'_, T> {
     /// Stores the body. The new object is invisible until its last byte has arrived. Until then, requests get
     /// the old object.
     async fn store(&mut self, kind: ObjectKind) -> Result<(u16, &'static str), Failed> {
-        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
+        let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
         let (io, _, buf) = self.link.upload();
-        let most = ask.role.objects().map_or(0, |objects| objects.size_max);
+        let most = req.role.objects().map_or(0, |objects| objects.size_max);
         let most = most.min(local.proxy.engine.object_bytes_max());
-        let head = ask.head();
+        let head = req.head();
         let framing = head.framing();
         let empty = framing.is_empty();
         if framing.length().is_some_and(|length| length > most) {
@@ -88,7 +88,7 @@ impl<T: Transport> Exchange<'_, T> {
         }
         let now = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let fields = fields_of(&local, kind);
-        let target = put::store_target(&local, &ask, fields, now);
+        let target = put::store_target(&local, &req, fields, now);
         let target = target.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
         if head.parts().expects_continue() && buf.is_empty() {
             let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -98,7 +98,7 @@ impl<T: Transport> Exchange<'_, T> {
         let (writer, _) = local
             .proxy
             .fills
-            .alone(ask.base_hash, &ask.base, ask.base_hash);
+            .alone(req.base_hash, &req.base, req.base_hash);
         let keeper = Keeper::new(&local, writer.fill(), Some(target), None);
         let mut storing = Storing {
             local: &local,
@@ -136,13 +136,13 @@ impl<T: Transport> Exchange<'_, T> {
         ) {
             return Err(Failed::Refused(DIGEST_WRONG, true));
         }
-        storing.finish(&ask, pace).await
+        storing.finish(&req, pace).await
     }
 
     /// Sends the answer after an object was stored or removed.
     async fn wrote(&mut self, status: u16, reason: &'static str) -> Finish {
-        let (local, ask, keep) = (&self.local, &self.ask, self.keep);
-        let (head, ends) = (ask.head(), self.link.ends());
+        let (local, req, keep) = (&self.local, &self.req, self.keep);
+        let (head, ends) = (req.head(), self.link.ends());
         let out = &mut ends.scratch.head;
         out.clear();
         write::status_line(out, status);
@@ -157,7 +157,7 @@ impl<T: Transport> Exchange<'_, T> {
             keep,
             varies: false,
             head: Some(&head),
-            to: Some(ResponseContext::new(&ask.role, &ask.client)),
+            to: Some(ResponseContext::new(&req.role, &req.client)),
         };
         own_fields(out, local, &own);
         let sent = ends.io.write(out, local.patience.progress).await;
@@ -192,9 +192,9 @@ impl<T: Transport> Exchange<'_, T> {
 }
 
 /// Returns a refusal if the user may not write. Without a login nobody may write.
-fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
-    let objects = ask.role.objects()?;
-    let pass = ask.client.pass.as_ref();
+fn may_write(req: &OwnedRequest, kind: ObjectKind) -> Option<Refusal> {
+    let objects = req.role.objects()?;
+    let pass = req.client.pass.as_ref();
     match pass.and_then(|pass| pass.user.as_ref()) {
         Some(user) => objects.refuses(kind, user),
         None => rule!(
@@ -208,14 +208,14 @@ fn may_write(ask: &Ask, kind: ObjectKind) -> Option<Refusal> {
 /// Removes an object durably: it does not come back after a restart.
 async fn forget_object(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     bodiless: bool,
 ) -> Result<(u16, &'static str), Failed> {
     if !bodiless {
         return Err(Failed::Refused(refusal(400, "body-not-expected"), false));
     }
     let proxy = Arc::clone(&local.proxy);
-    let purged = proxy.purge_key(ask.base_hash, &ask.base, false).await;
+    let purged = proxy.purge_key(req.base_hash, &req.base, false).await;
     let durable = rule!(
         "objects: a removal is answered when it survives a power cut",
         purged.durable,
@@ -244,12 +244,16 @@ impl Storing<'_> {
     }
 
     /// Stores the complete body in place of the object that was stored before.
-    async fn finish(mut self, ask: &Ask, mut pace: Pace) -> Result<(u16, &'static str), Failed> {
+    async fn finish(
+        mut self,
+        req: &OwnedRequest,
+        mut pace: Pace,
+    ) -> Result<(u16, &'static str), Failed> {
         let local = self.local;
         if local.proxy.engine.is_congested() {
             Box::pin(pace.before_put(local)).await;
         }
-        let before = local.proxy.engine.reads().lookup(ask.base_hash, &ask.base);
+        let before = local.proxy.engine.reads().lookup(req.base_hash, &req.base);
         let keeper = self.keeper.take();
         if !keeper.is_some_and(|keeper| keeper.finish(local, self.writer.fill())) {
             return Err(Failed::Refused(NOT_KEPT, true));

@@ -22,7 +22,7 @@ use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
 use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
 
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 
 /// Largest number of tags of one request.
 const TAGS_MAX: usize = 256;
@@ -31,9 +31,9 @@ const TAGS_MAX: usize = 256;
 ///
 /// # Errors
 /// The reason to refuse the request.
-pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
-    let head = ask.head();
-    let url = ask.url().ok_or("missing-host")?;
+pub(super) fn of(req: &OwnedRequest) -> Result<Option<Vec<Purge>>, &'static str> {
+    let head = req.head();
+    let url = req.url().ok_or("missing-host")?;
     let (mut kind, mut soft) = (None, first(&head, "Fastly-Soft-Purge") == Some(b"1"));
     for word in tokens(&head, "X-Purge-Method") {
         match &word.to_ascii_lowercase()[..] {
@@ -47,7 +47,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         }
     }
     let tags = tags(&head, soft);
-    let mirror = ask.role.mirrored();
+    let mirror = req.role.mirrored();
     let purge = |kind, text, soft| Purge {
         kind,
         text,
@@ -55,7 +55,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
             Some(_) if kind != PurgeKind::Tag => String::new(),
             _ => rule!(
                 "purge: one on a listener covers its own objects alone",
-                ask.role.partition().to_owned(),
+                req.role.partition().to_owned(),
                 String::new()
             ),
         },
@@ -94,8 +94,8 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         }
         // The URL is purged in the form that it has in keys, because the operator's rules may change its
         // query.
-        PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
-        PurgeKind::Prefix => text = [&host, ask.target()].concat(),
+        PurgeKind::Url => text = KeyParts::of(&req.base).url.to_vec(),
+        PurgeKind::Prefix => text = [&host, req.target()].concat(),
         PurgeKind::Tag => {}
     }
     Ok(Some(vec![purge(kind, text, soft)]))

@@ -8,7 +8,7 @@ use super::purger::{Purger, TOO_MANY, not_accepted, purger, within_rights};
 use super::{Exchange, Finish, purge_method};
 use crate::Outcome;
 use crate::access::refusal::Refusal;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::connection::Ends;
 use crate::http::net::Transport;
 use crate::http::reply::send_plain;
@@ -24,8 +24,8 @@ impl<T: Transport> Exchange<'_, T> {
     /// Removes durably the objects stored under the URL, all variants included. If the request's fields name
     /// other objects, purges these objects instead.
     pub(crate) async fn purge(&mut self) -> Finish {
-        self.keep &= self.ask.head().framing().is_empty();
-        let refusal = match purged(&self.local, &self.ask).await {
+        self.keep &= self.req.head().framing().is_empty();
+        let refusal = match purged(&self.local, &self.req).await {
             Ok(body) => return self.purged(&body).await,
             Err(refusal) => refusal,
         };
@@ -38,7 +38,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     async fn purged(&mut self, body: &str) -> Finish {
-        let (local, own) = (&self.local, (self.keep, &self.ask.head()));
+        let (local, own) = (&self.local, (self.keep, &self.req.head()));
         let fields = "Content-Type: application/json\r\n";
         let Ends { io, scratch, .. } = self.link.ends();
         let sent = send_plain(local, io, scratch, fields, body.as_bytes(), own).await;
@@ -54,26 +54,26 @@ impl<T: Transport> Exchange<'_, T> {
 }
 
 /// Purges, and returns the body of the answer.
-async fn purged(local: &Local, ask: &Ask) -> Result<String, Refusal> {
-    match may_purge(local, ask)? {
+async fn purged(local: &Local, req: &OwnedRequest) -> Result<String, Refusal> {
+    match may_purge(local, req)? {
         (_, Some(wanted)) => purge_many(local, &wanted).await,
-        (purger, None) => remove(local, ask, purger).await,
+        (purger, None) => remove(local, req, purger).await,
     }
 }
 
 /// Returns the purger and the purges. `None` means a hard purge of the URL itself.
-fn may_purge(local: &Local, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
+fn may_purge(local: &Local, req: &OwnedRequest) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
     let proxy = &local.proxy;
-    let head = ask.head();
-    let purger = purger(&proxy.config.access, &ask.client, &head)?;
+    let head = req.head();
+    let purger = purger(&proxy.config.access, &req.client, &head)?;
     let bad = |reason| Refusal {
         status: 400,
         reason,
     };
-    let wanted = purge_method::of(ask).map_err(bad)?;
+    let wanted = purge_method::of(req).map_err(bad)?;
     within_rights(purger, wanted.as_deref().unwrap_or_default())?;
     if purger == Purger::Client {
-        let taken = proxy.purge_rate.take(ask.client.ip(), local.mono());
+        let taken = proxy.purge_rate.take(req.client.ip(), local.mono());
         taken.map_err(|_| TOO_MANY)?;
         if wanted.is_some() && !proxy.room_for_clients() {
             return Err(TOO_MANY);
@@ -97,10 +97,10 @@ async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> 
 }
 
 /// Purges the URL. The answer contains the number of removed objects.
-async fn remove(local: &Local, ask: &Ask, purger: Purger) -> Result<String, Refusal> {
+async fn remove(local: &Local, req: &OwnedRequest, purger: Purger) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let may_count = purger == Purger::Operator || proxy.room_for_clients();
-    let purged = proxy.purge_key(ask.base_hash, &ask.base, may_count).await;
+    let purged = proxy.purge_key(req.base_hash, &req.base, may_count).await;
     if !purged.durable {
         return Err(NOT_DURABLE);
     }

@@ -4,18 +4,18 @@ use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
 
 use super::join::Want;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::fill::fetch::{FillHead, Ranged};
 use crate::state::local::Local;
 
 /// Returns the range to request. It consists of whole fragments if the answer can become a sparse object.
-pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ranged {
+pub(super) fn ranged(local: &Local, req: &OwnedRequest, want: &Want, hash: KeyHash) -> Ranged {
     // A small object is validated as a whole.
     let whole = match &want.stored {
         Some(stored) if want.validate => !stored.is_large(),
         _ => !want.range,
     };
-    if whole || !ask.facts.range || ask.comes_whole() {
+    if whole || !req.facts.range || req.comes_whole() {
         return Ranged::No;
     }
     let unable = if want.validate {
@@ -23,13 +23,13 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
     } else {
         Ranged::Own
     };
-    let conditional = ask.facts.conditional || ask.facts.precondition;
+    let conditional = req.facts.conditional || req.facts.precondition;
     let known = local.proxy.undivided.has(hash, local.wall());
-    if want.exact || conditional || known || ask.facts.no_store {
+    if want.exact || conditional || known || req.facts.no_store {
         return unable;
     }
     let unit = u64::from(local.proxy.engine.fragment_bytes());
-    let ranges = Ranges::of(&ask.head());
+    let ranges = Ranges::of(&req.head());
     let first = ranges.as_ref().and_then(|ranges| ranges.specs().first());
     first
         .and_then(|spec| spec.aligned(unit))
@@ -56,12 +56,12 @@ pub(super) enum ClientSlice {
 }
 
 /// Returns the bytes of the answer `head` that are sent to this client.
-pub(super) fn client_slice(ask: &Ask, head: &FillHead) -> ClientSlice {
+pub(super) fn client_slice(req: &OwnedRequest, head: &FillHead) -> ClientSlice {
     if head.status != 206 {
         return ClientSlice::All;
     }
     let said = head.part.and_then(|part| part.span).map(Span::len);
-    let request = ask.head();
+    let request = req.head();
     let wanted = first(&request, "Range").filter(|_| head.range.is_some());
     if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
@@ -74,7 +74,7 @@ pub(super) fn client_slice(ask: &Ask, head: &FillHead) -> ClientSlice {
     else {
         return ClientSlice::Elsewhere;
     };
-    let ranges = Ranges::of(&ask.head());
+    let ranges = Ranges::of(&req.head());
     let (Some([spec]), Some(got)) = (ranges.as_ref().map(Ranges::specs), part.span) else {
         return ClientSlice::Elsewhere;
     };
@@ -102,8 +102,8 @@ pub(super) fn client_slice(ask: &Ask, head: &FillHead) -> ClientSlice {
 /// True if `head`, which another request fetched, announces all bytes that this request wants. A shorter part
 /// would be valid (RFC 9110 section 15.3.7). But most clients do not notice that it is shorter than the range
 /// that they requested.
-pub(super) fn has_all(ask: &Ask, head: &FillHead) -> bool {
-    match client_slice(ask, head) {
+pub(super) fn has_all(req: &OwnedRequest, head: &FillHead) -> bool {
+    match client_slice(req, head) {
         ClientSlice::All => true,
         ClientSlice::Slice { short, .. } => !short,
         ClientSlice::Elsewhere => false,

@@ -7,7 +7,7 @@ use foxy_base::first;
 use foxy_http_rules::range::ContentRange;
 use foxy_http1::{BodyReader, Method};
 
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::fill::fetch::strong_etag;
 use crate::http::connection::Link;
 use crate::http::net::Transport;
@@ -38,7 +38,7 @@ impl Rest {
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,
-        ask: &Ask,
+        req: &OwnedRequest,
         link: &Link<T>,
     ) -> Result<u64, UpstreamError> {
         if self.from >= self.until {
@@ -51,8 +51,8 @@ impl Rest {
             as_get: true,
             add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
-        let request = ask.upstream_head(local, &changes);
-        let (mut leased, begun) = Leased::ask(local, ask, &request, true).await?;
+        let request = req.upstream_head(local, &changes);
+        let (mut leased, begun) = Leased::ask(local, req, &request, true).await?;
         let parts = leased.up.final_head(local, begun, |_| {}).await?;
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let range = first(&head, "Content-Range").and_then(ContentRange::parse);
@@ -91,7 +91,7 @@ impl Rest {
             return Err(UpstreamError::Truncated);
         }
         if parts.persistent(Method::Get) && reader.is_done() {
-            leased.give_back(local, &ask.to);
+            leased.give_back(local, &req.to);
         }
         Ok(sent)
     }

@@ -66,11 +66,11 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
         how: How,
     ) -> Option<Finish> {
-        if has_it(&self.local, &self.ask, want, head) {
+        if has_it(&self.local, &self.req, want, head) {
             return Some(self.not_modified(want, head, how).await);
         }
         let (slice, collapsed) = (how.slice, how.collapsed);
-        let version = self.ask.head().version();
+        let version = self.req.head().version();
         let (mode, skip, left) = framing(head, slice, version);
         let length = left.min(head.length.unwrap_or(0));
         let queued = match self.link.queue(&self.local, length).await {
@@ -91,7 +91,7 @@ impl<T: Transport> Exchange<'_, T> {
         let streaming = Streaming {
             link: self.link,
             local: &self.local,
-            ask: &self.ask,
+            req: &self.req,
             head,
             part: part(head, slice),
             mode,
@@ -108,7 +108,7 @@ impl<T: Transport> Exchange<'_, T> {
         how: How,
         mode: Mode,
     ) {
-        let (local, ask) = (&self.local, &self.ask);
+        let (local, req) = (&self.local, &self.req);
         let out = &mut self.link.ends().scratch.head;
         out.clear();
         write::status_line(out, head.status);
@@ -143,19 +143,19 @@ impl<T: Transport> Exchange<'_, T> {
             fwd: Some(want.reason),
             fwd_status: Some(head.status),
             ttl,
-            stored: head.not_stored.is_empty() && sizes(local.proxy.rules(ask.rule)),
+            stored: head.not_stored.is_empty() && sizes(local.proxy.rules(req.rule)),
             collapsed: how.collapsed,
             detail: Some(head.not_stored).filter(|why| !why.is_empty()),
-            rule: local.proxy.rule_name(ask.rule),
+            rule: local.proxy.rule_name(req.rule),
             ..CacheStatus::default()
         };
-        let to = ResponseContext::new(&ask.role, &ask.client);
+        let to = ResponseContext::new(&req.role, &req.client);
         let own = OwnFields {
             mode,
             age: age.filter(|age| *age > 0),
             cache: Some(&cache),
             keep: self.keep,
-            head: Some(&ask.head()),
+            head: Some(&req.head()),
             to: Some(to),
             varies: to.varies(&head.fields),
         };

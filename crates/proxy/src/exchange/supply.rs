@@ -10,7 +10,7 @@ use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::fragment;
 use crate::cache::serve::fragments::{FragmentId, HeldFragment};
 use crate::fill::fetch::{self, FillHead, strong_etag};
@@ -32,7 +32,7 @@ const TRIES: u8 = 3;
 /// The sources of the bytes of one large body.
 #[derive(Debug)]
 pub(crate) struct Supply {
-    ask: Rc<Ask>,
+    req: Rc<OwnedRequest>,
     head: Arc<Object>,
     /// A fill that fetches bytes of the body. `behind` is true while this request takes no bytes from the
     /// fill, for example because the fill has moved past the next byte of this request.
@@ -69,10 +69,10 @@ pub(crate) struct Missing;
 
 impl Supply {
     /// Creates the supply for the body of a large object. `head` is the stored head of the object.
-    pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
-        let divisible = ask.may_fetch_parts() && strong_etag(head.fields()).is_some();
+    pub(crate) fn new(req: &Rc<OwnedRequest>, head: &Arc<Object>) -> Self {
+        let divisible = req.may_fetch_parts() && strong_etag(head.fields()).is_some();
         Self {
-            ask: Rc::clone(ask),
+            req: Rc::clone(req),
             head: Arc::clone(head),
             follower: None,
             behind: false,
@@ -88,12 +88,12 @@ impl Supply {
 
     /// Creates the supply for a request that is behind the fill that it follows.
     pub(crate) fn behind(
-        ask: &Rc<Ask>,
+        req: &Rc<OwnedRequest>,
         head: &Arc<Object>,
         follower: Follower<FillHead>,
         stored: bool,
     ) -> Self {
-        let mut supply = Self::new(ask, head);
+        let mut supply = Self::new(req, head);
         supply.divisible &= stored;
         supply.follower = Some(follower);
         supply.behind = true;
@@ -156,7 +156,7 @@ impl Supply {
         GapWanted {
             key: self.head.key(),
             hash: self.head.hash(),
-            base: self.ask.base_hash,
+            base: self.req.base_hash,
             version: self.head.meta().version,
             at,
             until,
@@ -377,7 +377,7 @@ impl Supply {
                     proxy.fills.leave(writer.fill());
                     return Ok(());
                 }
-                fetch::spawn_gap(local, &self.ask, &self.head, cover, writer);
+                fetch::spawn_gap(local, &self.req, &self.head, cover, writer);
                 self.follower = Some(follower);
             }
         }

@@ -10,7 +10,7 @@ use foxy_base::{FieldBlock, KeyHash, first, rule};
 use foxy_mirror::{Mirror, Rewriter, digests_of_field};
 
 use super::{Comparison, Mirrored};
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::{Event, Proxy};
 
 /// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
@@ -62,20 +62,20 @@ impl Edit {
     /// although its head does not state this.
     pub(crate) fn of(
         proxy: &Arc<Proxy>,
-        ask: &Ask,
+        req: &OwnedRequest,
         fields: &FieldBlock,
         coded: bool,
     ) -> Option<Self> {
-        let part = ask.role.mirrored()?;
+        let part = req.role.mirrored()?;
         if part.is_document() {
             let content_type = first(fields, "Content-Type").unwrap_or_default();
-            return Self::document(proxy, (part, ask), content_type, coded);
+            return Self::document(proxy, (part, req), content_type, coded);
         }
         let said = |name| first(fields, name).and_then(|value| digests_of_field(value).next());
         let mut expected = match part.image() {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
-                let named = part.expected(&proxy.expected, ask.target());
+                let named = part.expected(&proxy.expected, req.target());
                 // A document may have arrived after the head of this answer was read. It may contain a
                 // different digest for the artefact.
                 vec![
@@ -97,13 +97,13 @@ impl Edit {
         Some(Self::Artefact(Box::new(Comparing {
             comparisons: of,
             held: Bytes::new(),
-            name: (Arc::clone(part), ask.target().into()),
+            name: (Arc::clone(part), req.target().into()),
         })))
     }
 
     fn document(
         proxy: &Arc<Proxy>,
-        (part, ask): (&Mirrored, &Ask),
+        (part, req): (&Mirrored, &OwnedRequest),
         content_type: &[u8],
         coded: bool,
     ) -> Option<Self> {
@@ -111,12 +111,12 @@ impl Edit {
         let of = (Arc::clone(&part.mirror), part.mirror_target.server);
         Some(Self::Document(Box::new(Rewriting {
             decoder: coded.then(|| MultiGzDecoder::new(Vec::new())),
-            rewriter: Rewriter::new(transform, (ask.target(), content_type), of, &document.base),
+            rewriter: Rewriter::new(transform, (req.target(), content_type), of, &document.base),
             proxy: Arc::clone(proxy),
             mirror: Arc::clone(&part.mirror),
             scope: part.scope().into(),
-            path: ask.target().into(),
-            key: ask.base_hash,
+            path: req.target().into(),
+            key: req.base_hash,
         })))
     }
 

@@ -6,10 +6,10 @@ use foxy_mirror::digests_of_field;
 use foxy_store::Object;
 
 use super::{DigestCheck, Mirrored};
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
-impl Ask {
+impl OwnedRequest {
     /// Returns the part of a mirror of images that the request is for.
     pub(crate) fn registry(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;

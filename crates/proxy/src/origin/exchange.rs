@@ -12,7 +12,7 @@ use foxy_mirror::Digest;
 use super::UpstreamError;
 use super::connect::connect;
 use super::pool::Pooled;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::destination::Destination;
 use crate::http::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origin::origins::OutstandingRequest;
@@ -121,10 +121,10 @@ impl Leased {
     }
 
     /// Sets the part of a mirror that the request is for.
-    pub(super) fn set_mirrored(&mut self, local: &Local, ask: &Ask) {
-        let part = ask.role.mirrored();
+    pub(super) fn set_mirrored(&mut self, local: &Local, req: &OwnedRequest) {
+        let part = req.role.mirrored();
         self.up.mirrored = part.map(|part| {
-            let expected = part.expected(&local.proxy.expected, ask.target());
+            let expected = part.expected(&local.proxy.expected, req.target());
             (Arc::clone(part), expected)
         });
     }

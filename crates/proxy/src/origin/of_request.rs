@@ -11,11 +11,11 @@ use super::exchange::Leased;
 use super::origins::{self, OutstandingRequest};
 use super::{UpstreamError, parents, registry, screened};
 use crate::Origins;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::via::{self, Changes, Hop};
 use crate::state::local::Local;
 
-impl Ask {
+impl OwnedRequest {
     /// Returns the origins of the request's site.
     pub(crate) fn origins(&self) -> Option<&Origins> {
         self.role.origins()
@@ -72,40 +72,40 @@ impl Leased {
     /// which may be interim. If `replay` is true, a broken pooled connection is replaced once.
     pub(crate) async fn ask(
         local: &Local,
-        ask: &Ask,
+        req: &OwnedRequest,
         request: &[u8],
         replay: bool,
     ) -> Result<(Self, ResponseParts), UpstreamError> {
-        if ask.role.is_closed() {
+        if req.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
-        if let Some(part) = ask.screened() {
+        if let Some(part) = req.screened() {
             // The future is boxed, because it would enlarge every miss.
-            let asked = Box::pin(screened::ask(local, ask, part, request)).await;
+            let asked = Box::pin(screened::ask(local, req, part, request)).await;
             return asked.inspect_err(|error| local.origin_failed(*error));
         }
-        let only = ask.only_origin();
-        let asked = match ask.origins() {
+        let only = req.only_origin();
+        let asked = match req.origins() {
             // The future is boxed, because it would enlarge every miss.
-            _ if ask.parents().is_some() => {
-                Box::pin(parents::ask(local, ask, request, replay)).await
+            _ if req.parents().is_some() => {
+                Box::pin(parents::ask(local, req, request, replay)).await
             }
             // The future is boxed, because it would enlarge every miss.
-            _ if let Some(part) = ask.registry() => {
-                Box::pin(registry::ask(local, ask, part, request)).await
+            _ if let Some(part) = req.registry() => {
+                Box::pin(registry::ask(local, req, part, request)).await
             }
             // The future is boxed, because it would enlarge every miss.
             Some(all) if only.is_none() => {
-                Box::pin(origins::ask(local, all, ask, request, replay)).await
+                Box::pin(origins::ask(local, all, req, request, replay)).await
             }
             _ => {
                 only.iter().for_each(|outstanding| outstanding.wait(local));
-                let asked = Self::ask_one(local, &ask.to, request, replay).await;
+                let asked = Self::ask_one(local, &req.to, request, replay).await;
                 Self::at_only(local, only, asked, |parts| parts.status())
             }
         };
         let asked = asked.and_then(|(mut leased, parts)| {
-            leased.set_mirrored(local, ask);
+            leased.set_mirrored(local, req);
             let parts = leased.up.seen(local, parts)?;
             Ok((leased, parts))
         });
@@ -115,25 +115,25 @@ impl Leased {
     /// Sends the head of a request with a body to an origin of the request.
     pub(crate) async fn open(
         local: &Local,
-        ask: &Ask,
+        req: &OwnedRequest,
         request: &[u8],
     ) -> Result<Self, UpstreamError> {
-        if ask.role.is_closed() {
+        if req.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
-        let only = ask.only_origin();
-        let opened = match ask.origins() {
+        let only = req.only_origin();
+        let opened = match req.origins() {
             // The future is boxed, because it would enlarge every request with a body.
-            _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
-            Some(all) if only.is_none() => Box::pin(origins::open(local, all, ask, request)).await,
+            _ if req.parents().is_some() => Box::pin(parents::open(local, req, request)).await,
+            Some(all) if only.is_none() => Box::pin(origins::open(local, all, req, request)).await,
             _ => {
-                let opened = Self::open_one(local, &ask.to, request).await;
+                let opened = Self::open_one(local, &req.to, request).await;
                 let opened = opened.map(|leased| (leased, ()));
                 Self::at_only(local, only, opened, |()| 0).map(|(leased, ())| leased)
             }
         };
         let opened = opened.map(|mut leased| {
-            leased.set_mirrored(local, ask);
+            leased.set_mirrored(local, req);
             leased
         });
         opened.inspect_err(|error| local.origin_failed(*error))

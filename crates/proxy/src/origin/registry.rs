@@ -6,7 +6,7 @@ use foxy_base::{eq_name, first, values};
 use foxy_http1::{BodyReader, Method, ResponseParts};
 use foxy_mirror::{Challenge, Upstream, Wanted, challenge, parse_location, push_parameter, token};
 
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::destination::Destination;
 use crate::mirrors::ImagePart;
 use crate::mirrors::images::heads::{self, Changed};
@@ -28,13 +28,18 @@ const REDIRECT: UpstreamError = UpstreamError::BadResponse("redirect-not-followe
 type Answered = Result<(Leased, ResponseParts), UpstreamError>;
 
 /// Sends a request without body and waits for the head of the final answer.
-pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8]) -> Answered {
+pub(crate) async fn ask(
+    local: &Local,
+    req: &OwnedRequest,
+    part: &Mirrored,
+    request: &[u8],
+) -> Answered {
     let Some(image) = part.image() else {
-        return Leased::ask_one(local, &ask.to, request, true).await;
+        return Leased::ask_one(local, &req.to, request, true).await;
     };
     let registry = Registry {
         local,
-        ask,
+        req,
         part,
         image,
         request,
@@ -52,7 +57,7 @@ pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8
 /// A request and its registry.
 struct Registry<'a> {
     local: &'a Local,
-    ask: &'a Ask,
+    req: &'a OwnedRequest,
     part: &'a Mirrored,
     image: &'a ImagePart,
     request: &'a [u8],
@@ -100,7 +105,7 @@ impl Registry<'_> {
             200 if same => self.bare(leased, parts, 304, keeps),
             304 | 429 | 500.. => self.bare(leased, parts, parts.status(), keeps),
             _ => {
-                let to = self.ask.to.clone();
+                let to = self.req.to.clone();
                 let _ = self
                     .read(leased, parts, Method::Head, &to, REST_BYTES)
                     .await;
@@ -131,7 +136,7 @@ impl Registry<'_> {
 
     /// Returns the final answer to a request with this method.
     async fn run(&self, method: &str, range: Option<&str>) -> Answered {
-        let (local, ask) = (self.local, self.ask);
+        let (local, req) = (self.local, self.req);
         let key = self.token_key();
         let mut known = local.proxy.tokens.get(&key, local.mono());
         let mut asked_for_token = false;
@@ -144,7 +149,7 @@ impl Registry<'_> {
                 range,
             };
             let text = heads::request(self.request, &changed);
-            let (leased, parts) = self.to(&ask.to, &text).await?;
+            let (leased, parts) = self.to(&req.to, &text).await?;
             if parts.status() != 401 || asked_for_token {
                 return self.follow((leased, parts), &changed).await;
             }
@@ -156,7 +161,7 @@ impl Registry<'_> {
                 return Ok((leased, parts));
             };
             let of = method_of(method);
-            let body = self.read(leased, parts, of, &ask.to, REST_BYTES);
+            let body = self.read(leased, parts, of, &req.to, REST_BYTES);
             let _ = Box::pin(body).await;
             // If no token can be fetched, the request is sent without a token, and the registry answers with
             // a challenge again.
@@ -234,7 +239,7 @@ impl Registry<'_> {
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;
         let registry = self.part.upstream();
-        let (mut from, mut to) = (registry.root(), self.ask.to.clone());
+        let (mut from, mut to) = (registry.root(), self.req.to.clone());
         for _ in 0..HOPS {
             if !matches!(parts.status(), 301 | 302 | 303 | 307 | 308) {
                 return Ok((leased, parts));
@@ -286,7 +291,7 @@ impl Registry<'_> {
             exempt: false,
             tls: Some(self.local.proxy.config.upstream.tls.clone()),
             timeouts: OriginTimeouts::default(),
-            ..self.ask.to.clone()
+            ..self.req.to.clone()
         })
     }
 
@@ -299,7 +304,7 @@ impl Registry<'_> {
             port,
             exempt,
             tls,
-            ..self.ask.to.clone()
+            ..self.req.to.clone()
         })
     }
 

@@ -15,7 +15,7 @@ use foxy_mirror::{Body, Screened};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::mirrors::Mirrored;
 use crate::mirrors::images::heads::fields;
 use crate::origin::exchange::{Leased, Upstream};
@@ -123,7 +123,7 @@ fn seconds_until(time: i64, now: i64) -> u32 {
 /// Requests a document and screens it. Returns the head for the cache. The body waits in the connection.
 pub(crate) async fn ask(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     part: &Mirrored,
     request: &[u8],
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
@@ -132,13 +132,13 @@ pub(crate) async fn ask(
         .and_then(|(_, etag)| Known::read(etag))
         .filter(|known| known.matures.is_none_or(|time| time > now(local)));
     let text = with_condition(request, known.as_ref());
-    let asked = match ask.parents() {
-        Some(_) => parents::ask(local, ask, &text, true).await?,
-        None => Leased::ask_one(local, &ask.to, &text, true).await?,
+    let asked = match req.parents() {
+        Some(_) => parents::ask(local, req, &text, true).await?,
+        None => Leased::ask_one(local, &req.to, &text, true).await?,
     };
     let (mut leased, parts) = asked;
     let parts = leased.up.final_head(local, parts, |_| {}).await?;
-    let is_head = ask.head().method() == Method::Head;
+    let is_head = req.head().method() == Method::Head;
     let status = parts.status();
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     let mut own = (0..head.count()).map(|i| head.field(i)).collect::<Vec<_>>();
@@ -149,7 +149,7 @@ pub(crate) async fn ask(
                 .map(|(name, value)| (name.to_vec(), value.to_vec()))
                 .collect();
             let read = whole(local, &mut leased.up, parts).await?;
-            screened(local, ask, part, &mut leased.up, (fields, read)).await
+            screened(local, req, part, &mut leased.up, (fields, read)).await
         }
         304 => {
             let known = known.ok_or(NOT_ASKED)?;
@@ -320,7 +320,7 @@ impl Read {
 /// Screens a document. Then replaces the upstream's answer by the result and its head.
 async fn screened(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     part: &Mirrored,
     up: &mut Upstream,
     (mut fields, read): (Lines, Read),
@@ -330,7 +330,7 @@ async fn screened(
         found.map(|(_, value)| value.clone())
     };
     let (content_type, etag) = (named("Content-Type").unwrap_or_default(), named("ETag"));
-    let result = judged(local, ask, part, read.text, content_type).await?;
+    let result = judged(local, req, part, read.text, content_type).await?;
     let matures = result.matures;
     let etag = match etag.and_then(|etag| marked(&etag, matures)) {
         Some(etag) => etag,
@@ -366,13 +366,13 @@ async fn screened(
 /// Judges the versions of a document. A document of more than [`SHORT_BYTES`] is judged on another thread.
 async fn judged(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     part: &Mirrored,
     text: Vec<u8>,
     content_type: Vec<u8>,
 ) -> Result<Screened, UpstreamError> {
     let (mirror, class, form) = part.screening();
-    let target = ask.target();
+    let target = req.target();
     let end = target.iter().position(|b| *b == b'?');
     let path = target[..end.unwrap_or(target.len())].to_vec();
     let (now, is_short) = (now(local), text.len() <= SHORT_BYTES);

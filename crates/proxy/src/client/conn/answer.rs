@@ -16,9 +16,9 @@ use super::local_answers::{options, pac_file, registry, trace};
 use super::moved::{elsewhere, to_https};
 use super::{Conn, Finish};
 use crate::access::refusal::Refusal;
-use crate::cache::ask::{RequestContext, past_the_cache};
 use crate::cache::gate::{Grant, Shown};
 use crate::cache::key;
+use crate::cache::owned_request::{RequestContext, past_the_cache};
 use crate::cache::serve::find::{Found, Primary, find};
 use crate::cache::serve::{memory, part};
 use crate::cache::stored::request_facts;
@@ -171,8 +171,8 @@ impl<T: Transport> Conn<T> {
         };
         if shown.asks_in_background() {
             let context = RequestContext::new(role, client, local);
-            let ask = Rc::new(received.ask(*parts, &url, &context));
-            revalidate(local, ask, &object, primary.clone(), &scratch.key);
+            let req = Rc::new(received.ask(*parts, &url, &context));
+            revalidate(local, req, &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
             head: &head,
@@ -247,7 +247,7 @@ impl<T: Transport> Conn<T> {
         keep: bool,
         started: MonoTime,
     ) -> bool {
-        let Some(ask) = self.take_request(parts) else {
+        let Some(req) = self.take_request(parts) else {
             return false;
         };
         if self.link.io().ledger().pressure() > Pressure::Low {
@@ -256,7 +256,7 @@ impl<T: Transport> Conn<T> {
         let _memory = self.link.take(LONG_BYTES);
         let works = !matches!(long, Long::Purge);
         let lacks_room = works && self.link.lacks_room(&self.local).await;
-        let mut exchange = self.exchange(Rc::clone(&ask), keep);
+        let mut exchange = self.exchange(Rc::clone(&req), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_room(SliceLost::Memory).await,
             // Every future except that of a fill is boxed. Otherwise every miss would need as much memory as
@@ -270,7 +270,7 @@ impl<T: Transport> Conn<T> {
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
             Long::Registry | Long::Prove | Long::Compare(..) | Long::Learn(_) => Finish::default(),
         };
-        self.end(&ask, started, &finish)
+        self.end(&req, started, &finish)
     }
 
     /// Redirects the client to another URL.

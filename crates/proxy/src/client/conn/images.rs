@@ -20,8 +20,8 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Result<Finish, Instead> {
         let refusal = match self.ask(parts) {
-            Some(ask) => {
-                let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::new(ask), keep);
+            Some(req) => {
+                let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::new(req), keep);
                 exchange.may_have().await
             }
             None => Some(Refusal {

@@ -12,8 +12,8 @@ use foxy_store::Object;
 use super::answer::{Instead, Known, Long, missed};
 use super::{Conn, Finish};
 use crate::Outcome;
-use crate::cache::ask::Ask;
 use crate::cache::gate::Shown;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::Primary;
 use crate::cache::serve::memory::Shape;
 use crate::exchange::{Exchange, lost};
@@ -40,42 +40,42 @@ impl<T: Transport> Conn<T> {
         keep: bool,
         started: MonoTime,
     ) -> bool {
-        let Some(ask) = self.take_request(parts) else {
+        let Some(req) = self.take_request(parts) else {
             return false;
         };
         self.link.release();
         let queued = self.link.queue_for(&self.local, &hit.spans).await;
         let finish = match queued {
-            Ok(queued) => Box::pin(self.large_hit(&ask, *hit, queued, keep)).await,
-            Err(lost) => Box::pin(self.exchange(Rc::clone(&ask), keep).without_room(lost)).await,
+            Ok(queued) => Box::pin(self.large_hit(&req, *hit, queued, keep)).await,
+            Err(lost) => Box::pin(self.exchange(Rc::clone(&req), keep).without_room(lost)).await,
         };
-        self.end(&ask, started, &finish)
+        self.end(&req, started, &finish)
     }
 
     /// Sends a large object. An object that lacks fragments is a miss.
     async fn large_hit(
         &mut self,
-        ask: &Rc<Ask>,
+        req: &Rc<OwnedRequest>,
         hit: LargeHit,
         queued: Queued,
         keep: bool,
     ) -> Finish {
         let stored = (&hit.object, &hit.shape, &hit.shown);
-        let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::clone(ask), keep);
+        let mut exchange = Exchange::new(&mut self.link, &self.local, Rc::clone(req), keep);
         let sent = exchange.large_in(stored, (hit.spans, queued), None);
         if let Some(finish) = sent.await {
             return finish;
         }
-        if ask.role.objects().is_some() {
+        if req.role.objects().is_some() {
             lost(&self.local, &hit.object);
             return exchange.refused(NO_OBJECT, Outcome::Miss).await;
         }
-        let decision = decide_miss(&ask.facts, Miss::Uri);
-        let parts = ask.head().parts();
+        let decision = decide_miss(&req.facts, Miss::Uri);
+        let parts = req.head().parts();
         // The stored head of the object stays until a new answer replaces it, because requests find the
         // variants through this head.
         let known = Known::whole(hit.object, hit.primary);
-        match missed(&parts, (&ask.facts, self.local.wall()), decision, known) {
+        match missed(&parts, (&req.facts, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,
             Instead::Long(Long::Pass(reason)) => exchange.pass(reason).await,
             Instead::Refuse(refusal, outcome) => exchange.refused(refusal, outcome).await,

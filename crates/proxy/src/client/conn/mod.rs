@@ -30,7 +30,7 @@ use foxy_http1::RequestParts;
 use foxy_tls::ServerTls;
 
 use crate::access::refusal::Refusal;
-use crate::cache::ask::{Ask, RequestContext};
+use crate::cache::owned_request::{OwnedRequest, RequestContext};
 use crate::client::listen::post::{Post, Posted};
 use crate::exchange::Exchange;
 use crate::http::connection::{Ends, Link, NoRequest};
@@ -210,10 +210,10 @@ impl<T: Transport> Conn<T> {
 
     /// Ends a request that was copied out of the read buffer. Returns true if the connection carries another
     /// request.
-    fn end(&self, ask: &Ask, started: MonoTime, finish: &Finish) -> bool {
+    fn end(&self, req: &OwnedRequest, started: MonoTime, finish: &Finish) -> bool {
         let recent = finish.recent(self.local.wall());
-        self.local.proxy.recent.note(ask.base_hash, recent);
-        self.finished(Some(&ask.head()), started, finish);
+        self.local.proxy.recent.note(req.base_hash, recent);
+        self.finished(Some(&req.head()), started, finish);
         self.carries_on(finish)
     }
 
@@ -229,15 +229,15 @@ impl<T: Transport> Conn<T> {
 
     /// Copies the request, and removes its bytes from the read buffer. Returns `None` if the request has no
     /// URL.
-    fn take_request(&mut self, parts: &RequestParts) -> Option<Rc<Ask>> {
-        let ask = Rc::new(self.ask(parts)?);
+    fn take_request(&mut self, parts: &RequestParts) -> Option<Rc<OwnedRequest>> {
+        let req = Rc::new(self.ask(parts)?);
         self.link.consume(parts);
-        self.rule = ask.rule;
-        Some(ask)
+        self.rule = req.rule;
+        Some(req)
     }
 
     /// Returns a copy of the request. Returns `None` if the request has no URL.
-    fn ask(&self, parts: &RequestParts) -> Option<Ask> {
+    fn ask(&self, parts: &RequestParts) -> Option<OwnedRequest> {
         let received = self.link.received();
         let head = received.head(parts);
         let url = url_of(&head, self.context.role())?;
@@ -246,7 +246,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Returns the exchange that answers this request.
-    fn exchange(&mut self, ask: Rc<Ask>, keep: bool) -> Exchange<'_, T> {
-        Exchange::new(&mut self.link, &self.local, ask, keep)
+    fn exchange(&mut self, req: Rc<OwnedRequest>, keep: bool) -> Exchange<'_, T> {
+        Exchange::new(&mut self.link, &self.local, req, keep)
     }
 }

@@ -13,7 +13,7 @@ use super::upload::Upload;
 use super::{PassError, Way, invalidate};
 use crate::Outcome;
 use crate::access::parents::WANTS_LOGIN;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::connection::{last_chunk, write_piece};
 use crate::http::net::{Io, Transport};
 use crate::http::reply::{Mode, OwnFields, Scratch, own_fields};
@@ -27,7 +27,7 @@ use crate::state::local::Local;
 pub(super) struct Download<'a, T> {
     pub(super) local: &'a Local,
     pub(super) io: &'a Io<T>,
-    pub(super) ask: &'a Ask,
+    pub(super) req: &'a OwnedRequest,
     pub(super) way: Way<'a>,
     pub(super) unanswered: &'a Unanswered<'a>,
     pub(super) keep: bool,
@@ -71,34 +71,34 @@ impl<T: Transport> Download<'_, T> {
             up.buf.consume(parts.len());
             parts = self.next_head(up).await?;
         }
-        let method = self.ask.head().method();
+        let method = self.req.head().method();
         let framing = parts.framing(method);
-        if framing == BodyFraming::Tunnel && self.ask.head().upgrade() != Upgrade::WebSocket {
+        if framing == BodyFraming::Tunnel && self.req.head().upgrade() != Upgrade::WebSocket {
             return Err(PassError::Origin(UpstreamError::BadResponse(
                 "unexpected-upgrade",
             )));
         }
         let head = parts.head(up.buf.filled(), &up.slots);
-        if head.status() == 407 && self.ask.parents().is_some() {
+        if head.status() == 407 && self.req.parents().is_some() {
             // The parent requires a login of Foxy, not of the client.
             return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
         }
-        if self.way.spares(self.local, self.ask, head.status()) {
+        if self.way.spares(self.local, self.req, head.status()) {
             return Err(PassError::Status(head.status()));
         }
         let is_head = method == Method::Head;
-        if self.ask.is_document() && !is_head && head.status() == 200 {
+        if self.req.is_document() && !is_head && head.status() == 200 {
             // A document in a passed answer would reach the client without being rewritten.
             return Err(PassError::Origin(UpstreamError::BadResponse(
                 "document-past-the-cache",
             )));
         }
-        invalidate(self.local, self.ask, &head);
+        invalidate(self.local, self.req, &head);
         self.unanswered.answered();
-        let saving = if self.ask.bypass.is_none() && !self.ask.is_document() {
-            freshen(self.local, self.ask, &head, self.way.sent).await;
+        let saving = if self.req.bypass.is_none() && !self.req.is_document() {
+            freshen(self.local, self.req, &head, self.way.sent).await;
             let length = framing.length();
-            Saving::start(self.local, self.ask, up, &head, length, self.way.sent)
+            Saving::start(self.local, self.req, up, &head, length, self.way.sent)
         } else {
             None
         };
@@ -110,7 +110,7 @@ impl<T: Transport> Download<'_, T> {
         up.buf.consume(parts.len());
         let finish = Finish {
             outcome: Outcome::Bypass,
-            reason: match self.ask.bypass {
+            reason: match self.req.bypass {
                 Some(why) => why.as_str(),
                 None => self.way.reason.as_str(),
             },
@@ -150,7 +150,7 @@ impl<T: Transport> Download<'_, T> {
     }
 
     async fn interim(&mut self, up: &Upstream, parts: ResponseParts) -> Result<(), PassError> {
-        if self.ask.head().version() == Version::Http11 {
+        if self.req.head().version() == Version::Http11 {
             let head = parts.head(up.buf.filled(), &up.slots);
             let text = crate::fill::fetch::interim_text(&head);
             // No other answer may begin while only a part of the interim head is written.
@@ -167,10 +167,10 @@ impl<T: Transport> Download<'_, T> {
 
     fn mode(&self, parts: ResponseParts, framing: BodyFraming) -> Mode {
         let bare = matches!(parts.status(), 204 | 304) || framing == BodyFraming::Tunnel;
-        if bare || self.ask.head().method() == Method::Head {
+        if bare || self.req.head().method() == Method::Head {
             return Mode::Bare;
         }
-        Mode::of(framing.length(), self.ask.head().version())
+        Mode::of(framing.length(), self.req.head().version())
     }
 
     /// Writes the head for the client into the scratch buffer.
@@ -187,7 +187,7 @@ impl<T: Transport> Download<'_, T> {
         for (name, value) in head.forward_fields() {
             // If the answer has no body (HEAD, 304), the origin's Content-Length is passed on unchanged.
             let length = eq_name(name, b"content-length");
-            if !length || mode == Mode::Bare && !self.ask.is_document() {
+            if !length || mode == Mode::Bare && !self.req.is_document() {
                 write::field(out, name, value);
             }
             if eq_name(name, b"content-type") {
@@ -204,17 +204,17 @@ impl<T: Transport> Download<'_, T> {
             cache: &self.local.proxy.config.headers.name,
             fwd: Some(self.way.reason),
             fwd_status: Some(head.status()),
-            detail: self.ask.bypass.map(BypassWhy::as_str),
-            rule: self.local.proxy.rule_name(self.ask.rule),
+            detail: self.req.bypass.map(BypassWhy::as_str),
+            rule: self.local.proxy.rule_name(self.req.rule),
             ..CacheStatus::default()
         };
-        let to = ResponseContext::new(&self.ask.role, &self.ask.client);
+        let to = ResponseContext::new(&self.req.role, &self.req.client);
         let own = OwnFields {
             mode,
             age: None,
             cache: Some(&cache),
             keep: self.keep || framing == BodyFraming::Tunnel,
-            head: Some(&self.ask.head()),
+            head: Some(&self.req.head()),
             to: Some(to),
             varies: to.varies(head),
         };
@@ -267,7 +267,7 @@ impl<T: Transport> Download<'_, T> {
                     saving.finish();
                 }
                 self.flush(status).await?;
-                let method = self.ask.head().method();
+                let method = self.req.head().method();
                 let reusable = parts.persistent(method) && reader.is_done();
                 return Ok(Answered {
                     finish,

@@ -15,8 +15,8 @@ use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 use super::join::Want;
 use super::{Exchange, Finish};
 use crate::Outcome;
-use crate::cache::ask::Ask;
 use crate::cache::key;
+use crate::cache::owned_request::OwnedRequest;
 use crate::fill::fetch::judge::Target;
 use crate::http::net::{Transport, relay};
 use crate::http::via::Changes;
@@ -52,9 +52,9 @@ struct Way<'a> {
 
 impl Way<'_> {
     /// True if a stale answer may be sent in place of the origin's error.
-    fn spares(&self, local: &Local, ask: &Ask, status: u16) -> bool {
+    fn spares(&self, local: &Local, req: &OwnedRequest, status: u16) -> bool {
         let stored = self.instead.and_then(|want| want.stored.as_ref());
-        status >= 500 && ask.may_have_stale(local, stored, Failure::Status(status))
+        status >= 500 && req.may_have_stale(local, stored, Failure::Status(status))
     }
 }
 
@@ -75,7 +75,7 @@ impl<T: Transport> Exchange<'_, T> {
     /// Passes a HEAD request to the origin. If the origin fails, the client gets a stale answer under the
     /// same rules as for GET.
     pub(super) async fn pass_head(&mut self, want: &Want) -> Finish {
-        if let Some(error) = self.ask.fails_at_once(&self.local, want.stored.as_ref()) {
+        if let Some(error) = self.req.fails_at_once(&self.local, want.stored.as_ref()) {
             return self.failed(want, error).await;
         }
         let way = Way {
@@ -94,17 +94,17 @@ impl<T: Transport> Exchange<'_, T> {
     /// # Errors
     /// The origin gave no usable answer. In this case nothing was sent to the client.
     async fn passed(&mut self, way: Way<'_>) -> Result<Finish, UpstreamError> {
-        let (local, ask) = (Rc::clone(&self.local), Rc::clone(&self.ask));
-        let parts = ask.head().parts();
-        let unanswered = Unanswered::new(&local, &ask);
-        let request = ask.upstream_head(&local, &Changes::default());
+        let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
+        let parts = req.head().parts();
+        let unanswered = Unanswered::new(&local, &req);
+        let request = req.upstream_head(&local, &Changes::default());
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
         let opened = if bodiless {
-            let asked = Leased::ask(&local, &ask, &request, replay).await;
+            let asked = Leased::ask(&local, &req, &request, replay).await;
             asked.map(|(leased, first)| (leased, Some(first)))
         } else {
-            Leased::open(&local, &ask, &request)
+            Leased::open(&local, &req, &request)
                 .await
                 .map(|leased| (leased, None))
         };
@@ -127,7 +127,7 @@ impl<T: Transport> Exchange<'_, T> {
             Ok((mut leased, answered)) => {
                 match answered.then {
                     Then::Upgraded => return Ok(self.upgraded(leased, answered.finish).await),
-                    Then::Reuse => leased.give_back(&local, &ask.to),
+                    Then::Reuse => leased.give_back(&local, &req.to),
                     Then::Close => leased.count(&local),
                     Then::Abort => {
                         leased.count(&local);
@@ -171,15 +171,15 @@ impl<T: Transport> Exchange<'_, T> {
         leased: &mut Leased,
         first: Option<ResponseParts>,
     ) -> Result<Answered, PassError> {
-        let (local, ask) = (&*self.local, &*self.ask);
-        let parts = ask.head().parts();
+        let (local, req) = (&*self.local, &*self.req);
+        let parts = req.head().parts();
         let bodiless = parts.framing().is_empty();
         let upload = Upload::new(local, parts.expects_continue(), bodiless);
         let (io, scratch, buf) = self.link.upload();
         let mut download = Download {
             local,
             io,
-            ask,
+            req,
             way,
             unanswered,
             keep: self.keep,
@@ -248,21 +248,21 @@ impl<T: Transport> Exchange<'_, T> {
 }
 
 /// Invalidates the stored objects that a successful unsafe request changed (RFC 9111 section 4.4).
-fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
-    let request = ask.head();
+fn invalidate(local: &Local, req: &OwnedRequest, head: &ResponseHead<'_>) {
+    let request = req.head();
     let method = foxy_http_rules::Method::of(request.method_text());
     if !method.invalidates() {
         return;
     }
-    let Some(url) = ask.url() else { return };
-    let target = Target::of(ask);
+    let Some(url) = req.url() else { return };
+    let target = Target::of(req);
     let gone = invalidation::invalidated_by(method, &target.uri(), head.status(), head);
     if rule!(
         "change: what a changing request answers for is removed",
         gone.target,
         false
     ) {
-        local.proxy.forget(ask.base_hash, &ask.base);
+        local.proxy.forget(req.base_hash, &req.base);
     }
     let mut key = Vec::new();
     for path in &gone.paths {
@@ -271,7 +271,7 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
             ..url
         };
         let rules = &local.proxy.config.user_rules;
-        key::primary(rules, ask.role.partition(), &other, &mut key);
+        key::primary(rules, req.role.partition(), &other, &mut key);
         let hash = local.proxy.engine.keys().hash(&key);
         local.proxy.forget(hash, &key);
     }

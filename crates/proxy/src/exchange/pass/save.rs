@@ -9,7 +9,7 @@ use foxy_http_rules::update::{self, HeadUpdate};
 use foxy_http1::ResponseHead;
 
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::{Found, find};
 use crate::cache::stored::held;
 use crate::fill::FillWriter;
@@ -44,10 +44,10 @@ pub(super) struct Saving<'a> {
     keeper: Option<Keeper>,
 }
 
-fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
+fn asked(req: &OwnedRequest, sent: Sent, now: WallTime) -> Asked<'_> {
     Asked {
-        ask,
-        facts: ask.facts,
+        req,
+        facts: req.facts,
         stored: None,
         primary: None,
         part: None,
@@ -65,7 +65,7 @@ impl<'a> Saving<'a> {
     /// Begins to store the answer, if rules allow it. Called after the answer has invalidated stored objects.
     pub(super) fn start(
         local: &'a Local,
-        ask: &Ask,
+        req: &OwnedRequest,
         up: &Upstream,
         head: &ResponseHead<'_>,
         length: Option<u64>,
@@ -73,17 +73,17 @@ impl<'a> Saving<'a> {
     ) -> Option<Self> {
         // A rule may change the query in the key. Then the key belongs to a URL that differs from the
         // requested URL, and the answer is not stored.
-        if ask.facts.method != Method::Post || !ask.by_key {
+        if req.facts.method != Method::Post || !req.by_key {
             return None;
         }
         let fills = &local.proxy.fills;
-        let (writer, _) = fills.alone(ask.base_hash, &ask.base, ask.base_hash);
+        let (writer, _) = fills.alone(req.base_hash, &req.base, req.base_hash);
         let mut saving = Self {
             local,
             writer,
             keeper: None,
         };
-        let asked = asked(ask, sent, local.wall());
+        let asked = asked(req, sent, local.wall());
         let fill = saving.writer.fill();
         let (fill_head, target) = judge(local, &asked, fill, head, length, up.peer);
         saving.keeper = Some(Keeper::new(local, fill, Some(target?), length));
@@ -122,22 +122,27 @@ impl Drop for Saving<'_> {
 
 /// Uses the answer to a HEAD request to update the object that a GET stored. The HEAD request was sent at
 /// `sent`.
-pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
-    if ask.facts.method != Method::Head {
+pub(super) async fn freshen(
+    local: &Local,
+    req: &OwnedRequest,
+    head: &ResponseHead<'_>,
+    sent: Sent,
+) {
+    if req.facts.method != Method::Head {
         return;
     }
-    let mut key = ask.base.to_vec();
-    let parts = &local.proxy.rules(ask.rule).key_parts;
-    let Found { object, .. } = find(local, &mut key, &ask.sent(local), parts).await;
+    let mut key = req.base.to_vec();
+    let parts = &local.proxy.rules(req.rule).key_parts;
+    let Found { object, .. } = find(local, &mut key, &req.sent(local), parts).await;
     // An object that was stored after the HEAD was sent may be newer than the answer to the HEAD.
     let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent.at)
     else {
         return;
     };
-    let Some(stored) = local.proxy.admitted(&object, ask.rule) else {
+    let Some(stored) = local.proxy.admitted(&object, req.rule) else {
         return;
     };
-    let asked = asked(ask, sent, local.wall());
+    let asked = asked(req, sent, local.wall());
     let response = rules_response(&asked, head.status(), head);
     let part = held(&object);
     let length = part.map_or(Some(object.total_length()), |part| part.complete);

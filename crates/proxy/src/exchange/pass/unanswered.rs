@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
@@ -12,16 +12,16 @@ use crate::state::local::Local;
 /// has not reached the origin. If the request ends because the client left, the guard is dropped too.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
-    ask: &'a Ask,
+    req: &'a OwnedRequest,
     open: Cell<bool>,
 }
 
 impl<'a> Unanswered<'a> {
-    pub(super) fn new(local: &Rc<Local>, ask: &'a Ask) -> Self {
-        let method = foxy_http_rules::Method::of(ask.head().method_text());
+    pub(super) fn new(local: &Rc<Local>, req: &'a OwnedRequest) -> Self {
+        let method = foxy_http_rules::Method::of(req.head().method_text());
         Self {
             local: Rc::clone(local),
-            ask,
+            req,
             open: Cell::new(method.invalidates()),
         }
     }
@@ -43,7 +43,7 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if self.open.get() {
             let proxy = &self.local.proxy;
-            proxy.forget(self.ask.base_hash, &self.ask.base);
+            proxy.forget(self.req.base_hash, &self.req.base);
         }
     }
 }

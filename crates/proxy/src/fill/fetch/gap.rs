@@ -20,7 +20,7 @@ use super::body::{Body, Ended};
 use super::judge::{Times, strong_etag};
 use super::keep::Keeper;
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::fill::{Cover, FillWriter};
 use crate::http::via::Changes;
 use crate::origin::UpstreamError;
@@ -35,7 +35,7 @@ const SHORT_BYTES: u64 = 4 << 10;
 /// The task to fetch one missing run.
 #[derive(Debug)]
 struct Job {
-    ask: Rc<Ask>,
+    req: Rc<OwnedRequest>,
     head: Arc<Object>,
     etag: Bytes,
     span: Span,
@@ -44,7 +44,7 @@ struct Job {
 /// Starts the task that writes the bytes of `cover` to `writer`, in whole fragments.
 pub(crate) fn spawn(
     local: &Rc<Local>,
-    ask: &Rc<Ask>,
+    req: &Rc<OwnedRequest>,
     head: &Arc<Object>,
     cover: Cover,
     writer: FillWriter<FillHead>,
@@ -53,7 +53,7 @@ pub(crate) fn spawn(
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let span = Span::new(cover.start, cover.end.min(head.total_length()));
-    let whole = ask.comes_whole();
+    let whole = req.comes_whole();
     if whole && local.proxy.engine.is_current_version(head) {
         local.proxy.engine.supersede(head.hash(), head.key());
     }
@@ -61,7 +61,7 @@ pub(crate) fn spawn(
         .filter(|_| !whole)
         .zip(span)
         .map(|(etag, span)| Job {
-            ask: Rc::clone(ask),
+            req: Rc::clone(req),
             head: Arc::clone(head),
             etag,
             span,
@@ -145,9 +145,9 @@ impl Job {
             as_get: true,
             add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
-        let request = self.ask.upstream_head(local, &changes);
+        let request = self.req.upstream_head(local, &changes);
         let (asked, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
-        let (mut leased, first) = Leased::ask(local, &self.ask, &request, true).await?;
+        let (mut leased, first) = Leased::ask(local, &self.req, &request, true).await?;
         let parts = leased.up.final_head(local, first, |_| {}).await?;
         let times = Times {
             request: asked,
@@ -187,7 +187,7 @@ impl Job {
         let ended = body.run(local, writer).await;
         *keeper = Some(kept);
         if ended.is_ok() && parts.persistent(Method::Get) && reader.is_done() {
-            leased.give_back(local, &self.ask.to);
+            leased.give_back(local, &self.req.to);
         } else {
             leased.count(local);
         }
@@ -206,7 +206,7 @@ impl Job {
         if head.status() != 206 {
             // Some statuses do not tell whether the object changed: 304, 5xx, and statuses that are about the
             // request. Every other status tells that it changed, and so does 416.
-            let facts = super::judge::as_get(&self.ask);
+            let facts = super::judge::as_get(&self.req);
             let changed = rules::supersedes(&facts, head.status()) || head.status() == 416;
             return Err(match head.status() {
                 _ if changed => UpstreamError::AnotherVersion,
@@ -237,9 +237,9 @@ impl Job {
                 UNFIT
             });
         };
-        let request_head = self.ask.head();
+        let request_head = self.req.head();
         let request = rules::Request {
-            facts: &super::judge::as_get(&self.ask),
+            facts: &super::judge::as_get(&self.req),
             target: rules::invalidation::TargetUri::default(),
             fields: &request_head,
         };
@@ -249,7 +249,7 @@ impl Job {
             request_time: times.request,
             response_time: times.response,
         };
-        let config = local.proxy.rules(self.ask.rule);
+        let config = local.proxy.rules(self.req.rule);
         let verdict = match rules::can_store(&request, &response, config) {
             Ok(_) => Verdict::Store,
             Err(_) => Verdict::Pass,

@@ -17,8 +17,8 @@ use foxy_store::{Object, ObjectMeta};
 
 use super::FillHead;
 use super::part::{self, Piece};
-use crate::cache::ask::Ask;
 use crate::cache::key;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::Primary;
 use crate::cache::stored::stored_facts;
 use crate::fill::Fill;
@@ -56,7 +56,7 @@ pub(crate) struct StoreTarget {
 /// The facts about a request to the origin by which its answer is judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    pub(crate) ask: &'a Ask,
+    pub(crate) req: &'a OwnedRequest,
     /// The request as it was sent.
     pub(crate) facts: RequestFacts,
     /// The complete stored object, if it may still be used.
@@ -82,11 +82,11 @@ pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
 }
 
 /// Returns the request as the fill sends it. The method is always GET.
-pub(super) fn as_get(ask: &Ask) -> RequestFacts {
+pub(super) fn as_get(req: &OwnedRequest) -> RequestFacts {
     RequestFacts {
         method: rules::Method::Get,
         range: false,
-        ..ask.facts
+        ..req.facts
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn judge(
     // stored.
     let apart = rule!(
         "fetch: an answer from an address that a rule names is not stored",
-        asked.ask.client.keeps_apart(peer.ip()),
+        asked.req.client.keeps_apart(peer.ip()),
         false
     );
     let plan = match apart {
@@ -129,7 +129,7 @@ pub(crate) fn judge(
         false => None,
     };
     let vary = match &passing {
-        Some(plan) => selecting(local, plan, asked.ask),
+        Some(plan) => selecting(local, plan, asked.req),
         None => vary,
     };
     let known = plan.as_ref().or(passing.as_ref());
@@ -152,7 +152,7 @@ pub(crate) fn judge(
         vary,
         part: part_of(head),
         ranged: asked.aligned,
-        range: first(&asked.ask.head(), "Range")
+        range: first(&asked.req.head(), "Range")
             .filter(|_| asked.aligned && !asked.widened)
             .map(Bytes::copy_from_slice),
         primary: target.as_ref().and_then(|target| {
@@ -184,7 +184,7 @@ fn vary_and_target(
     plan: &StorePlan,
     head: &ResponseHead<'_>,
 ) -> Result<(Varies, StoreTarget), FieldBlockError> {
-    let vary = selecting(local, plan, asked.ask);
+    let vary = selecting(local, plan, asked.req);
     let target = store_target(local, asked, fill, plan, head, &vary)?;
     let target = part::part_target(local, asked, plan, head, target)?;
     Ok((vary, target))
@@ -194,16 +194,16 @@ fn vary_and_target(
 /// which waiting requests may share such an answer. Returns `None` unless the site has `collapse =
 /// "arrived"`.
 fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
-    let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+    let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
         return None;
     }
-    let request_head = asked.ask.head();
+    let request_head = asked.req.head();
     let at_once = rules::Response {
         response_time: asked.times.request,
         ..rules_response(asked, head.status(), head)
     };
-    let config = local.proxy.rules(asked.ask.rule);
+    let config = local.proxy.rules(asked.req.rule);
     let mut plan = rules::can_store(&rules_request(asked, &request_head), &at_once, config).ok()?;
     let delay = asked.times.response.0.saturating_sub(asked.times.request.0);
     plan.facts.response_time = asked.times.response;
@@ -264,15 +264,15 @@ fn storable(
     head: &ResponseHead<'_>,
     length: Option<u64>,
 ) -> Result<StorePlan, &'static str> {
-    let request_head = asked.ask.head();
+    let request_head = asked.req.head();
     let post = asked.facts.method == rules::Method::Post;
-    let target = post.then(|| Target::of(asked.ask));
+    let target = post.then(|| Target::of(asked.req));
     let request = rules::Request {
         target: target.as_ref().map(Target::uri).unwrap_or_default(),
         ..rules_request(asked, &request_head)
     };
     let response = rules_response(asked, head.status(), head);
-    let config = local.proxy.rules(asked.ask.rule);
+    let config = local.proxy.rules(asked.req.rule);
     let plan = rules::can_store(&request, &response, config).map_err(|reason| reason.as_str())?;
     let whole = plan.part.as_ref().map_or(length, |part| part.complete);
     if let Some(whole) = whole {
@@ -317,16 +317,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn of(ask: &Ask) -> Self {
+    pub(crate) fn of(req: &OwnedRequest) -> Self {
         let mut authority = Vec::new();
-        let url = ask.url();
+        let url = req.url();
         if let Some(url) = &url {
             url.authority.write_normalised(url.scheme, &mut authority);
         }
         Self {
             scheme: url.map_or("", |url| url.scheme.as_str()),
             authority: String::from_utf8(authority).unwrap_or_default(),
-            path: String::from_utf8_lossy(ask.target()).into_owned(),
+            path: String::from_utf8_lossy(req.target()).into_owned(),
         }
     }
 
@@ -384,10 +384,10 @@ fn stored_fields(
     Ok(builder.finish())
 }
 
-fn selecting(local: &Local, plan: &StorePlan, ask: &Ask) -> Varies {
+fn selecting(local: &Local, plan: &StorePlan, req: &OwnedRequest) -> Varies {
     let list = plan.vary.as_ref()?.as_bytes();
     let mut values = Vec::new();
-    ask.sent(local).selecting_values(list, &mut values);
+    req.sent(local).selecting_values(list, &mut values);
     Some((Bytes::copy_from_slice(list), values.into()))
 }
 
@@ -415,14 +415,14 @@ fn store_target(
                 local.nonce(),
                 1
             );
-            (asked.ask.base.clone(), nonce)
+            (asked.req.base.clone(), nonce)
         }
-        _ => (asked.ask.base.clone(), 0),
+        _ => (asked.req.base.clone(), 0),
     };
     let hash = local.proxy.engine.keys().hash(&key);
     let fields = stored_fields(local, head, plan, asked.times.response)?;
     if vary.is_some() {
-        let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);
+        let (variants, base) = (&local.proxy.variants, asked.req.base_hash);
         variants.note(base, nonce, hash, !same_list);
     }
     let vary = vary
@@ -446,14 +446,14 @@ pub(super) fn primary_target(
     nonce: u64,
 ) -> StoreTarget {
     StoreTarget {
-        key: asked.ask.base.clone(),
-        hash: asked.ask.base_hash,
-        group: hash64(0, asked.ask.to.host.as_bytes()),
+        key: asked.req.base.clone(),
+        hash: asked.req.base_hash,
+        group: hash64(0, asked.req.to.host.as_bytes()),
         meta: ObjectMeta {
             status: facts.status,
             request_time: asked.times.request,
             response_time: asked.times.response,
-            expires: useless_at(local.proxy.rules(asked.ask.rule), facts),
+            expires: useless_at(local.proxy.rules(asked.req.rule), facts),
             rules: facts.encode(),
             nonce,
             purge_sequence: rule!(
@@ -468,7 +468,7 @@ pub(super) fn primary_target(
         piece: None,
         sparse: None,
         has_usable_prefix: false,
-        rule: asked.ask.rule,
+        rule: asked.req.rule,
     }
 }
 

@@ -27,7 +27,7 @@ use foxy_http1::{BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_store::Object;
 
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::Primary;
 use crate::fill::FillWriter;
 use crate::http::via::Changes;
@@ -60,7 +60,7 @@ pub(crate) enum Ranged {
 
 /// The task of a fill.
 pub(crate) struct Job {
-    pub(crate) ask: Rc<Ask>,
+    pub(crate) req: Rc<OwnedRequest>,
     /// The complete stored object, which cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
     /// True if the origin is asked with the stored object's validators.
@@ -123,9 +123,9 @@ struct Base<'a> {
 
 impl Job {
     /// Returns a job that fetches the complete object for one request.
-    pub(crate) fn plain(ask: Rc<Ask>) -> Self {
+    pub(crate) fn plain(req: Rc<OwnedRequest>) -> Self {
         Self {
-            ask,
+            req,
             stored: None,
             validate: false,
             in_progress: None,
@@ -157,13 +157,13 @@ impl Job {
         let Ranged::Aligned(range) = &self.range else {
             return false;
         };
-        first(&self.ask.head(), "Range") != Some(range.as_bytes())
+        first(&self.req.head(), "Range") != Some(range.as_bytes())
     }
 
     fn asked(&self, times: Times) -> Asked<'_> {
         Asked {
-            ask: &self.ask,
-            facts: judge::as_get(&self.ask),
+            req: &self.req,
+            facts: judge::as_get(&self.req),
             stored: self.stored.as_ref(),
             primary: self.primary.as_ref(),
             part: self.part.as_ref(),
@@ -180,7 +180,7 @@ async fn fetch(
     writer: &FillWriter<FillHead>,
 ) -> Result<Ended, UpstreamError> {
     let stored = job.stored.as_ref().filter(|_| !job.background);
-    if let Some(error) = job.ask.fails_at_once(local, stored) {
+    if let Some(error) = job.req.fails_at_once(local, stored) {
         return Err(error);
     }
     let mut base = job.base();
@@ -198,8 +198,8 @@ async fn fetch(
             }
         };
         drop(permit);
-        if job.ask.is_refused(parts.status()) {
-            local.proxy.forget(job.ask.base_hash, &job.ask.base);
+        if job.req.is_refused(parts.status()) {
+            local.proxy.forget(job.req.base_hash, &job.req.base);
         }
         let response = local.wall();
         let asked = job.asked(Times {
@@ -212,7 +212,7 @@ async fn fetch(
             leased.up.buf.consume(parts.len());
             let origin = leased.up.peer;
             if parts.persistent(Method::Get) {
-                leased.give_back(local, &job.ask.to);
+                leased.give_back(local, &job.req.to);
             }
             if let Some(object) = refreshed {
                 writer.head(refresh::head(object, origin), usize::MAX);
@@ -226,7 +226,7 @@ async fn fetch(
             let updated = refresh::in_progress(local, &asked, &leased, parts, old);
             leased.up.buf.consume(parts.len());
             if parts.persistent(Method::Get) {
-                leased.give_back(local, &job.ask.to);
+                leased.give_back(local, &job.req.to);
             }
             if let Some(head) = updated {
                 writer.head(head, usize::MAX);
@@ -260,8 +260,8 @@ async fn permit(
     if let Some(permit) = job.permit.take() {
         return Ok(permit);
     }
-    let client = job.ask.client.client.filter(|_| !job.background);
-    let waiting = pin!(local.proxy.origins.permit(&job.ask.to, client));
+    let client = job.req.client.client.filter(|_| !job.background);
+    let waiting = pin!(local.proxy.origins.permit(&job.req.to, client));
     if job.background {
         return waiting.await;
     }
@@ -303,12 +303,12 @@ async fn ask(
         add.push(("Range", rest.range.as_bytes()));
         add.push(("If-Range", &rest.etag));
     }
-    if job.ask.is_doubted(local) {
+    if job.req.is_doubted(local) {
         add.push(("Cache-Control", b"no-cache"));
     }
-    let known = own_validators(&job.ask, &mut add);
+    let known = own_validators(&job.req, &mut add);
     add.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
-    let head = job.ask.head();
+    let head = job.req.head();
     if let Ranged::Aligned(range) = &job.range {
         add.push(("Range", range.as_bytes()));
         add.extend(first(&head, "If-Range").map(|v| ("If-Range", v)));
@@ -319,8 +319,8 @@ async fn ask(
         as_get: true,
         add: &add,
     };
-    let request = job.ask.upstream_head(local, &changes);
-    let (mut leased, first) = Leased::ask(local, &job.ask, &request, true).await?;
+    let request = job.req.upstream_head(local, &changes);
+    let (mut leased, first) = Leased::ask(local, &job.req, &request, true).await?;
     let told = |head: &ResponseHead<'_>| {
         if head.status() != 100 {
             writer.interim(interim_text(head).into());
@@ -332,8 +332,8 @@ async fn ask(
 
 /// Removes the ETag of a rewritten document from the conditions in `add`. Returns the ETag that the upstream
 /// itself gave to the document.
-fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
-    let document = ask.role.mirrored()?.document()?;
+fn own_validators(req: &OwnedRequest, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
+    let document = req.role.mirrored()?.document()?;
     let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
     let (_, etag) = add.remove(at);
     foxy_mirror::of_origin(etag, &document.mark)
@@ -359,7 +359,7 @@ async fn stream(
     leased.up.buf.consume(parts.len());
     let mut head = opened.head;
     let mut edit = match head.status {
-        200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
+        200 => Edit::of(&local.proxy, &job.req, &head.fields, leased.up.is_coded()),
         _ => None,
     };
     // A body that is changed or checked during the transfer gets no length here. Without a length, the object
@@ -422,7 +422,7 @@ async fn stream(
         }
     }
     if source.persistent() && reader.is_done() {
-        leased.give_back(local, &job.ask.to);
+        leased.give_back(local, &job.req.to);
     } else {
         leased.count(local);
     }

@@ -42,9 +42,9 @@ pub(super) fn open(
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     // The length of a rewritten body is not known yet, because rewriting changes it.
-    let rewritten = asked.ask.is_document() && head.status() == 200;
+    let rewritten = asked.req.is_document() && head.status() == 200;
     let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
-    if asked.ask.comes_whole() && head.status() == 206 {
+    if asked.req.comes_whole() && head.status() == 206 {
         return Err(UpstreamError::BadResponse("part-not-asked-for"));
     }
     let (mut fill_head, mut target) =
@@ -96,7 +96,7 @@ fn publish(
     storable: bool,
 ) -> Order {
     let selects = |selection: &Selection| {
-        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
+        let matches = |(list, values): &(Bytes, Bytes)| asked.req.selected_by(local, list, values);
         selection.as_ref().is_none_or(matches)
     };
     let claim = Claim {
@@ -132,13 +132,13 @@ fn learn(
     // because the error tells nothing about the next answer. The key is not added either if a complete object
     // is stored: perhaps the new answer is not shared only because it must not replace that object.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
-        local.proxy.unshared.note(asked.ask.crowd(key), true, now);
+        local.proxy.unshared.note(asked.req.crowd(key), true, now);
     }
     let fresh = head.facts.is_some_and(|facts| {
         freshness::ttl_ms(&facts, now) > 0 && !facts.flags.has(Flags::NO_CACHE)
     });
     if head.shared && fresh {
-        local.proxy.unshared.note(asked.ask.crowd(key), false, now);
+        local.proxy.unshared.note(asked.req.crowd(key), false, now);
     }
     if asked.aligned {
         let kept = target.is_some_and(|target| {

@@ -52,7 +52,7 @@ pub(super) fn part_target(
         let facts = plan.facts.completed();
         target.meta.status = facts.status;
         target.meta.rules = facts.encode();
-        target.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &facts);
+        target.meta.expires = useless_at(local.proxy.rules(asked.req.rule), &facts);
         target.fields = without_range(&target.fields);
         target.sparse = Some(range);
         target.has_usable_prefix = true;
@@ -89,10 +89,10 @@ fn merge(
     if !range::may_combine(old.fields(), &facts, held.complete, head, range, now) {
         return Ok(None);
     }
-    let request_head = asked.ask.head();
+    let request_head = asked.req.head();
     let request = rules_request(asked, &request_head);
     let response = rules_response(asked, head.status(), head);
-    let config = local.proxy.rules(asked.ask.rule);
+    let config = local.proxy.rules(asked.req.rule);
     let refreshed = rules::refresh(&request, old.fields(), &facts, &response, config)?;
     let same_vary = match (vary::of(old.fields()), vary::of(&refreshed.fields)) {
         (Vary::Star, _) | (_, Vary::Star) => false,

@@ -5,7 +5,7 @@ use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestFacts};
 
 use super::judge::{Asked, StoreTarget, Times, primary_target};
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
 /// Fields of the object. With these fields the object stays until the store reuses its space, or until the
@@ -19,7 +19,7 @@ const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647
 /// Returned if the operator's rules forbid storing the object.
 pub(crate) fn store_target(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     fields: FieldBlock,
     (now, purge): (WallTime, u64),
 ) -> Result<StoreTarget, rules::NoStore> {
@@ -36,10 +36,10 @@ pub(crate) fn store_target(
         request_time: now,
         response_time: now,
     };
-    let config = local.proxy.rules(ask.rule);
+    let config = local.proxy.rules(req.rule);
     let plan = rules::can_store(&request, &response, config)?;
     let asked = Asked {
-        ask,
+        req,
         facts,
         stored: None,
         primary: None,

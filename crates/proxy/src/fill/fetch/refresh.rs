@@ -47,7 +47,7 @@ pub(super) fn apply(
         },
         same: |selection: &Selection| {
             let matches =
-                |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
+                |(list, values): &(Bytes, Bytes)| asked.req.selected_by(local, list, values);
             selection.as_ref().is_none_or(matches)
         },
         // Responses in progress of the same version are not replaced.
@@ -103,7 +103,7 @@ pub(super) fn in_progress(
         return None;
     }
     let stored = old.facts?;
-    let request_head = asked.ask.head();
+    let request_head = asked.req.head();
     let request = rules_request(asked, &request_head);
     let date = local.date(asked.times.response);
     let dated = Dated {
@@ -111,7 +111,7 @@ pub(super) fn in_progress(
         date: first(&head, "Date").is_none().then_some(&date),
     };
     let response = rules_response(asked, 304, &dated);
-    let config = local.proxy.rules(asked.ask.rule);
+    let config = local.proxy.rules(asked.req.rule);
     let refreshed = rules::refresh(&request, &old.fields, &stored, &response, config).ok()?;
     let parts = &config.key_parts;
     let same_list = match vary::of_with(&refreshed.fields, parts) {
@@ -146,7 +146,7 @@ pub(crate) fn updated<F: Fields>(
     old: &Arc<Object>,
 ) -> Option<(ObjectMeta, FieldBlock)> {
     let stored = CachingFacts::decode(&old.meta().rules)?;
-    let request_head = asked.ask.head();
+    let request_head = asked.req.head();
     let request = rules_request(asked, &request_head);
     let date = local.date(asked.times.response);
     let dated = Dated {
@@ -154,7 +154,7 @@ pub(crate) fn updated<F: Fields>(
         date: first(fields, "Date").is_none().then_some(&date),
     };
     let response = rules_response(asked, status, &dated);
-    let config = local.proxy.rules(asked.ask.rule);
+    let config = local.proxy.rules(asked.req.rule);
     let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
     if let RefreshEffect::Unstorable(why) = refreshed.effect {
         if rule!(

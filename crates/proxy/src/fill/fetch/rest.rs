@@ -189,10 +189,10 @@ impl Source {
             as_get: true,
             add: &[("Range", range.as_bytes()), ("If-Range", etag)],
         };
-        let request = job.ask.upstream_head(local, &changes);
+        let request = job.req.upstream_head(local, &changes);
         let asking = pin!(async {
             let _permit = permit(local, job, writer).await?;
-            let (mut leased, first) = Leased::ask(local, &job.ask, &request, true).await?;
+            let (mut leased, first) = Leased::ask(local, &job.req, &request, true).await?;
             let parts = leased.up.final_head(local, first, |_| {}).await?;
             Ok((leased, parts))
         });

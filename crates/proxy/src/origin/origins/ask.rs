@@ -5,7 +5,7 @@ use foxy_http1::{Method, ResponseParts};
 use super::Origins;
 use super::group::Tried;
 use crate::Event;
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
@@ -16,14 +16,14 @@ use crate::state::local::Local;
 pub(crate) async fn ask(
     local: &Local,
     origins: &Origins,
-    ask: &Ask,
+    req: &OwnedRequest,
     request: &[u8],
     replay: bool,
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
-    let repeatable = matches!(ask.head().method(), Method::Get | Method::Head);
+    let repeatable = matches!(req.head().method(), Method::Get | Method::Head);
     let (mut tried, mut answer, mut failure) = (Tried::default(), None, UpstreamError::Busy);
     loop {
-        let Ok(outstanding) = origins.begin(local, ask.base_hash, tried).await else {
+        let Ok(outstanding) = origins.begin(local, req.base_hash, tried).await else {
             return answer.ok_or(failure);
         };
         if tried != Tried::default() {
@@ -56,11 +56,11 @@ pub(crate) async fn ask(
 pub(crate) async fn open(
     local: &Local,
     origins: &Origins,
-    ask: &Ask,
+    req: &OwnedRequest,
     request: &[u8],
 ) -> Result<Leased, UpstreamError> {
     let outstanding = origins
-        .begin(local, ask.base_hash, Tried::default())
+        .begin(local, req.base_hash, Tried::default())
         .await?;
     match Leased::open_one(local, outstanding.destination(), request).await {
         Ok(mut leased) => {

@@ -6,7 +6,7 @@ use foxy_http1::ResponseParts;
 
 use crate::Event;
 use crate::access::parents::{Parent, Parents, Through, WANTS_LOGIN};
-use crate::cache::ask::Ask;
+use crate::cache::owned_request::OwnedRequest;
 use crate::http::destination::Destination;
 use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
@@ -15,16 +15,16 @@ use crate::state::local::Local;
 /// Sends a request without a body and waits for the first head of the answer.
 pub(crate) async fn ask(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     request: &[u8],
     replay: bool,
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
     let mut failure = UpstreamError::Busy;
-    for (at, parent) in order(local, ask).into_iter().enumerate() {
+    for (at, parent) in order(local, req).into_iter().enumerate() {
         if at > 0 {
             local.count(Event::UpstreamElsewhere);
         }
-        let (to, request) = through(ask, &parent, request);
+        let (to, request) = through(req, &parent, request);
         match Leased::ask_one(local, &to, &request, replay).await {
             Ok((leased, parts)) => {
                 parent.answered();
@@ -44,12 +44,12 @@ pub(crate) async fn ask(
 /// reached. After other errors the request is not repeated, because it may have been carried out.
 pub(crate) async fn open(
     local: &Local,
-    ask: &Ask,
+    req: &OwnedRequest,
     request: &[u8],
 ) -> Result<Leased, UpstreamError> {
     let mut failure = UpstreamError::Busy;
-    for parent in order(local, ask) {
-        let (to, request) = through(ask, &parent, request);
+    for parent in order(local, req) {
+        let (to, request) = through(req, &parent, request);
         match Leased::open_one(local, &to, &request).await {
             Ok(leased) => {
                 parent.answered();
@@ -88,21 +88,21 @@ pub(crate) async fn tunnel_through(
     Err(failure)
 }
 
-fn order(local: &Local, ask: &Ask) -> Vec<Arc<Parent>> {
-    let order = |parents: &Parents| parents.order(ask.base_hash.low(), local.mono());
-    ask.parents().map(order).unwrap_or_default()
+fn order(local: &Local, req: &OwnedRequest) -> Vec<Arc<Parent>> {
+    let order = |parents: &Parents| parents.order(req.base_hash.low(), local.mono());
+    req.parents().map(order).unwrap_or_default()
 }
 
 /// Returns destination and head of a request through this parent. A request for https goes through a tunnel,
 /// so its head does not contain the login for the parent.
-fn through(ask: &Ask, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec<u8>) {
-    let tunnel = ask.to.tls.is_some();
+fn through(req: &OwnedRequest, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec<u8>) {
+    let tunnel = req.to.tls.is_some();
     let to = Destination {
         parent: Some(Through {
             parent: Arc::clone(parent),
             tunnel,
         }),
-        ..ask.to.clone()
+        ..req.to.clone()
     };
     let mut head = request.to_vec();
     if !tunnel && let Some(end) = request.windows(2).position(|two| two == b"\r\n") {

@@ -1,5 +1,5 @@
 //! A request that outlives the connection's buffer. It owns its bytes. The tasks of a worker share it as
-//! `Rc<Ask>`.
+//! `Rc<OwnedRequest>`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::state::local::Local;
 
 /// An owned request head, and the facts that follow from the head.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct OwnedRequest {
     bytes: Bytes,
     slots: FieldSlots,
     parts: RequestParts,
@@ -74,7 +74,7 @@ impl<'a> RequestContext<'a> {
     }
 }
 
-impl Ask {
+impl OwnedRequest {
     /// Returns true if missing parts of a stored object may be fetched for this request.
     pub(crate) fn may_fetch_parts(&self) -> bool {
         !self.facts.only_if_cached && self.role.objects().is_none()
@@ -249,9 +249,9 @@ impl Received<'_> {
         parts: RequestParts,
         url: &Url<'_>,
         context: &RequestContext<'_>,
-    ) -> Ask {
+    ) -> OwnedRequest {
         let (bytes, slots) = self.parts();
-        Ask::new(bytes, slots, parts, url, context)
+        OwnedRequest::new(bytes, slots, parts, url, context)
     }
 }
 
