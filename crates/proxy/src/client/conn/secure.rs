@@ -6,14 +6,14 @@ use foxy_tls::Failure;
 
 use super::Conn;
 use crate::Event;
-use crate::http::net::{Doing, TlsStream};
+use crate::http::net::{Activity, TlsStream};
 
 impl Conn<TlsStream> {
     /// Carries out the handshake, within the time limit of a request head. Returns false if the handshake
     /// failed.
     pub(crate) async fn secure(&mut self) -> bool {
         let io = self.link.io();
-        io.set_doing(Doing::Handshake);
+        io.set_activity(Activity::Handshake);
         let deadline = io.deadline(self.local.patience.head);
         let done = loop {
             if let Some(done) = io.transport().try_handshake() {

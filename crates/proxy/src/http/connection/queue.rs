@@ -13,7 +13,7 @@ use super::Link;
 use super::reader::Reader;
 use super::room::ROOM_PAUSE;
 use crate::Event;
-use crate::http::net::{Doing, Io, Ticks, Transport};
+use crate::http::net::{Activity, Io, Ticks, Transport};
 use crate::state::ledger::{Entry, Pressure, SendReservation, Use};
 use crate::state::local::Local;
 
@@ -84,7 +84,7 @@ impl<T: Transport> Link<T> {
         let io = self.io();
         let mut reader = Reader::of(io);
         let patience = local.patience.progress;
-        let slice = begin_slice(local, io, (patience, Doing::Queued), &mut reader).await?;
+        let slice = begin_slice(local, io, (patience, Activity::Queued), &mut reader).await?;
         Ok(Queued {
             _whole: None,
             slice: Some(slice),
@@ -154,7 +154,7 @@ impl Queued {
             self.until_read(local, io).await?;
         }
         // An answer that has begun is not ended to make room for other answers.
-        let patience = (patience.twice(), Doing::Work);
+        let patience = (patience.twice(), Activity::Work);
         let slice = begin_slice(local, io, patience, &mut self.reader).await?;
         self.slice = Some(slice);
         Ok(())
@@ -170,13 +170,13 @@ impl Queued {
         let deadline = io.deadline(local.patience.progress);
         let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
-            io.set_doing(Doing::Unread);
+            io.set_activity(Activity::Unread);
             let leaves = tokio::time::timeout(ROOM_PAUSE, &mut reset).await.is_ok();
             if leaves || io.is_doomed() || local.sweep.now() >= deadline {
                 return Err(SliceLost::Client);
             }
         }
-        io.set_doing(Doing::Work);
+        io.set_activity(Activity::Work);
         Ok(())
     }
 }
@@ -197,12 +197,12 @@ impl TimeSlice {
 async fn begin_slice<T: Transport>(
     local: &Local,
     io: &Io<T>,
-    (patience, doing): (Ticks, Doing),
+    (patience, activity): (Ticks, Activity),
     reader: &mut Reader,
 ) -> Result<TimeSlice, SliceLost> {
     let reservation = match io.ledger().send_reservation() {
         Some(reservation) => reservation,
-        None => wait_for_reservation(local, io, patience, doing).await?,
+        None => wait_for_reservation(local, io, patience, activity).await?,
     };
     io.limit_to(&reservation);
     Ok(TimeSlice {
@@ -217,12 +217,12 @@ async fn wait_for_reservation<T: Transport>(
     local: &Local,
     io: &Io<T>,
     patience: Ticks,
-    doing: Doing,
+    activity: Activity,
 ) -> Result<Rc<SendReservation>, SliceLost> {
     let waiting = io.ledger().wait_for_reservation(local.proxy.clock.mono());
     let deadline = io.deadline(patience);
     let mut reset = pin!(io.until_reset());
-    io.set_doing(doing);
+    io.set_activity(activity);
     let reservation = loop {
         local.shed_stalled();
         tokio::select! {
@@ -238,6 +238,6 @@ async fn wait_for_reservation<T: Transport>(
             break Err(SliceLost::Memory);
         }
     };
-    io.set_doing(Doing::Work);
+    io.set_activity(Activity::Work);
     reservation
 }

@@ -10,7 +10,7 @@ use super::room::{
 };
 use crate::Event;
 use crate::access::refusal::Refusal;
-use crate::http::net::{Doing, Ticks, Transport};
+use crate::http::net::{Activity, Ticks, Transport};
 use crate::http::reply::Scratch;
 use crate::state::local::Local;
 
@@ -41,7 +41,7 @@ impl<T: Transport> Link<T> {
                 );
                 match parsed {
                     Ok(Some(head)) => {
-                        self.io.set_doing(Doing::Work);
+                        self.io.set_activity(Activity::Work);
                         let parts = head.parts();
                         if head_deadline.is_some() {
                             self.memory.set(ACTIVE_BYTES);
@@ -98,7 +98,7 @@ impl<T: Transport> Link<T> {
     async fn first_bytes(&mut self, local: &Local, max: usize) -> io::Result<usize> {
         let patience = &local.patience;
         let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
-        self.io.set_doing(Doing::Idle);
+        self.io.set_activity(Activity::Idle);
         self.buf.shorten();
         let deadline = self.io.deadline(soon);
         // The next request has seldom arrived already. Waiting first saves a read that finds nothing.
@@ -120,7 +120,7 @@ impl<T: Transport> Link<T> {
             let _ = self.io.readable(deadline).await;
             read = self.buf.fill(&self.io, max, deadline).await;
         }
-        self.io.set_doing(Doing::Head);
+        self.io.set_activity(Activity::Head);
         self.memory.set(ACTIVE_BYTES);
         read
     }

@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use super::room::{LONG_HEAD, MEMORY as SPENT};
 use super::*;
 use crate::Event;
-use crate::http::net::{Doing, Ticks, Transport as _};
+use crate::http::net::{Activity, Ticks, Transport as _};
 use crate::state::ledger::Use;
 use crate::state::local::Local;
 use crate::testing::with_worker;
@@ -243,7 +243,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
             assert!(waits().await, "the other answer is first");
         }
         drop(line);
-        if io.doing() == Doing::Unread {
+        if io.activity() == Activity::Unread {
             assert!(waits().await, "there would be memory for a reservation");
             while local.sweep.shed(1, 1) == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
 
-use super::sweep::{Doing, Side, Watch};
+use super::sweep::{Activity, Side, Watch};
 use super::{Sweep, Ticks, Transport};
 use crate::access::gatekeeper::Counted;
 use crate::state::ledger::{Ledger, Pressure, RESERVATION_MAX, SendReservation};
@@ -95,13 +95,13 @@ impl<T: Transport> Io<T> {
 
     /// Returns the activity of the connection.
     #[cfg(test)]
-    pub(crate) fn doing(&self) -> Doing {
-        self.watch.doing()
+    pub(crate) fn activity(&self) -> Activity {
+        self.watch.activity()
     }
 
     /// Sets the activity of the connection.
-    pub(crate) fn set_doing(&self, doing: Doing) {
-        self.watch.set_doing(doing);
+    pub(crate) fn set_activity(&self, activity: Activity) {
+        self.watch.set_activity(activity);
     }
 
     /// Sets the number that distinguishes the client from other clients.
@@ -221,8 +221,8 @@ impl<T: Transport> Io<T> {
         mut silent: impl FnMut(),
     ) -> io::Result<()> {
         self.fit();
-        let before = self.watch.doing();
-        self.watch.set_doing(Doing::Stalled);
+        let before = self.watch.activity();
+        self.watch.set_activity(Activity::Stalled);
         let _armed = self.arm(Side::Write, deadline);
         let mut is_silent = false;
         let ready = poll_fn(|cx| {
@@ -234,7 +234,7 @@ impl<T: Transport> Io<T> {
             self.poll_side(cx, Side::Write)
         });
         let ready = ready.await;
-        self.watch.set_doing(before);
+        self.watch.set_activity(before);
         if is_silent && ready.is_ok() {
             self.fit();
         }
@@ -260,15 +260,15 @@ impl<T: Transport> Io<T> {
         loop {
             let left = self.transport.unacknowledged();
             if left == 0 {
-                self.watch.set_doing(Doing::Work);
+                self.watch.set_activity(Activity::Work);
                 return Ok(());
             }
             if left < before {
                 before = left;
                 self.keep(left);
                 // The activity is set again, so that the silence of this client is measured from now on.
-                self.watch.set_doing(Doing::Work);
-                self.watch.set_doing(Doing::Stalled);
+                self.watch.set_activity(Activity::Work);
+                self.watch.set_activity(Activity::Stalled);
                 self.watch.arm(Side::Write, self.deadline(patience));
             }
             if self.watch.expired(Side::Write) {

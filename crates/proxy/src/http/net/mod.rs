@@ -12,6 +12,6 @@ pub(crate) use body::{BodyError, Piece, next_piece};
 pub(crate) use buffer::ReadBuf;
 pub(crate) use io::Io;
 pub(crate) use relay::relay;
-pub(crate) use sweep::{Doing, Sweep, TICK, Ticks};
+pub(crate) use sweep::{Activity, Sweep, TICK, Ticks};
 pub(crate) use tls::{OriginStream, TlsStream};
 pub(crate) use transport::Transport;

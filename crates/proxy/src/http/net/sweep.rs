@@ -57,7 +57,7 @@ pub(crate) enum Side {
 
 /// Activity of a connection. It decides which connections are closed when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// The connection waits for its next request.
     Idle,
     /// The connection receives a request head.
@@ -75,7 +75,7 @@ pub(crate) enum Doing {
     Work,
 }
 
-impl Doing {
+impl Activity {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
     /// room. `None` means that it is not closed. `waiting` is the number of waiting connections, divided by
     /// the number of connections with this activity. For [`Unread`](Self::Unread) it is the number of all
@@ -117,7 +117,7 @@ pub(crate) struct Watch {
     now: Rc<Cell<Ticks>>,
     read: Cell<Ticks>,
     write: Cell<Ticks>,
-    doing: Cell<Doing>,
+    activity: Cell<Activity>,
     since: Cell<Ticks>,
     /// Number that distinguishes the client from other clients. 0 if the client is not counted.
     client: Cell<u64>,
@@ -153,15 +153,15 @@ impl Watch {
     pub(crate) fn expired(&self, side: Side) -> bool {
         self.cell(side).get() <= self.now.get()
             || self.doomed.get()
-            || self.doing.get() == Doing::Idle && (self.draining.get() || self.is_left())
+            || self.activity.get() == Activity::Idle && (self.draining.get() || self.is_left())
     }
 
     /// Sets the activity. An idle connection is closed when the worker drains.
-    pub(crate) fn set_doing(&self, doing: Doing) {
-        if self.doing.replace(doing) != doing {
+    pub(crate) fn set_activity(&self, activity: Activity) {
+        if self.activity.replace(activity) != activity {
             self.since.set(self.now.get());
             self.doomed.set(false);
-            if doing == Doing::Idle {
+            if activity == Activity::Idle {
                 self.none_idle.set(Ticks::NEVER);
             }
         }
@@ -174,8 +174,8 @@ impl Watch {
 
     /// Returns the time for which the connection has waited for its peer to read.
     fn silent_for(&self) -> Ticks {
-        match self.doing.get() {
-            Doing::Stalled => self.now.get().since(self.since.get()),
+        match self.activity.get() {
+            Activity::Stalled => self.now.get().since(self.since.get()),
             _ => Ticks(0),
         }
     }
@@ -201,8 +201,8 @@ impl Watch {
     }
 
     /// Returns the present activity of the connection.
-    pub(crate) fn doing(&self) -> Doing {
-        self.doing.get()
+    pub(crate) fn activity(&self) -> Activity {
+        self.activity.get()
     }
 
     /// Returns the ledger of the memory that all connections share.
@@ -263,7 +263,7 @@ impl Sweep {
             now: Rc::clone(&self.now),
             read: Cell::new(Ticks::NEVER),
             write: Cell::new(Ticks::NEVER),
-            doing: Cell::new(Doing::Work),
+            activity: Cell::new(Activity::Work),
             since: Cell::new(self.now.get()),
             client: Cell::new(0),
             doomed: Cell::new(false),
@@ -293,7 +293,7 @@ impl Sweep {
 
     /// As [`shed`](Self::shed), but closes only connections of clients that do not read.
     pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
-        let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
+        let stalled = |watch: &Watch| watch.activity() == Activity::Stalled;
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
@@ -305,7 +305,7 @@ impl Sweep {
     /// Closes at most `most` idle connections, the oldest first. Even connections that have just become idle
     /// are closed, because a new client would be refused otherwise. Returns the number of closed connections.
     pub(crate) fn shed_idle(&self, most: usize) -> usize {
-        let idle = |watch: &Watch| watch.doing() == Doing::Idle;
+        let idle = |watch: &Watch| watch.activity() == Activity::Idle;
         self.close(most, Some(&self.none_idle), |_| idle)
     }
 
@@ -315,7 +315,8 @@ impl Sweep {
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();
         let queued = move |watch: &Watch| {
-            watch.doing() == Doing::Queued && now.since(watch.since.get()) >= Ticks::of(QUEUED)
+            watch.activity() == Activity::Queued
+                && now.since(watch.since.get()) >= Ticks::of(QUEUED)
         };
         self.close(most, None, |_| queued)
     }
@@ -330,17 +331,17 @@ impl Sweep {
     ) -> usize {
         let now = self.now.get();
         self.close(most, barren, |watches| {
-            let at = |doing| watches.iter().filter(|w| w.doing() == doing).count();
-            let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
-            let for_heads = outside / at(Doing::Head).max(1);
+            let at = |activity| watches.iter().filter(|w| w.activity() == activity).count();
+            let for_readers = (outside + at(Activity::Queued)) / at(Activity::Stalled).max(1);
+            let for_heads = outside / at(Activity::Head).max(1);
             move |watch: &Watch| {
-                let doing = watch.doing();
-                let waiting = match doing {
-                    Doing::Head => for_heads,
-                    Doing::Unread => outside,
+                let activity = watch.activity();
+                let waiting = match activity {
+                    Activity::Head => for_heads,
+                    Activity::Unread => outside,
                     _ => for_readers,
                 };
-                let patience = doing.patience(waiting);
+                let patience = activity.patience(waiting);
                 patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
                     && which(watch)
             }
@@ -367,7 +368,7 @@ impl Sweep {
             let all = watches.iter().filter(open);
             all.filter(|watch| may(watch)).cloned().collect()
         };
-        let rank = |watch: &Rc<Watch>| (watch.doing.get(), watch.since.get());
+        let rank = |watch: &Rc<Watch>| (watch.activity.get(), watch.since.get());
         if chosen.len() > most {
             chosen.select_nth_unstable_by_key(most, rank);
             chosen.truncate(most);

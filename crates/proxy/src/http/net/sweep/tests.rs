@@ -50,7 +50,7 @@ fn closed_connections_are_forgotten() {
 fn draining_ends_idle_waits_alone() {
     let sweep = sweep();
     let (idle, busy) = (sweep.watch(), sweep.watch());
-    idle.set_doing(Doing::Idle);
+    idle.set_activity(Activity::Idle);
     assert!(!idle.expired(Side::Read));
     sweep.drain();
     assert!(idle.expired(Side::Read) && !busy.expired(Side::Read));
@@ -61,11 +61,11 @@ fn silence_is_shorter_where_many_wait_for_it() {
     let longest = |waiting: usize, outside: usize| {
         let sweep = sweep();
         let stalled = sweep.watch();
-        stalled.set_doing(Doing::Stalled);
+        stalled.set_activity(Activity::Stalled);
         let queue: Vec<_> = (0..waiting).map(|_| sweep.watch()).collect();
         queue
             .iter()
-            .for_each(|watch| watch.set_doing(Doing::Queued));
+            .for_each(|watch| watch.set_activity(Activity::Queued));
         (1..=30).find(|_| {
             sweep.tick();
             sweep.shed_stalled(1, outside) == 1
@@ -83,7 +83,7 @@ fn clients_that_do_not_read_have_less_time_where_connections_wait_to_be_let_in()
     let longest = |outside: usize| {
         let sweep = sweep();
         let unread = [(); 9].map(|()| sweep.watch());
-        unread.iter().for_each(|w| w.set_doing(Doing::Unread));
+        unread.iter().for_each(|w| w.set_activity(Activity::Unread));
         (1..=30).find(|_| {
             sweep.tick();
             sweep.shed(9, outside) == 9
@@ -92,7 +92,7 @@ fn clients_that_do_not_read_have_less_time_where_connections_wait_to_be_let_in()
     assert_eq!([0, 1, 9].map(longest), [21, 5, 5].map(Some));
     let sweep = sweep();
     let unread = sweep.watch();
-    unread.set_doing(Doing::Unread);
+    unread.set_activity(Activity::Unread);
     (0..30).for_each(|_| sweep.tick());
     assert_eq!(sweep.shed_stalled(1, 9), 0, "it holds no reservation");
 }
@@ -108,44 +108,46 @@ fn a_silent_peer_wakes_its_connection_once() {
         wakes.0.swap(false, Ordering::Relaxed)
     };
     assert!(!is_woken());
-    watch.set_doing(Doing::Stalled);
+    watch.set_activity(Activity::Stalled);
     assert!(!is_woken() && !watch.is_silent());
     assert!(is_woken() && watch.is_silent());
     assert!(!is_woken() && watch.is_silent());
-    watch.set_doing(Doing::Work);
-    watch.set_doing(Doing::Stalled);
+    watch.set_activity(Activity::Work);
+    watch.set_activity(Activity::Stalled);
     assert!(!watch.is_silent(), "the peer has read meanwhile");
-    watch.set_doing(Doing::Queued);
+    watch.set_activity(Activity::Queued);
     assert!(!is_woken() && !is_woken() && !watch.is_silent());
 }
 
 #[test]
 fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
-    let longest = |doing, outside: usize| {
+    let longest = |activity, outside: usize| {
         let sweep = sweep();
         let slow = [sweep.watch(), sweep.watch()];
-        slow.iter().for_each(|watch| watch.set_doing(doing));
+        slow.iter().for_each(|watch| watch.set_activity(activity));
         (1..=30).find(|_| {
             sweep.tick();
             sweep.shed(2, outside) == 2
         })
     };
-    let heads = [0, 1, 2, 9].map(|outside| longest(Doing::Head, outside));
+    let heads = [0, 1, 2, 9].map(|outside| longest(Activity::Head, outside));
     assert_eq!(heads, [5, 5, 2, 2].map(Some));
     // The time limit of a handshake is the same while connections wait, because a client that is far away
     // needs a round trip for the handshake.
-    assert_eq!(longest(Doing::Handshake, 9), Some(5));
+    assert_eq!(longest(Activity::Handshake, 9), Some(5));
 }
 
 #[test]
 fn requests_that_wait_for_readers_do_not_keep_all_memory() {
     let sweep = sweep();
     let watches = [sweep.watch(), sweep.watch(), sweep.watch()];
-    watches.iter().for_each(|w| w.set_doing(Doing::Queued));
+    watches
+        .iter()
+        .for_each(|w| w.set_activity(Activity::Queued));
     sweep.tick();
-    watches[0].set_doing(Doing::Stalled);
-    watches[2].set_doing(Doing::Work);
-    watches[2].set_doing(Doing::Queued);
+    watches[0].set_activity(Activity::Stalled);
+    watches[2].set_activity(Activity::Work);
+    watches[2].set_activity(Activity::Queued);
     let first = (2..=200).find(|_| {
         sweep.tick();
         sweep.shed_queued(1) == 1
@@ -167,17 +169,17 @@ fn the_oldest_idle_connection_makes_place_however_short_it_has_been_idle() {
     let sweep = sweep();
     let (old, new) = (sweep.watch(), sweep.watch());
     assert_eq!(sweep.shed_idle(1), 0, "both are at work");
-    old.set_doing(Doing::Idle);
+    old.set_activity(Activity::Idle);
     assert_eq!(sweep.shed(1, 0), 0, "it may be about to send a request");
     sweep.tick();
     assert_eq!(sweep.shed_idle(0), 0);
-    new.set_doing(Doing::Idle);
+    new.set_activity(Activity::Idle);
     assert_eq!(sweep.shed_idle(1), 1);
     assert!(old.is_doomed() && !new.is_doomed());
     assert_eq!((sweep.shed_idle(1), sweep.shed_idle(1)), (1, 0));
     // `shed_idle` also closes a connection that has become idle within the present tick.
     let next = sweep.watch();
-    next.set_doing(Doing::Idle);
+    next.set_activity(Activity::Idle);
     assert_eq!(sweep.shed_idle(1), 1);
 }
 
@@ -188,14 +190,14 @@ fn the_least_needed_connections_are_closed_first() {
     let [work, stalled, unread, head, young, old] = &watches[..] else {
         panic!("six");
     };
-    stalled.set_doing(Doing::Stalled);
-    unread.set_doing(Doing::Unread);
-    head.set_doing(Doing::Head);
-    old.set_doing(Doing::Idle);
+    stalled.set_activity(Activity::Stalled);
+    unread.set_activity(Activity::Unread);
+    head.set_activity(Activity::Head);
+    old.set_activity(Activity::Idle);
     for _ in 0..100 {
         sweep.tick();
     }
-    young.set_doing(Doing::Idle);
+    young.set_activity(Activity::Idle);
     (0..4).for_each(|_| sweep.tick());
     for next in [old, young, head, unread, stalled] {
         assert!(!next.expired(Side::Read));
@@ -205,10 +207,10 @@ fn the_least_needed_connections_are_closed_first() {
     assert_eq!(sweep.shed(1, 0), 0);
     let of_one = sweep.watch();
     of_one.set_client(7);
-    of_one.set_doing(Doing::Idle);
+    of_one.set_activity(Activity::Idle);
     (0..4).for_each(|_| sweep.tick());
     assert_eq!((sweep.shed_client(8, 9), sweep.shed_client(7, 9)), (0, 1));
     assert!(!work.expired(Side::Read));
-    old.set_doing(Doing::Work);
+    old.set_activity(Activity::Work);
     assert!(!old.expired(Side::Read), "its request came first");
 }
