@@ -119,12 +119,12 @@ impl DiskReader {
 
     /// Reads what `plan` describes and passes the bytes to `finish`. Calls with equal plans that overlap in
     /// time share one read and its answer. The returned flag is true if this call joined the read of another
-    /// call. If the read takes longer than `patience`, the answer is [`ReadMiss::Device`]. Dropping the
+    /// call. If the read takes longer than `timeout`, the answer is [`ReadMiss::Device`]. Dropping the
     /// future does not stop the read.
     pub(crate) async fn read(
         &self,
         plan: ReadPlan,
-        patience: Duration,
+        timeout: Duration,
         finish: impl FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer + 'static,
     ) -> (Answer, bool) {
         let Some(queue) = self.queue(plan.store) else {
@@ -132,7 +132,7 @@ impl DiskReader {
         };
         let slot = Rc::new(RefCell::new(Slot::default()));
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
-        let answer = tokio::time::timeout(patience, wait(&slot)).await;
+        let answer = tokio::time::timeout(timeout, wait(&slot)).await;
         let answer = answer.unwrap_or_else(|_| {
             // A stuck disk must not delay requests, so this call gives the read up. The read keeps its
             // buffer, because the disk may still write to the buffer.

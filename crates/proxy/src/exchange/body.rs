@@ -44,7 +44,7 @@ impl<T: Transport> Streaming<'_, T> {
     ) -> Finish {
         let (head, is_chunk) = (self.head, self.mode == Mode::Chunked);
         let mut pending = std::mem::take(&mut self.link.ends().scratch.head);
-        let patience = self.local.patience.progress;
+        let timeout = self.local.timeouts.progress;
         loop {
             if let Err(lost) = self.share_reservation(&follower, pending.is_empty()).await {
                 return self.without_reservation(lost);
@@ -72,7 +72,7 @@ impl<T: Transport> Streaming<'_, T> {
                         continue;
                     }
                     self.finish.body += bytes.len() as u64;
-                    write_piece(self.link.io(), &pending, &bytes, is_chunk, patience).await
+                    write_piece(self.link.io(), &pending, &bytes, is_chunk, timeout).await
                 }
                 Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
                     // The body is shorter than the announced part.
@@ -153,7 +153,7 @@ impl<T: Transport> Streaming<'_, T> {
     async fn go_on(mut self, mut supply: Supply) -> Finish {
         let (local, head) = (self.local, self.head);
         let is_chunk = self.mode == Mode::Chunked;
-        let patience = local.patience.progress;
+        let timeout = local.timeouts.progress;
         let until = head.length.unwrap_or(u64::MAX);
         let mut trailers = Bytes::new();
         while self.finish.body < until {
@@ -166,7 +166,7 @@ impl<T: Transport> Streaming<'_, T> {
             match supply.next(local, self.finish.body, until).await {
                 Ok(Piece::Bytes(bytes)) => {
                     self.finish.body += bytes.len() as u64;
-                    let sent = write_piece(self.link.io(), &[], &bytes, is_chunk, patience).await;
+                    let sent = write_piece(self.link.io(), &[], &bytes, is_chunk, timeout).await;
                     if sent.is_err() {
                         return Finish::gone(head.status);
                     }

@@ -259,7 +259,7 @@ impl Sending {
         }
         if let Some(parts) = &self.parts {
             let end = parts.end();
-            let written = io.write(&end, local.patience.progress);
+            let written = io.write(&end, local.timeouts.progress);
             written.await.map_err(|_| Broken::Client)?;
             *sent += end.len() as u64;
         }
@@ -276,11 +276,11 @@ impl Sending {
         mut bytes: Bytes,
         supply: &mut Supply,
     ) -> Result<u64, Broken> {
-        let patience = &local.patience;
+        let timeouts = &local.timeouts;
         let gone = |_| Broken::Client;
         if io.is_slowed() {
             let mut slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes)];
-            let written = io.write_all(&mut slices, patience.progress).await;
+            let written = io.write_all(&mut slices, timeouts.progress).await;
             written.map_err(gone)?;
             self.pending.clear();
             return Ok(bytes.len() as u64);
@@ -307,7 +307,7 @@ impl Sending {
                             bytes = Bytes::new();
                         }
                     };
-                    let late = io.deadline(patience.progress);
+                    let late = io.deadline(timeouts.progress);
                     let waited = io.writable_or_silent(late, silent).await;
                     waited.map_err(gone)?;
                     if paused {

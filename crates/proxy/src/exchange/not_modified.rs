@@ -60,7 +60,7 @@ impl<T: Transport> Exchange<'_, T> {
             varies: to.varies(&head.fields),
         };
         own_fields(out, local, &own);
-        let sent = io.write(out, local.patience.progress).await;
+        let sent = io.write(out, local.timeouts.progress).await;
         Finish {
             outcome: streamed_outcome(want, how.collapsed),
             status: 304,

@@ -92,7 +92,7 @@ impl<T: Transport> Exchange<'_, T> {
         let target = target.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
         if head.parts().expects_continue() && buf.is_empty() {
             let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
-            let told = io.write(go_on, local.patience.progress).await;
+            let told = io.write(go_on, local.timeouts.progress).await;
             told.map_err(|_| Failed::Client)?;
         }
         let (writer, _) = local
@@ -109,7 +109,7 @@ impl<T: Transport> Exchange<'_, T> {
         let mut hash = matches!(kind, ObjectKind::Content(_)).then(Sha256::new);
         let (mut length, mut pace) = (0, Pace::new());
         loop {
-            let piece = next_piece(io, buf, &mut reader, local.patience.progress);
+            let piece = next_piece(io, buf, &mut reader, local.timeouts.progress);
             let piece = piece.await.map_err(|error| match error {
                 BodyError::Framing(reject) => Failed::Refused(reject.into(), false),
                 BodyError::Io(_) => Failed::Client,
@@ -160,7 +160,7 @@ impl<T: Transport> Exchange<'_, T> {
             to: Some(ResponseContext::new(&req.role, &req.client)),
         };
         own_fields(out, local, &own);
-        let sent = ends.io.write(out, local.patience.progress).await;
+        let sent = ends.io.write(out, local.timeouts.progress).await;
         Finish {
             outcome: Outcome::Local,
             reason,

@@ -73,7 +73,7 @@ impl Rest {
         loop {
             let piece = leased
                 .up
-                .next_piece(&mut reader, leased.up.patience.progress)
+                .next_piece(&mut reader, leased.up.timeouts.progress)
                 .await?;
             if piece.end {
                 break;

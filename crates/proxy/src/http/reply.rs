@@ -230,7 +230,7 @@ pub(crate) async fn send_page_with<T: Transport>(
     let no_body = head.is_some_and(|head| head.method() == foxy_http1::Method::Head);
     let body: &[u8] = if no_body { &[] } else { &body };
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
-    io.write_all(&mut slices, local.patience.progress).await?;
+    io.write_all(&mut slices, local.timeouts.progress).await?;
     Ok(body.len() as u64)
 }
 
@@ -271,7 +271,7 @@ pub(crate) async fn send_plain<T: Transport>(
     };
     own_fields(out, local, &own);
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
-    io.write_all(&mut slices, local.patience.progress).await?;
+    io.write_all(&mut slices, local.timeouts.progress).await?;
     Ok(body.len() as u64)
 }
 

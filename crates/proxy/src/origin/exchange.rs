@@ -16,8 +16,8 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::http::destination::Destination;
 use crate::http::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origin::origins::OutstandingRequest;
-use crate::origin::patience::OriginPatience;
 use crate::origin::screened::Held;
+use crate::origin::timeouts::OriginTimeoutTicks;
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Mirrored};
@@ -30,7 +30,7 @@ pub(crate) struct Upstream {
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,
     pub(crate) peer: SocketAddr,
-    pub(crate) patience: OriginPatience,
+    pub(crate) timeouts: OriginTimeoutTicks,
     /// Time limit for the answer. It starts with the first wait after a request.
     wait: Option<Wait>,
     /// Time at which the last request was sent. It is cleared when the answer begins.
@@ -92,7 +92,7 @@ impl Leased {
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
             peer,
-            patience: OriginPatience::of(local, &to.timeouts),
+            timeouts: OriginTimeoutTicks::of(local, &to.timeouts),
             wait: None,
             asked: None,
             mirrored: None,
@@ -200,11 +200,11 @@ impl Leased {
         request: &[u8],
     ) -> Result<Self, UpstreamError> {
         let mut leased = Self::get(local, to, false).await?;
-        let patience = leased.up.patience.progress;
-        match leased.up.send(local, request, patience).await {
+        let timeout = leased.up.timeouts.progress;
+        match leased.up.send(local, request, timeout).await {
             Err(UpstreamError::Closed) if leased.reused => {
                 let mut leased = Self::get(local, to, true).await?;
-                leased.up.send(local, request, patience).await?;
+                leased.up.send(local, request, timeout).await?;
                 Ok(leased)
             }
             Err(error) => Err(error),
@@ -220,8 +220,8 @@ impl Leased {
         replay: bool,
     ) -> Result<(Self, ResponseParts), UpstreamError> {
         let mut leased = Self::get(local, to, false).await?;
-        let patience = leased.up.patience.progress;
-        let mut first = leased.up.send(local, request, patience).await;
+        let timeout = leased.up.timeouts.progress;
+        let mut first = leased.up.send(local, request, timeout).await;
         if first.is_ok() {
             match leased.up.next_head(local).await {
                 Ok(head) => return Ok((leased, head)),
@@ -234,7 +234,7 @@ impl Leased {
         }
         local.count(Event::UpstreamRetried);
         let mut leased = Self::get(local, to, true).await?;
-        leased.up.send(local, request, patience).await?;
+        leased.up.send(local, request, timeout).await?;
         let head = leased.up.next_head(local).await?;
         Ok((leased, head))
     }
@@ -251,18 +251,18 @@ impl Upstream {
         &mut self,
         local: &Local,
         head: &[u8],
-        patience: Ticks,
+        timeout: Ticks,
     ) -> Result<(), UpstreamError> {
         self.asked = Some(local.mono());
         self.io
-            .write(head, patience)
+            .write(head, timeout)
             .await
             .map_err(|error| lost(&error))
     }
 
     /// Restarts the time limit for the answer. Called while the body of the request is still being sent.
     pub(crate) fn wait_on(&mut self) {
-        let deadline = self.io.deadline(self.patience.first_byte);
+        let deadline = self.io.deadline(self.timeouts.first_byte);
         if let Some(wait) = &mut self.wait {
             wait.deadline = deadline;
         }
@@ -292,7 +292,7 @@ impl Upstream {
         local: &Local,
     ) -> Result<ResponseParts, UpstreamError> {
         let wait = *self.wait.get_or_insert_with(|| Wait {
-            deadline: self.io.deadline(self.patience.first_byte),
+            deadline: self.io.deadline(self.timeouts.first_byte),
             interims_left: INTERIM_MAX,
         });
         let deadline = wait.deadline;
@@ -454,7 +454,7 @@ impl Upstream {
     pub(crate) async fn next_piece(
         &mut self,
         reader: &mut BodyReader,
-        patience: Ticks,
+        timeout: Ticks,
     ) -> Result<Piece, UpstreamError> {
         if self.buf.is_empty()
             && let Some(held) = &mut self.held
@@ -462,7 +462,7 @@ impl Upstream {
             let piece = held.next();
             self.buf.replace(0, &piece);
         }
-        next_piece(&self.io, &mut self.buf, reader, patience)
+        next_piece(&self.io, &mut self.buf, reader, timeout)
             .await
             .map_err(|error| match error {
                 BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {

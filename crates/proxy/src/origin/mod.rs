@@ -17,11 +17,11 @@ pub(crate) mod limit;
 mod of_request;
 pub(crate) mod origins;
 pub(crate) mod parents;
-pub(crate) mod patience;
 pub(crate) mod pool;
 mod registry;
 mod resolver;
 pub(crate) mod screened;
+pub(crate) mod timeouts;
 pub(crate) mod unreachable;
 
 pub(crate) use error::UpstreamError;

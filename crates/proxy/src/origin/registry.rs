@@ -321,9 +321,9 @@ impl Registry<'_> {
         let local = self.local;
         let mut reader = BodyReader::new(parts.framing(method), &local.limits);
         leased.up.buf.consume(parts.len());
-        let (mut body, patience) = (Vec::new(), leased.up.patience.progress);
+        let (mut body, timeout) = (Vec::new(), leased.up.timeouts.progress);
         loop {
-            let piece = leased.up.next_piece(&mut reader, patience).await.ok()?;
+            let piece = leased.up.next_piece(&mut reader, timeout).await.ok()?;
             if piece.end {
                 leased.up.buf.consume(piece.consumed);
                 break;

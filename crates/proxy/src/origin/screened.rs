@@ -265,7 +265,7 @@ async fn whole(
         persistent: parts.persistent(Method::Get),
     };
     loop {
-        let piece = up.next_piece(&mut reader, up.patience.progress).await?;
+        let piece = up.next_piece(&mut reader, up.timeouts.progress).await?;
         if piece.end {
             up.buf.consume(piece.consumed);
             break;

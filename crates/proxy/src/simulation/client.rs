@@ -22,7 +22,7 @@ use super::world::World;
 use crate::http::net::Transport as _;
 
 /// Time after which a request without an answer counts as forgotten.
-const PATIENCE: Duration = Duration::from_secs(150);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(150);
 /// Longest pause of a connection before it is used again, in milliseconds.
 const RESTS: u64 = 15_000;
 /// Longest body that is read, in bytes.
@@ -126,7 +126,7 @@ impl Client {
             asked.text()
         );
         self.world.trace.note(&line.replace("\r\n", " "));
-        let got = timeout(PATIENCE, self.exchange(&asked)).await;
+        let got = timeout(ANSWER_TIMEOUT, self.exchange(&asked)).await;
         let ending = match got {
             Err(_) => Ending::Forgotten,
             Ok(None) => Ending::Nothing,

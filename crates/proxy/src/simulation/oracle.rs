@@ -16,7 +16,7 @@ pub(super) enum Ending {
     Got(Got),
     /// The connection ended before a head.
     Nothing,
-    /// No answer came before the client's patience ended.
+    /// No answer came before the client's timeout ended.
     Forgotten,
 }
 

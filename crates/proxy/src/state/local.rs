@@ -21,16 +21,16 @@ use crate::state::poll_budgets::PollBudgets;
 use crate::state::proxy::Proxy;
 use crate::{Counters, Event, LogSink, Timeouts};
 
-/// See [`Patience::quiet`].
+/// See [`TimeoutTicks::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Number of connections that are closed together when memory or the permitted number of connections is used
 /// up.
 const SHED: usize = 16;
 
-/// The configured timeouts, counted in sweeps.
+/// The configured timeouts, counted in ticks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct TimeoutTicks {
     pub(crate) head: Ticks,
     pub(crate) idle: Ticks,
     pub(crate) progress: Ticks,
@@ -44,7 +44,7 @@ pub(crate) struct Patience {
     pub(crate) rest: Ticks,
 }
 
-impl Patience {
+impl TimeoutTicks {
     fn of(timeouts: &Timeouts) -> Self {
         Self {
             head: Ticks::of(timeouts.head),
@@ -84,7 +84,7 @@ pub(crate) struct Lasting {
 pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) limits: Limits,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: TimeoutTicks,
     /// True if the log sink wants records.
     pub(crate) logs: bool,
     /// True if the log sink wants `Details` in its records.
@@ -151,7 +151,7 @@ impl Local {
         };
         Rc::new(Self {
             limits,
-            patience: Patience::of(&config.timeouts),
+            timeouts: TimeoutTicks::of(&config.timeouts),
             logs,
             details,
             roles: Roles::default(),

@@ -35,8 +35,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     ));
     assert_eq!(foxy.get(&small, "/s").status, 200);
     drop(first);
-    let patience = Some(Duration::from_secs(20));
-    second.stream.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_secs(20));
+    second.stream.set_read_timeout(timeout).unwrap();
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
@@ -61,8 +61,8 @@ fn a_crowd_that_waits_for_places_gets_whole_answers() {
     std::thread::scope(|scope| {
         for mut client in clients {
             scope.spawn(move || {
-                let patience = Some(Duration::from_secs(20));
-                client.stream.set_read_timeout(patience).unwrap();
+                let timeout = Some(Duration::from_secs(20));
+                client.stream.set_read_timeout(timeout).unwrap();
                 assert_eq!(client.answer().body.len(), LARGE);
             });
         }

@@ -206,8 +206,8 @@ fn a_connection_that_waits_enters_after_a_reload() {
     let wait = Some(Duration::from_millis(300));
     waiting.stream.set_read_timeout(wait).unwrap();
     assert!(waiting.stream.read(&mut byte).is_err(), "nobody has left");
-    let patience = Some(Duration::from_secs(20));
-    waiting.stream.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_secs(20));
+    waiting.stream.set_read_timeout(timeout).unwrap();
     drop(held.answered());
     assert_eq!(waiting.answer().status, 403);
 }

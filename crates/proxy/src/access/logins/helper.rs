@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Helper;
 
 /// Longest wait for an answer. A program that takes longer is killed and started again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer of the program, in bytes.
 const LONGEST: usize = 4096;
 
@@ -46,7 +46,7 @@ impl Child {
         };
         let line = format!("{} {}\n", escaped(user.as_bytes()), escaped(password));
         let answer = child.input.write_all(line.as_bytes()).ok();
-        let answer = answer.and_then(|()| child.answers.recv_timeout(PATIENCE).ok());
+        let answer = answer.and_then(|()| child.answers.recv_timeout(ANSWER_TIMEOUT).ok());
         match answer {
             Some(answer) => answer.split_whitespace().next() == Some("OK"),
             None => {

@@ -239,7 +239,7 @@ pub(crate) async fn send<T: Transport>(
         _ => form.body(),
     };
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
-    io.write_all(&mut slices, local.patience.progress).await?;
+    io.write_all(&mut slices, local.timeouts.progress).await?;
     Ok(Sent {
         status,
         body: body.len() as u64,

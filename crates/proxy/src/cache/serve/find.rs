@@ -16,12 +16,12 @@ use crate::http::sent::Sent;
 use crate::state::local::Local;
 
 /// Longest wait of a request for a disk before the request goes to the origin instead.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait of a request for a disk if the origin cannot send the bytes instead. With a shorter wait,
 /// answers that have begun would be truncated.
-const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
+const LAST_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The place where an object was found.
+/// The tier in which an object was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
     Memory,
@@ -127,9 +127,11 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
             }
             Lookup::Disk(plan) => {
                 let owned = key.to_vec();
-                let read = local.disk.read(plan, PATIENCE, move |engine, plan, buf| {
-                    engine.reads().finish_read(plan, &owned, buf)
-                });
+                let read = local
+                    .disk
+                    .read(plan, READ_TIMEOUT, move |engine, plan, buf| {
+                        engine.reads().finish_read(plan, &owned, buf)
+                    });
                 let (answer, shared) = read.await;
                 count(local, shared, answer.is_err());
                 match answer {
@@ -153,7 +155,11 @@ pub(crate) async fn fragment(
     last: bool,
 ) -> Option<Arc<Object>> {
     let engine = &local.proxy.engine;
-    let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
+    let timeout = if last {
+        LAST_READ_TIMEOUT
+    } else {
+        READ_TIMEOUT
+    };
     for _ in 0..3 {
         let found = match last {
             true => engine.reads().fragment_lookup_patient(head, n),
@@ -165,7 +171,7 @@ pub(crate) async fn fragment(
             Lookup::Disk(plan) => plan,
         };
         let owner = Arc::clone(head);
-        let read = local.disk.read(plan, patience, move |engine, plan, buf| {
+        let read = local.disk.read(plan, timeout, move |engine, plan, buf| {
             engine.reads().finish_fragment(plan, &owner, n, buf)
         });
         let (answer, shared) = read.await;
@@ -173,8 +179,8 @@ pub(crate) async fn fragment(
         match answer {
             Ok(object) => return Some(object),
             Err(ReadMiss::Moved) => {}
-            // The read was shared with a request that had less patience and gave the read up. So the read is
-            // tried again.
+            // The read was shared with a request that had a shorter timeout and gave the read up. So the read
+            // is tried again.
             Err(ReadMiss::Device) if last && shared => {}
             Err(_) => return None,
         }

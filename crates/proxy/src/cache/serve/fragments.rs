@@ -165,7 +165,7 @@ impl Fragments {
         let began = now();
         loop {
             let held = self.try_hold(&local.proxy.ledger, id, bytes);
-            if held.is_some() || now().since(began) > local.patience.progress {
+            if held.is_some() || now().since(began) > local.timeouts.progress {
                 return held;
             }
             local.shed_stalled();

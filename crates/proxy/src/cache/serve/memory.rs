@@ -158,7 +158,7 @@ pub(crate) async fn send<T: Transport>(
     let status = write_heads(local, scratch, head, object, shape, hit);
     if matches!(shape, Shape::NotModified) {
         let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&scratch.tail)];
-        io.write_all(&mut slices, local.patience.progress).await?;
+        io.write_all(&mut slices, local.timeouts.progress).await?;
         return Ok(Sent { status, body: 0 });
     }
     let whole: &[u8] = object.body();
@@ -174,7 +174,7 @@ pub(crate) async fn send<T: Transport>(
         IoSlice::new(&scratch.tail),
         IoSlice::new(body),
     ];
-    io.write_all(&mut slices, local.patience.progress).await?;
+    io.write_all(&mut slices, local.timeouts.progress).await?;
     Ok(Sent {
         status,
         body: body.len() as u64,
@@ -216,7 +216,7 @@ async fn send_parts<T: Transport>(
     }
     body.extend(parts.end());
     let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&body)];
-    io.write_all(&mut slices, local.patience.progress).await?;
+    io.write_all(&mut slices, local.timeouts.progress).await?;
     Ok(Sent {
         status: 206,
         body: body.len() as u64,

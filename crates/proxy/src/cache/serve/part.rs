@@ -82,7 +82,7 @@ pub(crate) async fn send<T: Transport>(
     let own = hit.own_fields(mode, head, object.fields());
     own_fields(out, local, &own);
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
-    match io.write_all(&mut slices, local.patience.progress).await {
+    match io.write_all(&mut slices, local.timeouts.progress).await {
         Ok(()) => Finish {
             status: 206,
             body: body.len() as u64,

@@ -14,7 +14,7 @@ impl Conn<TlsStream> {
     pub(crate) async fn secure(&mut self) -> bool {
         let io = self.link.io();
         io.set_activity(Activity::Handshake);
-        let deadline = io.deadline(self.local.patience.head);
+        let deadline = io.deadline(self.local.timeouts.head);
         let done = loop {
             if let Some(done) = io.transport().try_handshake() {
                 break done;

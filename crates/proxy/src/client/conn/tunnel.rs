@@ -69,7 +69,7 @@ impl<T: Transport> Conn<T> {
         let before = link.io().sent();
         let mut client_buf = ReadBuf::new();
         let origin = &leased.up.io;
-        if origin.write(&early, local.patience.progress).await.is_ok() {
+        if origin.write(&early, local.timeouts.progress).await.is_ok() {
             let (origin_io, origin_buf) = (&*leased.up.io, &mut leased.up.buf);
             relay(local, (link.io(), &mut client_buf), (origin_io, origin_buf)).await;
         }

@@ -137,7 +137,7 @@ impl<T: Transport> Download<'_, T> {
             match up.next_head(self.local).await {
                 // Silence of the origin is no failure while the request is still being sent.
                 Err(UpstreamError::FirstByteTimeout)
-                    if self.upload.excuses(self.local, up.patience.first_byte) =>
+                    if self.upload.excuses(self.local, up.timeouts.first_byte) =>
                 {
                     up.wait_on();
                 }
@@ -155,7 +155,7 @@ impl<T: Transport> Download<'_, T> {
             let text = crate::fill::fetch::interim_text(&head);
             // No other answer may begin while only a part of the interim head is written.
             self.upload.answering(true);
-            let sent = self.io.write(&text, self.local.patience.progress).await;
+            let sent = self.io.write(&text, self.local.timeouts.progress).await;
             sent.map_err(|_| PassError::Client(0))?;
             self.upload.answering(false);
         }
@@ -226,7 +226,7 @@ impl<T: Transport> Download<'_, T> {
         self.upload.answering(true);
         let sent = self
             .io
-            .write(&self.scratch.head, self.local.patience.progress)
+            .write(&self.scratch.head, self.local.timeouts.progress)
             .await;
         self.scratch.head.clear();
         sent.map_err(|_| PassError::Client(status))
@@ -247,7 +247,7 @@ impl<T: Transport> Download<'_, T> {
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }
-            let piece = up.next_piece(&mut reader, up.patience.progress).await;
+            let piece = up.next_piece(&mut reader, up.timeouts.progress).await;
             let piece = match piece {
                 Ok(piece) => piece,
                 Err(error) => {
@@ -283,8 +283,8 @@ impl<T: Transport> Download<'_, T> {
             }
             self.upload.answering(true);
             let (before, is_chunk) = (&self.scratch.head, mode == Mode::Chunked);
-            let patience = self.local.patience.progress;
-            let sent = write_piece(self.io, before, data, is_chunk, patience).await;
+            let timeout = self.local.timeouts.progress;
+            let sent = write_piece(self.io, before, data, is_chunk, timeout).await;
             sent.map_err(|_| PassError::Client(status))?;
             self.scratch.head.clear();
             up.buf.consume(piece.consumed);

@@ -190,7 +190,7 @@ impl<T: Transport> Exchange<'_, T> {
             return download.receive(&mut leased.up, first).await;
         }
         let origin = Rc::clone(&leased.up.io);
-        let to = (&*origin, leased.up.patience.progress);
+        let to = (&*origin, leased.up.timeouts.progress);
         let sending = send_body(local, io, buf, parts.framing(), to, &upload);
         let receiving = download.receive(&mut leased.up, first);
         tokio::pin!(sending, receiving);

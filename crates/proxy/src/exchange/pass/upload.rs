@@ -73,8 +73,8 @@ impl Upload {
 
     /// Returns true if the upload is in progress, or ended so recently that the silence of the origin is no
     /// failure yet.
-    pub(super) fn excuses(&self, local: &Local, patience: Ticks) -> bool {
-        !self.done.get() || local.sweep.now().since(self.moved.get()) < patience
+    pub(super) fn excuses(&self, local: &Local, timeout: Ticks) -> bool {
+        !self.done.get() || local.sweep.now().since(self.moved.get()) < timeout
     }
 
     async fn released(&self) {
@@ -95,13 +95,13 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     io: &Io<T>,
     buf: &mut ReadBuf,
     framing: BodyFraming,
-    (origin, origin_patience): (&Io<U>, Ticks),
+    (origin, origin_timeout): (&Io<U>, Ticks),
     upload: &Upload,
 ) -> Result<(), UploadError> {
     if buf.is_empty() {
         // A client that waits for a 100 may begin to send without it after some time (RFC 9110 section
         // 10.1.1).
-        let begins = io.readable(io.deadline(local.patience.progress));
+        let begins = io.readable(io.deadline(local.timeouts.progress));
         tokio::select! {
             () = upload.released() => {}
             begun = begins => begun.map_err(|_| UploadError::Client)?,
@@ -114,9 +114,9 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     }
     let mut reader = BodyReader::new(framing, &local.limits);
     let chunks = framing == BodyFraming::Chunked;
-    let client_patience = local.patience.progress;
+    let client_timeout = local.timeouts.progress;
     loop {
-        let piece = next_piece(io, buf, &mut reader, client_patience)
+        let piece = next_piece(io, buf, &mut reader, client_timeout)
             .await
             .map_err(|error| match error {
                 BodyError::Framing(reject) => UploadError::Framing(reject),
@@ -127,13 +127,13 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
         if piece.end {
             if chunks {
                 let last = last_chunk(local, data);
-                let sent = origin.write(&last, origin_patience).await;
+                let sent = origin.write(&last, origin_timeout).await;
                 sent.map_err(|_| UploadError::Origin)?;
             }
             buf.consume(piece.consumed);
             return Ok(());
         }
-        let sent = write_piece(origin, &[], data, chunks, origin_patience).await;
+        let sent = write_piece(origin, &[], data, chunks, origin_timeout).await;
         sent.map_err(|_| UploadError::Origin)?;
         buf.consume(piece.consumed);
     }

@@ -46,7 +46,7 @@ pub(super) struct Body<'a> {
     /// Largest permitted length of the body, in bytes. A longer body is an error.
     pub(super) most: u64,
     /// Longest time for which the origin may be silent.
-    pub(super) patience: Ticks,
+    pub(super) timeout: Ticks,
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,
     pub(super) keeper: &'a mut Keeper,
@@ -111,7 +111,7 @@ impl Body<'_> {
         local: &Local,
         writer: &FillWriter<FillHead>,
     ) -> Result<Piece, UpstreamError> {
-        let mut piece = pin!(self.leased.up.next_piece(self.reader, self.patience));
+        let mut piece = pin!(self.leased.up.next_piece(self.reader, self.timeout));
         if !self.background {
             let abandoned = unless_abandoned(writer, piece.as_mut()).await;
             match abandoned {

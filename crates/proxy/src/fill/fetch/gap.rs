@@ -178,7 +178,7 @@ impl Job {
         let mut body = Body {
             background: false,
             most: rest.start - self.span.start + part.len(),
-            patience: leased.up.patience.progress,
+            timeout: leased.up.timeouts.progress,
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut kept,

@@ -450,12 +450,12 @@ impl Incoming<'_> {
         source: &mut Source,
     ) -> Result<Ended, UpstreamError> {
         loop {
-            let patience = source.patience(&self.leased.up.patience);
-            let longest = self.leased.up.patience.progress;
+            let timeout = source.timeout(&self.leased.up.timeouts);
+            let longest = self.leased.up.timeouts.progress;
             let mut body = Body {
                 background: job.background,
                 most: self.most,
-                patience,
+                timeout,
                 leased: self.leased,
                 reader: self.reader,
                 keeper: self.keeper,
@@ -464,8 +464,8 @@ impl Incoming<'_> {
             let mut ended = body.run(local, writer).await;
             let mut next = None;
             let silent = matches!(ended, Err(UpstreamError::Stalled));
-            if silent && patience != longest {
-                body.patience = longest;
+            if silent && timeout != longest {
+                body.timeout = longest;
                 // The future is boxed, because it is rarely needed and would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,

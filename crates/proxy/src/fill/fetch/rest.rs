@@ -15,7 +15,7 @@ use crate::http::net::Ticks;
 use crate::http::via::Changes;
 use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
-use crate::origin::patience::OriginPatience;
+use crate::origin::timeouts::OriginTimeoutTicks;
 use crate::state::local::Local;
 
 /// Largest number of attempts without a new byte. After these attempts the fetch fails.
@@ -89,7 +89,7 @@ impl Source {
 
     /// Returns the longest time for which the origin may be silent in the body. After this time the rest is
     /// requested on a second connection, if it can be requested.
-    pub(super) fn patience(&self, of: &OriginPatience) -> Ticks {
+    pub(super) fn timeout(&self, of: &OriginTimeoutTicks) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
             true => of.quiet,
             false => of.progress,

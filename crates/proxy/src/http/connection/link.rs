@@ -146,7 +146,7 @@ impl<T: Transport> Link<T> {
     /// # Errors
     /// The client has disconnected, or has accepted no data for too long.
     pub(crate) async fn send(&self, local: &Local, bytes: &[u8]) -> io::Result<()> {
-        self.io.write(bytes, local.patience.progress).await
+        self.io.write(bytes, local.timeouts.progress).await
     }
 
     /// Waits until the client has disconnected. Cancel safe.
@@ -179,7 +179,7 @@ impl<T: Transport> Link<T> {
         // long.
         let deadline = match self.io.ledger().pressure() {
             Pressure::Spent => local.sweep.now(),
-            _ => self.io.deadline(local.patience.linger),
+            _ => self.io.deadline(local.timeouts.linger),
         };
         self.buf.clear();
         while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {

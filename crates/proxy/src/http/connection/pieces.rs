@@ -10,13 +10,13 @@ use crate::state::local::Local;
 /// Sends the text `before`, and then a piece of a body.
 ///
 /// # Errors
-/// The peer has disconnected, or has accepted no data for `patience`.
+/// The peer has disconnected, or has accepted no data for `timeout`.
 pub(crate) async fn write_piece<T: Transport>(
     io: &Io<T>,
     before: &[u8],
     bytes: &[u8],
     is_chunk: bool,
-    patience: Ticks,
+    timeout: Ticks,
 ) -> io::Result<()> {
     if is_chunk {
         let line = chunked::chunk_header(bytes.len() as u64);
@@ -26,10 +26,10 @@ pub(crate) async fn write_piece<T: Transport>(
             IoSlice::new(bytes),
             IoSlice::new(chunked::CHUNK_END),
         ];
-        return io.write_all(&mut slices, patience).await;
+        return io.write_all(&mut slices, timeout).await;
     }
     let mut slices = [IoSlice::new(before), IoSlice::new(bytes)];
-    io.write_all(&mut slices, patience).await
+    io.write_all(&mut slices, timeout).await
 }
 
 /// Returns the last chunk, with the trailers of a body that was just read.

@@ -83,8 +83,8 @@ impl<T: Transport> Link<T> {
         }
         let io = self.io();
         let mut reader = Reader::of(io);
-        let patience = local.patience.progress;
-        let slice = begin_slice(local, io, (patience, Activity::Queued), &mut reader).await?;
+        let timeout = local.timeouts.progress;
+        let slice = begin_slice(local, io, (timeout, Activity::Queued), &mut reader).await?;
         Ok(Queued {
             _whole: None,
             slice: Some(slice),
@@ -146,16 +146,16 @@ impl Queued {
         local: &Local,
         io: &Io<T>,
     ) -> Result<(), SliceLost> {
-        let patience = local.patience.progress;
-        let drained = io.drained(patience).await;
+        let timeout = local.timeouts.progress;
+        let drained = io.drained(timeout).await;
         drained.map_err(|_| SliceLost::Client)?;
         let slice = self.slice.take();
         if slice.is_some_and(|slice| slice.trial.is_some()) {
             self.until_read(local, io).await?;
         }
         // An answer that has begun is not ended to make room for other answers.
-        let patience = (patience.twice(), Activity::Work);
-        let slice = begin_slice(local, io, patience, &mut self.reader).await?;
+        let timeout = (timeout.twice(), Activity::Work);
+        let slice = begin_slice(local, io, timeout, &mut self.reader).await?;
         self.slice = Some(slice);
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Queued {
         local: &Local,
         io: &Io<T>,
     ) -> Result<(), SliceLost> {
-        let deadline = io.deadline(local.patience.progress);
+        let deadline = io.deadline(local.timeouts.progress);
         let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
             io.set_activity(Activity::Unread);
@@ -197,12 +197,12 @@ impl TimeSlice {
 async fn begin_slice<T: Transport>(
     local: &Local,
     io: &Io<T>,
-    (patience, activity): (Ticks, Activity),
+    (timeout, activity): (Ticks, Activity),
     reader: &mut Reader,
 ) -> Result<TimeSlice, SliceLost> {
     let reservation = match io.ledger().send_reservation() {
         Some(reservation) => reservation,
-        None => wait_for_reservation(local, io, patience, activity).await?,
+        None => wait_for_reservation(local, io, timeout, activity).await?,
     };
     io.limit_to(&reservation);
     Ok(TimeSlice {
@@ -216,11 +216,11 @@ async fn begin_slice<T: Transport>(
 async fn wait_for_reservation<T: Transport>(
     local: &Local,
     io: &Io<T>,
-    patience: Ticks,
+    timeout: Ticks,
     activity: Activity,
 ) -> Result<Rc<SendReservation>, SliceLost> {
     let waiting = io.ledger().wait_for_reservation(local.proxy.clock.mono());
-    let deadline = io.deadline(patience);
+    let deadline = io.deadline(timeout);
     let mut reset = pin!(io.until_reset());
     io.set_activity(activity);
     let reservation = loop {

@@ -56,8 +56,8 @@ impl<T: Transport> Link<T> {
             let read = if idle {
                 self.first_bytes(local, max).await
             } else {
-                let patience = local.patience.head;
-                let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
+                let timeout = local.timeouts.head;
+                let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(timeout));
                 self.memory.set(head_bytes(&local.proxy.config.limits));
                 let is_long = self.buf.filled().len() >= LONG_HEAD;
                 match is_long && self.io.ledger().is_over() {
@@ -96,8 +96,8 @@ impl<T: Transport> Link<T> {
     /// Waits for the next request. A connection that stays idle frees its memory. A busy connection keeps its
     /// memory, so that a hit needs no allocation.
     async fn first_bytes(&mut self, local: &Local, max: usize) -> io::Result<usize> {
-        let patience = &local.patience;
-        let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
+        let timeouts = &local.timeouts;
+        let (soon, late) = (timeouts.rest.min(timeouts.idle), timeouts.idle);
         self.io.set_activity(Activity::Idle);
         self.buf.shorten();
         let deadline = self.io.deadline(soon);

@@ -139,13 +139,13 @@ fn an_answer_that_is_not_taken_keeps_a_reservation_for_the_bytes_in_the_kernel()
         let queued = link.queue(&local, 1 << 20).await;
         let reservation = used();
         let io = link.io();
-        let patience = Ticks::of(Duration::from_secs(1));
+        let timeout = Ticks::of(Duration::from_secs(1));
         // Foxy also sets this option on the connections of clients when memory is short.
         let unsent = SockRef::from(io.transport()).set_tcp_notsent_lowat(16 << 10);
         unsent.unwrap();
         let piece = vec![7; 16 << 10];
         let written = loop {
-            if let Err(error) = io.write(&piece, patience).await {
+            if let Err(error) = io.write(&piece, timeout).await {
                 break error;
             }
         };
@@ -156,7 +156,7 @@ fn an_answer_that_is_not_taken_keeps_a_reservation_for_the_bytes_in_the_kernel()
             "{kept} {} {reservation}",
             used()
         );
-        let drained = io.drained(patience).await;
+        let drained = io.drained(timeout).await;
         assert_eq!(drained.unwrap_err().kind(), ErrorKind::TimedOut);
         assert!(kept < used());
         drop((queued, client));
@@ -231,8 +231,8 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
         let window = io.window().unwrap();
         assert_eq!(left, (window / 8 * 5).max(4 << 10));
         assert!(!queued.is_over(local, io));
-        let patience = Ticks::of(Duration::from_secs(5));
-        io.write(&vec![7; left as usize], patience).await.unwrap();
+        let timeout = Ticks::of(Duration::from_secs(5));
+        io.write(&vec![7; left as usize], timeout).await.unwrap();
         assert!(queued.is_over(local, io), "at once");
         let mut next = std::pin::pin!(queued.next_slice(local, io));
         let mut waits = async || {

@@ -31,12 +31,12 @@ pub(crate) enum BodyError {
     Framing(Reject),
 }
 
-/// Returns the next piece. Fails if no byte arrives for `patience`. Cancel safe.
+/// Returns the next piece. Fails if no byte arrives for `timeout`. Cancel safe.
 pub(crate) async fn next_piece<T: Transport>(
     io: &Io<T>,
     buf: &mut ReadBuf,
     reader: &mut BodyReader,
-    patience: Ticks,
+    timeout: Ticks,
 ) -> Result<Piece, BodyError> {
     loop {
         match reader.step(buf.filled()).map_err(BodyError::Framing)? {
@@ -56,7 +56,7 @@ pub(crate) async fn next_piece<T: Transport>(
             }
             BodyStep::NeedMore { consumed } => {
                 buf.consume(consumed);
-                let deadline = io.deadline(patience);
+                let deadline = io.deadline(timeout);
                 let n = buf.fill(io, PIECE, deadline).await.map_err(BodyError::Io)?;
                 if n == 0 {
                     reader.end_of_input().map_err(BodyError::Framing)?;

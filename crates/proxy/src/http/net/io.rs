@@ -248,15 +248,15 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits until the peer has acknowledged all bytes that were written. Waits at most `patience` for each
+    /// Waits until the peer has acknowledged all bytes that were written. Waits at most `timeout` for each
     /// progress. Cancel safe.
     ///
     /// # Errors
     /// `TimedOut`, or `NotConnected` if the peer has reset the connection: its bytes stay unacknowledged then.
-    pub(crate) async fn drained(&self, patience: Ticks) -> io::Result<()> {
+    pub(crate) async fn drained(&self, timeout: Ticks) -> io::Result<()> {
         let mut before = usize::MAX;
         let mut reset = pin!(self.until_reset());
-        let _armed = self.arm(Side::Write, self.deadline(patience));
+        let _armed = self.arm(Side::Write, self.deadline(timeout));
         loop {
             let left = self.transport.unacknowledged();
             if left == 0 {
@@ -269,7 +269,7 @@ impl<T: Transport> Io<T> {
                 // The activity is set again, so that the silence of this client is measured from now on.
                 self.watch.set_activity(Activity::Work);
                 self.watch.set_activity(Activity::Stalled);
-                self.watch.arm(Side::Write, self.deadline(patience));
+                self.watch.arm(Side::Write, self.deadline(timeout));
             }
             if self.watch.expired(Side::Write) {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -327,26 +327,26 @@ impl<T: Transport> Io<T> {
         Ok(n)
     }
 
-    /// Writes all slices. Waits at most `patience` for each progress. If the future is dropped, the number of
+    /// Writes all slices. Waits at most `timeout` for each progress. If the future is dropped, the number of
     /// written bytes is unknown.
     pub(crate) async fn write_all(
         &self,
         mut slices: &mut [IoSlice<'_>],
-        patience: Ticks,
+        timeout: Ticks,
     ) -> io::Result<()> {
         // This drops empty slices at the front.
         IoSlice::advance_slices(&mut slices, 0);
         let slowed = self.slowed.borrow().clone();
         if let Some(by) = slowed {
             // The future is boxed, because it would enlarge the future of every write.
-            return Box::pin(self.write_slowly(by, slices, patience)).await;
+            return Box::pin(self.write_slowly(by, slices, timeout)).await;
         }
         while !slices.is_empty() {
             match self.try_write(slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable(self.deadline(patience)).await?;
+                    self.writable(self.deadline(timeout)).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -369,7 +369,7 @@ impl<T: Transport> Io<T> {
         &self,
         by: Rc<Counted>,
         mut slices: &mut [IoSlice<'_>],
-        patience: Ticks,
+        timeout: Ticks,
     ) -> io::Result<()> {
         while !slices.is_empty() {
             match self.try_write(&clipped(slices, SLOW_BYTES)) {
@@ -385,7 +385,7 @@ impl<T: Transport> Io<T> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable(self.deadline(patience)).await?;
+                    self.writable(self.deadline(timeout)).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -394,8 +394,8 @@ impl<T: Transport> Io<T> {
     }
 
     /// Writes one slice. See [`write_all`](Self::write_all).
-    pub(crate) async fn write(&self, bytes: &[u8], patience: Ticks) -> io::Result<()> {
-        self.write_all(&mut [IoSlice::new(bytes)], patience).await
+    pub(crate) async fn write(&self, bytes: &[u8], timeout: Ticks) -> io::Result<()> {
+        self.write_all(&mut [IoSlice::new(bytes)], timeout).await
     }
 }
 

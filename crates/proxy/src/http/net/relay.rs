@@ -32,16 +32,16 @@ async fn copy<A: Transport, B: Transport>(
     to: &Io<B>,
     moved: &Cell<Ticks>,
 ) -> io::Result<()> {
-    let patience = local.patience.tunnel;
+    let timeout = local.timeouts.tunnel;
     loop {
         if !buf.is_empty() {
             let len = buf.filled().len();
-            to.write_all(&mut [IoSlice::new(buf.filled())], patience)
+            to.write_all(&mut [IoSlice::new(buf.filled())], timeout)
                 .await?;
             buf.consume(len);
             moved.set(local.sweep.now());
         }
-        match buf.fill(from, PIECE, from.deadline(patience)).await {
+        match buf.fill(from, PIECE, from.deadline(timeout)).await {
             Ok(0) => {
                 to.transport().shutdown_write();
                 return Ok(());
@@ -49,7 +49,7 @@ async fn copy<A: Transport, B: Transport>(
             Ok(_) => moved.set(local.sweep.now()),
             // Silence in this direction is permitted while bytes move in the other direction.
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                if local.sweep.now().since(moved.get()) >= patience {
+                if local.sweep.now().since(moved.get()) >= timeout {
                     return Err(error);
                 }
             }

@@ -80,7 +80,7 @@ impl Activity {
     /// room. `None` means that it is not closed. `waiting` is the number of waiting connections, divided by
     /// the number of connections with this activity. For [`Unread`](Self::Unread) it is the number of all
     /// waiting connections.
-    fn patience(self, waiting: usize) -> Option<Ticks> {
+    fn timeout(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
@@ -98,7 +98,7 @@ impl Activity {
                 _ => 1,
             }))),
             // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
-            // in a row take three seconds. If other answers wait for its reservation, a long patience makes
+            // in a row take three seconds. If other answers wait for its reservation, a long timeout makes
             // more answers fail than it saves.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
@@ -341,8 +341,8 @@ impl Sweep {
                     Activity::Unread => outside,
                     _ => for_readers,
                 };
-                let patience = activity.patience(waiting);
-                patience.is_some_and(|patience| now.since(watch.since.get()) >= patience)
+                let timeout = activity.timeout(waiting);
+                timeout.is_some_and(|timeout| now.since(watch.since.get()) >= timeout)
                     && which(watch)
             }
         })
