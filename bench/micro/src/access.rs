@@ -51,7 +51,7 @@ pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
 /// Judges requests for these hosts in turn, each with the rule that decides.
 fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
-    let staff = set.standing("alice", &["staff"]);
+    let staff = set.principal("alice", &["staff"]);
     let who = Visitor {
         client: Some(IpAddr::from([10, 1, 2, 3])),
         user: User::Known(&staff),
