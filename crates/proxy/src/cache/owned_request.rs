@@ -103,15 +103,15 @@ impl OwnedRequest {
         // these fields on the way to the origin. This is safe: a client that causes a bypass by its fields
         // cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
-        let past = context
+        let by_access_rule = context
             .client
             .pass
             .as_ref()
-            .is_some_and(|pass| pass.is_past());
-        let bypass = bypass.or_else(|| past.then_some(BypassWhy::Access));
+            .is_some_and(|pass| pass.bypasses_cache());
+        let bypass = bypass.or_else(|| by_access_rule.then_some(BypassWhy::Access));
         let base = Bytes::from(base);
         // A request that bypasses the cache keeps the client's query.
-        let cached = bypass.is_none() && past_the_cache(&parts).is_none();
+        let cached = bypass.is_none() && bypass_reason(&parts).is_none();
         let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
         let rewrite = |target: &[u8]| match role.rewriting() {
             Some(rewriting) if target.starts_with(b"/") => rewriting.paths.map(target),
@@ -257,7 +257,7 @@ impl Received<'_> {
 
 /// Returns the reason why a request bypasses the cache because of its method, its body or a WebSocket
 /// upgrade. Returns `None` if there is no such reason.
-pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
+pub(crate) fn bypass_reason(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
         Method::Get | Method::Head => {}
         _ => return Some(Fwd::Method),

@@ -108,7 +108,7 @@ impl<H> FillMap<H> {
         let running = shard.open.get(&slot);
         let sequel = rule!(
             "fill: requests that come too late for a fetch share the next one",
-            running.is_some_and(|fill| fill.key == key && fill.is_past()),
+            running.is_some_and(|fill| fill.key == key && fill.cannot_be_joined()),
             false
         );
         // If the running fill has failed, all requests of its crowd share the new fill.

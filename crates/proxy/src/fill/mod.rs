@@ -229,7 +229,7 @@ impl<H> Fill<H> {
 
     /// True if no request can join the fill now or later: its first bytes have left the memory and are not
     /// stored, or it turns requests away.
-    fn is_past(&self) -> bool {
+    fn cannot_be_joined(&self) -> bool {
         let state = self.state.lock();
         let stored = state.cover.is_some() || state.free > state.start;
         state.turns_away || state.window.base() > state.start && !stored

@@ -44,8 +44,8 @@ pub(crate) struct Arrival {
 
 impl ClientIdentity {
     /// Returns true if a rule lets the present request bypass the cache.
-    pub(crate) fn goes_past_the_cache(&self) -> bool {
-        self.pass.as_ref().is_some_and(|pass| pass.is_past())
+    pub(crate) fn bypasses_cache(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.bypasses_cache())
     }
 
     /// Returns the client of a connection, before its first request.

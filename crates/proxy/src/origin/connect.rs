@@ -61,7 +61,7 @@ pub(crate) async fn connect(
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
             // The future is boxed, because few requests need it.
-            Some(through) => Box::pin(past(proxy, counters, to, through, stream)).await?,
+            Some(through) => Box::pin(through_parent(proxy, counters, to, through, stream)).await?,
             None => secured(proxy, counters, own, stream).await?,
         };
         Ok((stream, peer))
@@ -148,7 +148,7 @@ pub(crate) async fn resolve(
 
 /// Returns the connection for requests through a parent. `stream` is the connection to the parent. If the
 /// destination needs a tunnel, opens it first.
-async fn past(
+async fn through_parent(
     proxy: &Proxy,
     counters: &Counters,
     to: &Destination,

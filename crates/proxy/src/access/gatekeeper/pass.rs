@@ -73,7 +73,7 @@ impl Pass {
     }
 
     /// Returns true if the request bypasses the cache.
-    pub(crate) fn is_past(&self) -> bool {
+    pub(crate) fn bypasses_cache(&self) -> bool {
         self.rule()
             .is_some_and(|rule| rule.action == Action::Bypass)
     }

@@ -18,7 +18,7 @@ use super::{Conn, Finish};
 use crate::access::refusal::Refusal;
 use crate::cache::gate::{Grant, Shown};
 use crate::cache::key;
-use crate::cache::owned_request::{RequestContext, past_the_cache};
+use crate::cache::owned_request::{RequestContext, bypass_reason};
 use crate::cache::serve::find::{Found, Primary, find};
 use crate::cache::serve::{memory, part};
 use crate::cache::stored::request_facts;
@@ -135,7 +135,7 @@ impl<T: Transport> Conn<T> {
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.rule = rule;
-        if !own && is_sent_past(local, client, rule, &head) {
+        if !own && is_bypass(local, client, rule, &head) {
             return Err(Instead::Long(Long::Pass(Fwd::Bypass)));
         }
         let rules = local.proxy.rules(rule);
@@ -294,16 +294,11 @@ impl<T: Transport> Conn<T> {
 
 /// True if a rule of the operator makes the request bypass the cache.
 #[inline]
-fn is_sent_past(
-    local: &Local,
-    client: &ClientIdentity,
-    by: RuleId,
-    head: &RequestHead<'_>,
-) -> bool {
+fn is_bypass(local: &Local, client: &ClientIdentity, by: RuleId, head: &RequestHead<'_>) -> bool {
     let rules = &local.proxy.config.user_rules;
     rule!(
-        "access: a request past the cache gets nothing stored",
-        rules.bypasses(by, head) || client.goes_past_the_cache(),
+        "access: a request that bypasses the cache gets nothing stored",
+        rules.bypasses(by, head) || client.bypasses_cache(),
         false
     )
 }
@@ -350,8 +345,8 @@ fn absent(
 /// Returns the step that passes a request to the origin if the request does not concern the cache. Returns
 /// `None` for all other requests. Also returns `None` if the site is a build cache, because it has no origin.
 #[inline]
-fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
-    let reason = past_the_cache(&head.parts())?;
+fn bypass(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
+    let reason = bypass_reason(&head.parts())?;
     role.objects()
         .is_none()
         .then_some(Instead::Long(Long::Pass(reason)))
@@ -393,7 +388,7 @@ fn to_fetch<'b>(
         Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
             let other = aside(head, to, local, secure);
             let other = other.or_else(|| written(head, role));
-            let other = other.or_else(|| past(head, role));
+            let other = other.or_else(|| bypass(head, role));
             return other.map_or(Ok(url), Err);
         }
         Route::Fetch(_) => return Err(Instead::Refuse(admit::PORT, Outcome::Denied)),
