@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(
             judge(&short, WallTime::from_secs(101)),
             None,
-            "past its life by then"
+            "past its lifetime by then"
         );
         let mut old = facts(60, LifetimeSource::MaxAge);
         old.initial_age_ms = 62_000;

@@ -167,8 +167,8 @@ pub(crate) async fn ask(
         }
         200 => {
             // This is the answer to HEAD. Without the document, the head of its screened form is not known.
-            // This answer does not prolong the life of the stored document, because it does not state when
-            // the next version is old enough.
+            // This answer does not prolong the lifetime of the stored document, because it does not state
+            // when the next version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)

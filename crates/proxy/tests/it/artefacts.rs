@@ -205,7 +205,7 @@ fn a_range_of_an_artefact_that_is_not_stored_brings_the_whole() {
 }
 
 #[test]
-fn a_newer_index_ends_the_life_of_an_artefact() {
+fn a_newer_index_invalidates_an_artefact() {
     for size in SIZES {
         let (old, new) = (file(1, size), file(2, size));
         let registry = Registry::new(&old, &old);

@@ -219,7 +219,7 @@ fn first_ranges_that_come_together_share_one_fetch() {
 }
 
 #[test]
-fn another_version_ends_the_life_of_the_old_fragments() {
+fn another_version_supersedes_the_old_fragments() {
     let (foxy, (origin, media)) = (Foxy::forward(), media());
     check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
     *media.version.lock().unwrap() = 1;

@@ -172,7 +172,7 @@ impl Steps {
 }
 
 #[test]
-fn an_answer_asked_anew_after_a_change_ends_the_life_of_what_came_before_it() {
+fn an_answer_asked_anew_after_a_change_supersedes_what_came_before_it() {
     const CHECK: usize = 0;
     const SECOND: usize = 1;
     const ANEW: usize = 2;

@@ -1,5 +1,5 @@
 //! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are accepted only
-//! under the strong validator of the stored object. An answer of another version ends the object's life.
+//! under the strong validator of the stored object. An answer of another version supersedes the object.
 //!
 //! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
 //! as long as requests make progress. If two fetches of gaps of one object fail in a row because of the

@@ -76,7 +76,7 @@ pub(crate) struct Asked<'a> {
 /// be useless. In these days it can be revalidated.
 const VALIDATOR_DAYS: i64 = 7;
 
-/// Returns true if an answer with this status ends the life of the object stored under the same key.
+/// Returns true if an answer with this status supersedes the object stored under the same key.
 pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
     rules::supersedes(&asked.facts, status)
 }

@@ -64,7 +64,7 @@ pub(super) fn open(
         target = None;
         fill_head.not_stored = "newer-answer";
     } else if rule!(
-        "fetch: a new answer ends the life of the stored one",
+        "fetch: a new answer supersedes the stored one",
         superseded,
         false
     ) {

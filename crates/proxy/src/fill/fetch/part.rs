@@ -1,8 +1,8 @@
 //! Stored parts of representations. A 206 becomes a stored part or extends a stored part. If a prefix of a
 //! representation is stored, only the rest is requested from the origin.
 //!
-//! A stored part is an object under the usual key. So everything that ends the life of a complete object also
-//! ends the life of a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which
+//! A stored part is an object under the usual key. So everything that removes a complete object also removes
+//! a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which
 //! part it is. Bytes are combined only under one strong validator.
 
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn without_range(fields: &FieldBlock) -> FieldBlock {
     fields.filtered(|name, _| !foxy_base::eq_name(name, FIELD.as_bytes()))
 }
 
-/// Returns true if a 206 ends the life of the stored part, because it replaces the part or is of another
+/// Returns true if a 206 supersedes the stored part, because it replaces the part or is of another
 /// version.
 pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bool) -> bool {
     let Some(object) = asked.part.filter(|_| head.status() == 206) else {

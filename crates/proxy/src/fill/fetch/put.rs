@@ -9,7 +9,7 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
 /// Fields of the object. With these fields the object stays until the store reuses its space, or until the
-/// operator's rules end its life.
+/// operator's rules invalidate it.
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
 /// Returns the store target for an object with these fields. `purge` is the number of the newest purge before

@@ -89,7 +89,7 @@ fn gets_set(foxy: &Foxy, list: &[u8]) {
 }
 
 #[test]
-fn a_new_release_file_ends_the_life_of_the_lists_before_it() {
+fn a_new_release_file_invalidates_the_lists_before_it() {
     let (old, new) = (file(1, 2000), file(2, 2000));
     let archive = Archive::with(&old);
     let origin = archive.serve();
