@@ -7,7 +7,7 @@ use crate::conditional::{self, Condition};
 use crate::invalidation::TargetUri;
 use crate::{
     CachingFacts, Config, Decision, Method, Request, RequestFacts, Response, can_store, decide,
-    freshness, hygiene, invalidation, refresh, stored_fields, update, vary,
+    freshness, invalidation, refresh, stored_fields, update, vary,
 };
 
 /// Lines of fields that caches use.
@@ -164,7 +164,7 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
     };
     let stored = stored_fields(response, &plan).expect("what came fits");
     for i in 0..stored.count() {
-        assert!(!hygiene::is_hop_by_hop(stored.field(i).0));
+        assert!(!stored_fields::is_hop_by_hop(stored.field(i).0));
     }
     judged(&plan.facts, &facts, &stored, request, config);
     for freshens in [false, true] {

@@ -26,7 +26,6 @@ mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod heuristics;
-mod hygiene;
 pub mod invalidation;
 mod method;
 pub mod old;
@@ -37,6 +36,7 @@ mod request;
 pub mod rewrite;
 pub mod rules;
 pub mod status;
+mod stored_fields;
 mod storing;
 mod surrogate;
 mod targeted;
@@ -50,12 +50,12 @@ pub use cache_status::CacheStatus;
 pub use config::{Config, ListedFields};
 pub use decide::{Decision, Failure, Miss, StaleUse, decide, decide_miss, stale_on_failure};
 pub use facts::{CachingFacts, FACTS_BYTES, Flags};
-pub use hygiene::{is_hop_by_hop, stored_fields};
 pub use method::Method;
 pub use reason::{Fwd, LifetimeSource, NoStore};
 pub use request::RequestFacts;
 pub use rules::{RuleId, RuleSet};
 pub use status::is_understood;
+pub use stored_fields::{is_hop_by_hop, stored_fields};
 pub use storing::{
     Request, Response, StorePlan, StoreUnder, can_store, check_size, may_keep_incomplete,
     size_is_right, supersedes,

@@ -9,10 +9,10 @@ use crate::config::Config;
 use crate::etag::{self, ETag};
 use crate::facts::{CachingFacts, Flags};
 use crate::freshness::expires_at;
-use crate::hygiene::Sieve;
 use crate::method::Method;
 use crate::reason::NoStore;
 use crate::request::RequestFacts;
+use crate::stored_fields::FieldFilter;
 use crate::storing::{Request, Response, can_store};
 use crate::vary;
 
@@ -106,8 +106,8 @@ where
     S: Fields + ?Sized,
     N: Fields + ?Sized,
 {
-    let sieve = Sieve::new(new, false, strip_listed);
-    let replaces = |name: &[u8]| !is_never_updated(name) && sieve.keeps(name);
+    let filter = FieldFilter::new(new, false, strip_listed);
+    let replaces = |name: &[u8]| !is_never_updated(name) && filter.keeps(name);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(stored) {
         let replaced =

@@ -2,8 +2,8 @@
 //! representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that removes a complete object also removes
-//! a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which
-//! part it is. Bytes are combined only under one strong validator.
+//! a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which part it is.
+//! Bytes are combined only under one strong validator.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ pub fn stored_fields<F: Fields + ?Sized>(
     fields: &F,
     plan: &StorePlan,
 ) -> Result<FieldBlock, FieldBlockError> {
-    let sieve = Sieve::new(fields, plan.facts.status == 206, plan.strip_listed);
+    let filter = FieldFilter::new(fields, plan.facts.status == 206, plan.strip_listed);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(fields) {
         let strips = rule!(
@@ -50,7 +50,7 @@ pub fn stored_fields<F: Fields + ?Sized>(
             false
         );
         let cookie = strips && eq_name(name, b"Set-Cookie");
-        if !cookie && sieve.keeps(name) {
+        if !cookie && filter.keeps(name) {
             builder.push(name, value)?;
         }
     }
@@ -59,13 +59,13 @@ pub fn stored_fields<F: Fields + ?Sized>(
 
 /// Decides which fields of one response are stored.
 #[derive(Debug)]
-pub(crate) struct Sieve<'a> {
+pub(crate) struct FieldFilter<'a> {
     /// Names of fields that Connection or a list directive removes, sorted without regard to case.
     listed: Vec<&'a [u8]>,
     part: bool,
 }
 
-impl<'a> Sieve<'a> {
+impl<'a> FieldFilter<'a> {
     /// Finds the `fields` that must be removed because Connection lists them. With `strip`, fields listed by
     /// private="..." or no-cache="..." are removed as well.
     pub(crate) fn new<F: Fields + ?Sized>(fields: &'a F, part: bool, strip: bool) -> Self {
