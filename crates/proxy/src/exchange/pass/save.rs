@@ -13,7 +13,7 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::cache::serve::find::{Found, find};
 use crate::cache::stored::held;
 use crate::fill::FillWriter;
-use crate::fill::fetch::judge::{Asked, Times, judge, rules_response};
+use crate::fill::fetch::judge::{OriginRequest, Times, judge, rules_response};
 use crate::fill::fetch::keep::Keeper;
 use crate::fill::fetch::{FillHead, refresh};
 use crate::origin::exchange::Upstream;
@@ -44,8 +44,8 @@ pub(super) struct Saving<'a> {
     keeper: Option<Keeper>,
 }
 
-fn asked(req: &OwnedRequest, sent: Sent, now: WallTime) -> Asked<'_> {
-    Asked {
+fn asked(req: &OwnedRequest, sent: Sent, now: WallTime) -> OriginRequest<'_> {
+    OriginRequest {
         req,
         facts: req.facts,
         stored: None,

@@ -55,7 +55,7 @@ pub(crate) struct StoreTarget {
 
 /// The facts about a request to the origin by which its answer is judged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct OriginRequest<'a> {
     pub(crate) req: &'a OwnedRequest,
     /// The request as it was sent.
     pub(crate) facts: RequestFacts,
@@ -77,7 +77,7 @@ pub(crate) struct Asked<'a> {
 const VALIDATOR_DAYS: i64 = 7;
 
 /// Returns true if an answer with this status supersedes the object stored under the same key.
-pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
+pub(super) fn superseded(asked: &OriginRequest<'_>, status: u16) -> bool {
     rules::supersedes(&asked.facts, status)
 }
 
@@ -93,7 +93,7 @@ pub(super) fn as_get(req: &OwnedRequest) -> RequestFacts {
 /// Judges a final head. `peer` is the address that sent it.
 pub(crate) fn judge(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     fill: &Fill<FillHead>,
     head: &ResponseHead<'_>,
     length: Option<u64>,
@@ -179,7 +179,7 @@ type Varies = Option<(Bytes, Bytes)>;
 /// Returns the Vary values of a storable answer, and the target under which it is stored.
 fn vary_and_target(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
@@ -193,7 +193,7 @@ fn vary_and_target(
 /// An answer is stale on arrival if the origin took longer than the answer's lifetime. Returns the plan by
 /// which waiting requests may share such an answer. Returns `None` unless the site has `collapse =
 /// "arrived"`.
-fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
+fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
         return None;
@@ -234,7 +234,7 @@ pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool 
 
 /// Returns the request in the form that the caching rules need.
 pub(super) fn rules_request<'a>(
-    asked: &'a Asked<'_>,
+    asked: &'a OriginRequest<'_>,
     head: &'a RequestHead<'a>,
 ) -> rules::Request<'a, RequestHead<'a>> {
     rules::Request {
@@ -246,7 +246,7 @@ pub(super) fn rules_request<'a>(
 
 /// Returns the answer in the form that the caching rules need.
 pub(crate) fn rules_response<'a, F: Fields>(
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     status: u16,
     fields: &'a F,
 ) -> rules::Response<'a, F> {
@@ -260,7 +260,7 @@ pub(crate) fn rules_response<'a, F: Fields>(
 
 fn storable(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     head: &ResponseHead<'_>,
     length: Option<u64>,
 ) -> Result<StorePlan, &'static str> {
@@ -393,7 +393,7 @@ fn selecting(local: &Local, plan: &StorePlan, req: &OwnedRequest) -> Varies {
 
 fn store_target(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
@@ -441,7 +441,7 @@ fn store_target(
 /// Returns the store target of an answer with these facts under its primary key. The caller sets the fields.
 pub(super) fn primary_target(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     facts: &rules::CachingFacts,
     nonce: u64,
 ) -> StoreTarget {

@@ -40,7 +40,7 @@ use crate::state::local::Local;
 use body::{Body, Ended, unless_abandoned};
 pub(crate) use head::{FillHead, ReadableBody};
 pub(crate) use judge::strong_etag;
-use judge::{Asked, Times};
+use judge::{OriginRequest, Times};
 use keep::Keeper;
 use open::{Opened, complete, open};
 use pace::Pace;
@@ -160,8 +160,8 @@ impl Job {
         first(&self.req.head(), "Range") != Some(range.as_bytes())
     }
 
-    fn asked(&self, times: Times) -> Asked<'_> {
-        Asked {
+    fn asked(&self, times: Times) -> OriginRequest<'_> {
+        OriginRequest {
             req: &self.req,
             facts: judge::as_get(&self.req),
             stored: self.stored.as_ref(),

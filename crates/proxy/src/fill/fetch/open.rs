@@ -7,7 +7,7 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http_rules::{CachingFacts, Flags, NoStore, freshness};
 use foxy_http1::{BodyFraming, Method, ResponseParts};
 
-use super::judge::{self, Asked, StoreTarget};
+use super::judge::{self, OriginRequest, StoreTarget};
 use super::part::{self, Completion};
 use super::{FillHead, refresh};
 use crate::cache::key;
@@ -27,7 +27,7 @@ pub(super) struct Opened {
 /// Judges the head, and supersedes older answers.
 pub(super) fn open(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     writer: &FillWriter<FillHead>,
     leased: &Leased,
     parts: ResponseParts,
@@ -90,7 +90,7 @@ fn speaks_for_all(not_stored: &str) -> bool {
 /// Gives the answer its position in the order of versions.
 fn publish(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     writer: &FillWriter<FillHead>,
     head: &FillHead,
     storable: bool,
@@ -122,7 +122,7 @@ fn publish(
 /// Records what this answer shows about later requests for the same key.
 fn learn(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     writer: &FillWriter<FillHead>,
     head: &FillHead,
     target: Option<&StoreTarget>,
@@ -156,7 +156,7 @@ fn learn(
 /// together.
 pub(super) fn complete(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     rest: &Completion,
     writer: &FillWriter<FillHead>,
     leased: &Leased,

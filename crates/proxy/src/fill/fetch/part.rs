@@ -16,7 +16,8 @@ use foxy_http1::ResponseHead;
 use foxy_store::Object;
 
 use super::judge::{
-    Asked, StoreTarget, primary_target, rules_request, rules_response, strong_etag, useless_at,
+    OriginRequest, StoreTarget, primary_target, rules_request, rules_response, strong_etag,
+    useless_at,
 };
 use crate::cache::stored::held;
 use crate::state::local::Local;
@@ -40,7 +41,7 @@ pub(super) struct Piece {
 /// Returned if a field is too large to be stored.
 pub(super) fn part_target(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     plan: &rules::StorePlan,
     head: &ResponseHead<'_>,
     mut target: StoreTarget,
@@ -77,7 +78,7 @@ pub(super) fn part_target(
 /// Returns `None` if the part and the 206 must not be combined, or if the result must not be stored.
 fn merge(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     old: &Object,
     head: &ResponseHead<'_>,
     range: &ContentRange,
@@ -122,7 +123,7 @@ fn merge(
 /// object must be longer than a fragment, and have a known length and a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     range: &ContentRange,
     head: &ResponseHead<'_>,
 ) -> bool {
@@ -148,7 +149,11 @@ fn without_range(fields: &FieldBlock) -> FieldBlock {
 
 /// Returns true if a 206 supersedes the stored part, because it replaces the part or is of another
 /// version.
-pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bool) -> bool {
+pub(super) fn ends_stored(
+    asked: &OriginRequest<'_>,
+    head: &ResponseHead<'_>,
+    stored: bool,
+) -> bool {
     let Some(object) = asked.part.filter(|_| head.status() == 206) else {
         return false;
     };
@@ -285,7 +290,7 @@ impl Completion {
     pub(super) fn judge(
         &self,
         local: &Local,
-        asked: &Asked<'_>,
+        asked: &OriginRequest<'_>,
         head: &ResponseHead<'_>,
         length: Option<u64>,
     ) -> Option<(StoreTarget, u64)> {

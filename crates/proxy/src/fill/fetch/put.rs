@@ -4,7 +4,7 @@
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestFacts};
 
-use super::judge::{Asked, StoreTarget, Times, primary_target};
+use super::judge::{OriginRequest, StoreTarget, Times, primary_target};
 use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
@@ -38,7 +38,7 @@ pub(crate) fn store_target(
     };
     let config = local.proxy.rules(req.rule);
     let plan = rules::can_store(&request, &response, config)?;
-    let asked = Asked {
+    let asked = OriginRequest {
         req,
         facts,
         stored: None,

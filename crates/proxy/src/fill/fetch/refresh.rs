@@ -12,7 +12,7 @@ use foxy_http1::ResponseParts;
 use foxy_store::{Lookup, Object, ObjectMeta};
 
 use super::FillHead;
-use super::judge::{Asked, rules_request, rules_response, strong_etag, useless_at};
+use super::judge::{OriginRequest, rules_request, rules_response, strong_etag, useless_at};
 use crate::cache::key;
 use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::origin::exchange::Leased;
@@ -22,7 +22,7 @@ use crate::state::local::Local;
 /// or if the stored object was replaced or purged meanwhile. Then the complete object must be fetched.
 pub(super) fn apply(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     writer: &FillWriter<FillHead>,
     leased: &Leased,
     parts: ResponseParts,
@@ -93,7 +93,7 @@ fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
 /// not match that response or forbids keeping it. Then the complete object must be fetched.
 pub(super) fn in_progress(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     leased: &Leased,
     parts: ResponseParts,
     old: &Arc<FillHead>,
@@ -140,7 +140,7 @@ pub(super) fn in_progress(
 /// other requests too, the object is removed.
 pub(crate) fn updated<F: Fields>(
     local: &Local,
-    asked: &Asked<'_>,
+    asked: &OriginRequest<'_>,
     status: u16,
     fields: &F,
     old: &Arc<Object>,
