@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_gets_its_places_and_no_more() {
+    fn a_client_gets_its_connections_and_no_more() {
         let connections = PerClientConnections::new(2);
         let take = |text: &str| connections.take(text.parse().unwrap());
         let first = take("192.0.2.1").unwrap();

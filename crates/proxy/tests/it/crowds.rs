@@ -44,7 +44,7 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
 /// that they need. Foxy then starts the request of each client again, and each client gets the complete
 /// answer.
 #[test]
-fn a_crowd_that_waits_for_places_gets_whole_answers() {
+fn a_crowd_that_waits_for_reservations_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
     let origin = origin(LARGE);
     let mut config = Config::default();

@@ -295,7 +295,7 @@ fn a_connection_with_a_request_is_not_closed_for_a_new_one() {
 }
 
 #[test]
-fn a_client_has_its_places_and_no_more() {
+fn a_client_has_its_connections_and_no_more() {
     let origin = origin(10);
     let mut config = Config::default();
     config.limits.client_connections = 2;
