@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use foxy_access::{
-    Action, HostPattern, Judgement, Request, Rule, RuleSet, Scheme, Span, User, Visitor,
+    Action, HostPattern, Judgement, Request, Requester, Rule, RuleSet, Scheme, Span, User,
 };
 use foxy_base::Pattern;
 use ipnet::IpNet;
@@ -52,13 +52,13 @@ pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
 fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
     let staff = set.principal("alice", &["staff"]);
-    let who = Visitor {
+    let who = Requester {
         client: Some(IpAddr::from([10, 1, 2, 3])),
         user: User::Known(&staff),
         site: "forward",
         minute: 700,
     };
-    let mut visit = set.visit(&who);
+    let mut applicable = set.applicable(&who);
     let request = |(host, rule): &(&'static str, usize)| {
         let request = Request {
             who,
@@ -73,7 +73,7 @@ fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     };
     let requests: Vec<_> = hosts.iter().map(request).collect();
     for (request, rule) in requests.iter().cycle().take(count as usize) {
-        let found = set.judge(black_box(&mut visit), black_box(request));
+        let found = set.judge(black_box(&mut applicable), black_box(request));
         if found != Judgement::Rule(*rule) {
             return None;
         }

@@ -16,7 +16,7 @@ mod time;
 pub use explain::{Condition, Step, Why};
 pub use host::HostPattern;
 pub use rate::{Charge, Rate};
-pub use request::{Principal, Request, Scheme, User, Visit, Visitor};
+pub use request::{ApplicableRules, Principal, Request, Requester, Scheme, User};
 pub use rule::{Action, Rule};
 pub use set::{Judgement, RULES_MAX, RuleSet};
 pub use time::{MINUTES, Span};

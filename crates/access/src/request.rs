@@ -80,9 +80,9 @@ impl Principal {
     }
 }
 
-/// The part of a request that stays the same for many requests.
+/// The client and user of a request, with site and time: the part that stays the same for many requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Visitor<'a> {
+pub struct Requester<'a> {
     /// Address of the client. `None` means that the address is unknown. Rules that refuse some clients then
     /// apply to this client too.
     pub client: Option<IpAddr>,
@@ -94,14 +94,14 @@ pub struct Visitor<'a> {
     pub minute: u16,
 }
 
-/// The rules that apply to a visitor, for any destination. A visit belongs to the rule set that made it, and
-/// applies only to this visitor. It remembers the last way to a destination (method, scheme, port and
+/// The rules that apply to a requester, for any destination. The value belongs to the rule set that made it,
+/// and holds only for this requester. It remembers the last way to a destination (method, scheme, port and
 /// address), and judgements of hosts for that way. The next request usually has the same way, and a host of
 /// the same class as an earlier host.
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct ApplicableRules {
     pub(crate) rules: Box<[Block]>,
-    /// The rules of the visit that fit the last way.
+    /// The applicable rules that fit the last way.
     pub(crate) left: Box<[Block]>,
     method: Vec<u8>,
     address: Option<IpAddr>,
@@ -113,7 +113,7 @@ pub struct Visit {
 /// A number that is not the number of a class, because there are always fewer classes.
 const NO_CLASS: Class = Class::MAX;
 
-/// Number of host classes that a visit remembers.
+/// Number of host classes that are remembered.
 const FOUND: usize = 4;
 
 /// The remembered result for a class of hosts, for requests with the last way.
@@ -131,7 +131,7 @@ impl Found {
     };
 }
 
-impl Visit {
+impl ApplicableRules {
     pub(crate) fn new(rules: Box<[Block]>) -> Self {
         Self {
             found: [Found::NOTHING; FOUND],
@@ -193,7 +193,7 @@ fn alike(a: &[u8], b: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Client, user, site and time of the request.
-    pub who: Visitor<'a>,
+    pub who: Requester<'a>,
     /// Host of the destination: a name, or an address as text. Case and a dot at the end make no difference.
     pub host: &'a [u8],
     /// Address of the destination, if it is known.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::index::Index;
-use crate::{Principal, Request, Rule, Visit, Visitor};
+use crate::{ApplicableRules, Principal, Request, Requester, Rule};
 
 /// Largest number of rules in a set.
 pub const RULES_MAX: usize = 4096;
@@ -62,16 +62,16 @@ impl RuleSet {
         principal
     }
 
-    /// Returns the rules that apply to a visitor. [`judge`](Self::judge) starts from them.
+    /// Returns the rules that apply to a requester. [`judge`](Self::judge) starts from them.
     #[must_use]
-    pub fn visit(&self, who: &Visitor<'_>) -> Visit {
-        self.index.visit(who)
+    pub fn applicable(&self, who: &Requester<'_>) -> ApplicableRules {
+        self.index.applicable(who)
     }
 
-    /// Judges a request of this visit.
+    /// Judges a request of the requester for whom these rules were found.
     #[must_use]
-    pub fn judge(&self, visit: &mut Visit, request: &Request<'_>) -> Judgement {
-        self.index.judge(&self.rules, visit, request)
+    pub fn judge(&self, applicable: &mut ApplicableRules, request: &Request<'_>) -> Judgement {
+        self.index.judge(&self.rules, applicable, request)
     }
 
     /// Returns true if rules differ by client (by network, user or time) and a rule names this address.

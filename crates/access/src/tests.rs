@@ -14,7 +14,7 @@ fn host(texts: &[&str]) -> Vec<HostPattern> {
 
 fn ask<'a>() -> Request<'a> {
     Request {
-        who: Visitor {
+        who: Requester {
             client: Some(IpAddr::from([10, 1, 2, 3])),
             user: User::Nobody,
             site: "forward",
@@ -30,11 +30,11 @@ fn ask<'a>() -> Request<'a> {
 }
 
 fn judge(rules: &RuleSet, request: &Request<'_>) -> Judgement {
-    rules.judge(&mut rules.visit(&request.who), request)
+    rules.judge(&mut rules.applicable(&request.who), request)
 }
 
-fn of(user: User<'_>) -> Visitor<'_> {
-    Visitor { user, ..ask().who }
+fn of(user: User<'_>) -> Requester<'_> {
+    Requester { user, ..ask().who }
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn unknown_clients_fit_what_denies_some() {
     ]);
     let of = |client: Option<&str>| {
         let client = client.map(|text| text.parse().unwrap());
-        let who = Visitor {
+        let who = Requester {
             client,
             ..ask().who
         };

@@ -22,7 +22,7 @@ use names::{Hosts, Paths};
 use words::Words;
 
 use crate::rule::Fit;
-use crate::{HostPattern, Judgement, Request, Rule, Scheme, User, Visit, Visitor};
+use crate::{ApplicableRules, HostPattern, Judgement, Request, Requester, Rule, Scheme, User};
 
 /// The compiled rules. Conditions that no rule has are `None`.
 #[derive(Debug)]
@@ -236,20 +236,20 @@ impl Index {
     pub(crate) fn judge(
         &self,
         rules: &[Rule],
-        visit: &mut Visit,
+        applicable: &mut ApplicableRules,
         request: &Request<'_>,
     ) -> Judgement {
-        if !visit.goes(request) {
-            self.turn_to(visit, request);
+        if !applicable.goes(request) {
+            self.narrow_to(applicable, request);
         }
         let hosts = self.hosts.as_ref();
         let class = hosts.map_or(EVERY, |hosts| hosts.class(request.bare_host()));
-        if let Some(found) = visit.found(class)
+        if let Some(found) = applicable.found(class)
             && let Some(judgement) = found.judgement
         {
             return judgement;
         }
-        self.search(rules, (visit, class), request)
+        self.search(rules, (applicable, class), request)
     }
 
     /// Finds the first rule for a class of hosts, and remembers the judgement if no rule had to be compared.
@@ -257,10 +257,10 @@ impl Index {
     fn search(
         &self,
         rules: &[Rule],
-        (visit, class): (&mut Visit, Class),
+        (applicable, class): (&mut ApplicableRules, Class),
         request: &Request<'_>,
     ) -> Judgement {
-        let blocks = visit.left.iter().zip(self.classes.rules(class));
+        let blocks = applicable.left.iter().zip(self.classes.rules(class));
         let mut compared = false;
         let mut found = Judgement::None;
         for (at, (left, host)) in blocks.enumerate() {
@@ -278,7 +278,7 @@ impl Index {
             found = judged(&rules[number], number, request);
             break;
         }
-        visit.keep(class, (!compared).then_some(found));
+        applicable.keep(class, (!compared).then_some(found));
         found
     }
 
@@ -286,16 +286,16 @@ impl Index {
     /// The caller calls this only if the way differs from the way of the last request.
     #[cold]
     #[inline(never)]
-    fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
+    fn narrow_to(&self, applicable: &mut ApplicableRules, request: &Request<'_>) {
         let classes = self.classes_of(request);
         for at in 0..self.per {
-            let mut left = visit.rules[at];
+            let mut left = applicable.rules[at];
             for class in classes {
                 left.keep(self.classes.block(class, at));
             }
-            visit.left[at] = left;
+            applicable.left[at] = left;
         }
-        visit.note(request);
+        applicable.note(request);
     }
 
     /// Returns one class for each condition on the way (address, port, scheme and method).
@@ -340,8 +340,8 @@ impl Index {
         None
     }
 
-    /// Returns the rules that apply to this visitor, for any destination.
-    pub(crate) fn visit(&self, who: &Visitor<'_>) -> Visit {
+    /// Returns the rules that apply to this requester, for any destination.
+    pub(crate) fn applicable(&self, who: &Requester<'_>) -> ApplicableRules {
         let mut kept = self.every.clone();
         let mut keep = |row: &[Block]| {
             for (own, other) in kept.iter_mut().zip(row) {
@@ -364,7 +364,7 @@ impl Index {
         if let Some(times) = &self.times {
             keep(rules(times.class(who.minute)));
         }
-        Visit::new(kept)
+        ApplicableRules::new(kept)
     }
 }
 

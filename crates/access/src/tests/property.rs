@@ -151,7 +151,7 @@ fn the_index_judges_as_a_scan_does() {
                 }
             };
             let path = one(&mut rng, &ASKED_PATHS);
-            let who = Visitor {
+            let who = Requester {
                 client: address(&mut rng),
                 user: match rng.below(3) {
                     0 => User::Nobody,
@@ -170,15 +170,15 @@ fn the_index_judges_as_a_scan_does() {
                 method: one(&mut rng, &METHODS).as_bytes(),
                 path: (rng.below(5) > 0).then_some(path.as_bytes()),
             };
-            let mut visit = rules.visit(&who);
-            let found = rules.judge(&mut visit, &request);
+            let mut applicable = rules.applicable(&who);
+            let found = rules.judge(&mut applicable, &request);
             assert_eq!(
                 found,
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // Judges further requests of the same visit. Each has another path and may differ in one other
-            // property.
+            // Judges further requests of the same requester. Each has another path and may differ in one
+            // other property.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {
@@ -193,7 +193,7 @@ fn the_index_judges_as_a_scan_does() {
                     4 => next.scheme = Scheme::ALL[rng.below(3) as usize],
                     _ => {}
                 }
-                let found = rules.judge(&mut visit, &next);
+                let found = rules.judge(&mut applicable, &next);
                 assert_eq!(found, rules.judge_slowly(&next), "seed {seed}: {next:?}");
             }
             judged += usize::from(matches!(found, Judgement::Rule(_)));

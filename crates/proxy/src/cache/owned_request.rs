@@ -170,8 +170,8 @@ impl OwnedRequest {
     }
 
     /// Returns the hash under which the `unshared` mark for the key `hash` is kept. Requests with credentials
-    /// and requests without credentials use different hashes, so one visitor who is logged in does not end
-    /// the sharing among all other visitors.
+    /// and requests without credentials use different hashes, so one client that is logged in does not end
+    /// the sharing among all other clients.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
         if !self.has_credentials() {
             return hash;

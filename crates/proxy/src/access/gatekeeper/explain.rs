@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use foxy_access::{Request, Scheme, User, Visitor, Why};
+use foxy_access::{Request, Requester, Scheme, User, Why};
 use foxy_base::WallTime;
 use foxy_http1::{Authority, Host, Scheme as UrlScheme, Url};
 
@@ -106,7 +106,7 @@ impl Gatekeeper {
         let user = question.user.as_ref();
         let principal = user.map(|user| rules.principal(user, &groups));
         let request = Request {
-            who: Visitor {
+            who: Requester {
                 client: Some(question.client),
                 user: principal.as_ref().map_or(User::Unknown, User::Known),
                 site: &question.site,

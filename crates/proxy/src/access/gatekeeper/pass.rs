@@ -4,7 +4,9 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use foxy_access::{Action, Judgement, Principal, Request, Rule, Scheme, User, Visit, Visitor};
+use foxy_access::{
+    Action, ApplicableRules, Judgement, Principal, Request, Requester, Rule, Scheme, User,
+};
 
 use super::Gatekeeper;
 use crate::access::parents::Parents;
@@ -91,7 +93,7 @@ impl Pass {
 #[derive(Debug)]
 pub(crate) struct Reach {
     pub(crate) gate: Arc<Gatekeeper>,
-    pub(crate) visit: Visit,
+    pub(crate) applicable: ApplicableRules,
     pub(crate) user: Option<Arc<Principal>>,
     pub(crate) host: Vec<u8>,
     pub(crate) port: u16,
@@ -105,8 +107,8 @@ impl Reach {
     pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let user = self.user.as_ref();
         let request = Request {
-            // `self.visit` contains the other facts about the client.
-            who: Visitor {
+            // `self.applicable` contains the other facts about the client.
+            who: Requester {
                 client: None,
                 user: user.map_or(User::Unknown, |user| User::Known(user)),
                 site: "",
@@ -119,7 +121,9 @@ impl Reach {
             method: &self.method,
             path: self.path.as_deref(),
         };
-        self.gate.rules().judge(&mut self.visit.clone(), &request)
+        self.gate
+            .rules()
+            .judge(&mut self.applicable.clone(), &request)
     }
 
     /// Returns true if this rule refuses the request.

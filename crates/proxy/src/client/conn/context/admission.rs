@@ -4,12 +4,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_access::{Judgement, Principal, Request, Visitor};
+use foxy_access::{Judgement, Principal, Request, Requester};
 use foxy_base::{first, rule};
 use foxy_http1::RequestHead;
 
 use super::ConnectionContext;
-use super::visiting::{Visiting, Who};
+use super::requester_rules::{RequestUser, RequesterRules};
 use super::wanted::Wanted;
 use crate::Role;
 use crate::access::gatekeeper::{Counted, Exceeded, Gatekeeper, Pass, Reach, Subject};
@@ -103,7 +103,7 @@ impl ConnectionContext {
             return Admission::Open;
         };
         let (who, sent) = match found {
-            Some(user) => (Who::Known(user), true),
+            Some(user) => (RequestUser::Known(user), true),
             None => match self.who(local, gate, head) {
                 Ok(who) => who,
                 Err(admission) => return admission,
@@ -112,17 +112,17 @@ impl ConnectionContext {
         let needed = gate.logins().is_some_and(|logins| logins.are_required());
         if rule!(
             "access: where logins are required nobody goes on without",
-            needed && matches!(who, Who::Unknown),
+            needed && matches!(who, RequestUser::Unknown),
             false
         ) {
             return Admission::LogIn(false);
         }
         let spent = sent && matches!(&*self.role, Role::Site(_));
         let (minute, client) = (gate.minute(local.wall()), self.client.client);
-        let slot = &mut self.visit;
-        let visiting = Visiting::of(slot, gate, (client, &who), &self.role, minute);
+        let slot = &mut self.applicable;
+        let requester_rules = RequesterRules::of(slot, gate, (client, &who), &self.role, minute);
         let request = Request {
-            who: Visitor {
+            who: Requester {
                 client,
                 user: who.user(),
                 site: self.role.name(),
@@ -135,10 +135,12 @@ impl ConnectionContext {
             method: head.method_text(),
             path: wanted.path.as_deref(),
         };
-        let judgement = gate.rules().judge(&mut visiting.visit, &request);
+        let judgement = gate
+            .rules()
+            .judge(&mut requester_rules.applicable, &request);
         let reach = || Reach {
             gate: Arc::clone(gate),
-            visit: visiting.visit.clone(),
+            applicable: requester_rules.applicable.clone(),
             user: who.known(),
             host: wanted.host.clone(),
             port: wanted.port,
@@ -157,8 +159,8 @@ impl ConnectionContext {
         let depends = gate.names_addresses() && wanted.address.is_none();
         let reach = depends.then(reach);
         let asked = (&wanted, rule, spent);
-        let admission = enter(gate, visiting, &who, asked, reach, &self.role);
-        self.client.pass.clone_from(&visiting.last);
+        let admission = enter(gate, requester_rules, &who, asked, reach, &self.role);
+        self.client.pass.clone_from(&requester_rules.last);
         admission
     }
 
@@ -168,33 +170,33 @@ impl ConnectionContext {
         local: &Local,
         gate: &Gatekeeper,
         head: &RequestHead<'_>,
-    ) -> Result<(Who, bool), Admission> {
+    ) -> Result<(RequestUser, bool), Admission> {
         let Some(logins) = gate.logins() else {
-            return Ok((Who::Nobody, false));
+            return Ok((RequestUser::Nobody, false));
         };
         let certificate = self.client.arrival.certificate.as_deref();
         if let Some(certificate) = certificate {
             let name = certificate.names.first().unwrap_or(&certificate.subject);
             let user = logins.principal(gate.rules(), name);
-            return Ok((Who::Known(user), false));
+            return Ok((RequestUser::Known(user), false));
         }
         if !logins.are_at(self.role.name(), self.role.mirrored().is_some()) {
-            return Ok((Who::Nobody, false));
+            return Ok((RequestUser::Nobody, false));
         }
         let name = match &*self.role {
             Role::Site(_) => "Authorization",
             _ => "Proxy-Authorization",
         };
         let Some(value) = first(head, name) else {
-            return Ok((Who::Unknown, false));
+            return Ok((RequestUser::Unknown, false));
         };
         let now = (local.mono(), local.wall());
         match logins.check(gate.rules(), value, now) {
-            Checked::Known(user) => Ok((Who::Known(user), true)),
+            Checked::Known(user) => Ok((RequestUser::Known(user), true)),
             Checked::Wrong => rule!(
                 "access: a wrong login is refused",
                 Err(Admission::LogIn(true)),
-                Ok((Who::Nobody, true))
+                Ok((RequestUser::Nobody, true))
             ),
             Checked::Unchecked(login) => Err(Admission::Check(login)),
         }
@@ -244,11 +246,12 @@ fn for_address(reach: Reach) -> Admission {
     )
 }
 
-/// Admits or refuses the request by the rule that decides, and notes the judgement in the visit.
+/// Admits or refuses the request by the rule that decides, and notes the judgement beside the rules of the
+/// requester.
 fn enter(
     gate: &Arc<Gatekeeper>,
-    visiting: &mut Visiting,
-    who: &Who,
+    requester_rules: &mut RequesterRules,
+    who: &RequestUser,
     (wanted, rule, spent): (&Wanted, Option<usize>, bool),
     reach: Option<Reach>,
     role: &Role,
@@ -265,7 +268,7 @@ fn enter(
         Role::Forward if refused.is_none() => gate.parents(rule, &wanted.host, wanted.scheme),
         _ => None,
     };
-    let again = visiting.again(rule, spent, parents.as_ref());
+    let again = requester_rules.again(rule, spent, parents.as_ref());
     if reach.is_some() || again.is_none() {
         let pass = Pass {
             rule,
@@ -274,7 +277,7 @@ fn enter(
             parents,
             ..Pass::new(gate)
         };
-        visiting.last = Some(Arc::new(match reach {
+        requester_rules.last = Some(Arc::new(match reach {
             Some(reach) => pass.reaching(reach),
             None => pass,
         }));

@@ -3,9 +3,9 @@
 mod admission;
 mod mirror;
 mod misdirected;
+mod requester_rules;
 mod resolved;
 mod site;
-mod visiting;
 mod wanted;
 
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
 pub(super) use admission::Admission;
-use visiting::Visiting;
+use requester_rules::RequesterRules;
 
 /// The context of a connection: its client, and the roles and names that its requests may use.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub(super) struct ConnectionContext {
     given: Option<Arc<Served>>,
     /// If set, the client may ask only for the names on this certificate.
     served: Option<Arc<Served>>,
-    /// The rules for the visitor of the present request.
-    visit: Option<Box<Visiting>>,
+    /// The rules for the requester of the present request.
+    applicable: Option<Box<RequesterRules>>,
     /// The limits that count the present request.
     counted_by: Option<Rc<Counted>>,
 }
@@ -66,7 +66,7 @@ impl ConnectionContext {
             sites,
             given: None,
             served: None,
-            visit: None,
+            applicable: None,
             counted_by: None,
         }
     }
@@ -94,7 +94,7 @@ impl ConnectionContext {
             ..ClientIdentity::new(access, &door.role, self.client.peer)
         };
         self.client = client.at(access, &door.role);
-        self.visit = None;
+        self.applicable = None;
         (self.role, self.sites) = (Rc::clone(&door.role), door.sites);
         self.door_role = door.role;
     }

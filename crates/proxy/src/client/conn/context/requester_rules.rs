@@ -1,24 +1,24 @@
-//! The visitor of a connection, and the rules that apply while the visitor stays the same.
+//! The requester of a connection, and the rules that apply while the requester stays the same.
 
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_access::{Principal, User, Visit, Visitor};
+use foxy_access::{ApplicableRules, Principal, Requester, User};
 use foxy_base::rule;
 
 use crate::Role;
 use crate::access::gatekeeper::{Gatekeeper, Pass};
 use crate::access::parents::Parents;
 
-/// The rules that apply to the visitor of a connection while the visitor stays the same.
+/// The rules that apply to the requester of a connection while the requester stays the same.
 #[derive(Debug)]
-pub(in crate::client::conn) struct Visiting {
+pub(in crate::client::conn) struct RequesterRules {
     client: Option<IpAddr>,
-    user: Who,
+    user: RequestUser,
     role: Rc<Role>,
     minute: u16,
-    pub(super) visit: Visit,
+    pub(super) applicable: ApplicableRules,
     /// The judgement about the last request. The next request uses it too if the rules decide in the same
     /// way.
     pub(super) last: Option<Arc<Pass>>,
@@ -26,13 +26,13 @@ pub(in crate::client::conn) struct Visiting {
 
 /// The user of a request.
 #[derive(Clone, Debug)]
-pub(super) enum Who {
+pub(super) enum RequestUser {
     Nobody,
     Unknown,
     Known(Arc<Principal>),
 }
 
-impl Who {
+impl RequestUser {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Known(a), Self::Known(b)) => Arc::ptr_eq(a, b),
@@ -57,13 +57,13 @@ impl Who {
     }
 }
 
-impl Visiting {
-    /// Returns the visit in `slot`. If client, user, role or minute differ from those of the visit, a new
-    /// visit replaces it.
+impl RequesterRules {
+    /// Returns the rules in `slot`. If client, user, role or minute differ from those for which the rules
+    /// were found, new rules replace them.
     pub(super) fn of<'s>(
         slot: &'s mut Option<Box<Self>>,
         gate: &Gatekeeper,
-        (client, user): (Option<IpAddr>, &Who),
+        (client, user): (Option<IpAddr>, &RequestUser),
         role: &Rc<Role>,
         minute: u16,
     ) -> &'s mut Self {
@@ -73,21 +73,21 @@ impl Visiting {
                 && seen.user.is(user)
         });
         if rule!(
-            "access: rules for one visitor are not used for the next",
+            "access: rules for one requester are not used for the next",
             !same,
             false
         ) {
             *slot = None;
         }
         slot.get_or_insert_with(|| {
-            let visitor = Visitor {
+            let requester = Requester {
                 client,
                 user: user.user(),
                 site: role.name(),
                 minute,
             };
             Box::new(Self {
-                visit: gate.rules().visit(&visitor),
+                applicable: gate.rules().applicable(&requester),
                 user: user.clone(),
                 role: Rc::clone(role),
                 client,
