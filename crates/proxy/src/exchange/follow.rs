@@ -93,10 +93,10 @@ impl<T: Transport> Exchange<'_, T> {
                     Err(entered) => follower = entered,
                 },
                 Verdict::AskToo => follower = ask_too(&self.local, &self.req, &want, &follower),
-                Verdict::Alone => {
+                Verdict::OwnFetch => {
                     self.local.count(Event::FollowersReleased);
                     want.exact = true;
-                    follower = self.alone(&want);
+                    follower = self.uncollapsed(&want);
                 }
                 Verdict::Variant(primary) => {
                     self.local.count(Event::FollowersReleased);
@@ -139,7 +139,7 @@ impl<T: Transport> Exchange<'_, T> {
                         }
                         Err(_) => {
                             (want.validate, want.exact) = (false, want.exact || !stored);
-                            follower = self.alone(&want);
+                            follower = self.uncollapsed(&want);
                         }
                     }
                 }
@@ -188,7 +188,7 @@ impl<T: Transport> Exchange<'_, T> {
                 if let Some(finish) = self.object(&object, shown).await {
                     return Validating::Done(finish);
                 }
-                *follower = self.alone(want);
+                *follower = self.uncollapsed(want);
             }
             ValidationPermit::Failed(error) => {
                 return Validating::Done(self.failed(want, error).await);

@@ -81,7 +81,7 @@ impl<T: Transport> Exchange<'_, T> {
                 Verdict::Gone => return Some(refused(499, "client-gone")),
                 // An answer that was fetched for other requests proves nothing for this request.
                 _ => {
-                    follower = Some(self.alone(&want));
+                    follower = Some(self.uncollapsed(&want));
                     continue;
                 }
             };

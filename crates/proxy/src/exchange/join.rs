@@ -54,8 +54,8 @@ pub(super) enum Verdict {
     Validate(Arc<FillHead>),
     /// The answer has variants that were not known: look up the variant for this request.
     Variant(Primary),
-    /// The answer is not for this request: fetch alone.
-    Alone,
+    /// The answer is not for this request: start a fetch of its own.
+    OwnFetch,
     /// Another fetch has received a head: join that fetch.
     Elsewhere,
     /// The leader's connection failed. The other requests of its crowd may still succeed.
@@ -123,12 +123,12 @@ impl<T: Transport> Exchange<'_, T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, want: &Want) -> Follower<FillHead> {
         let follower = join_or_start(&self.local, &self.req, want, |_| false);
-        follower.unwrap_or_else(|| self.alone(want))
+        follower.unwrap_or_else(|| self.uncollapsed(want))
     }
 
     /// Starts a fill that no other request joins.
-    pub(super) fn alone(&self, want: &Want) -> Follower<FillHead> {
-        start_alone(&self.local, &self.req, want)
+    pub(super) fn uncollapsed(&self, want: &Want) -> Follower<FillHead> {
+        start_uncollapsed(&self.local, &self.req, want)
     }
 
     /// Waits for the head and judges it for this request.
@@ -168,7 +168,7 @@ impl<T: Transport> Exchange<'_, T> {
                     return Verdict::LeaderFailed(error);
                 }
                 Err(Released::Failed(error)) => return Verdict::Failed(error),
-                Err(Released::Lagged) => return Verdict::Alone,
+                Err(Released::Lagged) => return Verdict::OwnFetch,
             }
         }
     }
@@ -247,7 +247,7 @@ fn shared(
         )
     };
     let Some(facts) = facts.filter(right) else {
-        return Err(Verdict::Alone);
+        return Err(Verdict::OwnFetch);
     };
     let (now, rules) = (local.wall(), local.proxy.rules(req.rule));
     let decision = match Grant::shared(&req.facts, facts, now, rules) {
@@ -261,7 +261,7 @@ fn shared(
     }
     Err(match decision {
         Decision::Revalidate { .. } => Verdict::Validate(Arc::clone(head)),
-        _ => Verdict::Alone,
+        _ => Verdict::OwnFetch,
     })
 }
 
@@ -345,32 +345,32 @@ fn join_or_start(
     let range = ranged(local, req, want, hash);
     let facts = &req.facts;
     let if_range = || foxy_base::first(&req.head(), "If-Range").is_some();
-    // `alone` is true for a request that must not get an answer that was fetched for another request, or that
-    // was fetched before the request arrived.
-    let alone = rule!(
-        "join: a request with credentials asks alone",
+    // `uncollapsed` is true for a request that must not get an answer that was fetched for another request,
+    // or that was fetched before the request arrived.
+    let uncollapsed = rule!(
+        "join: a request with credentials is not collapsed",
         facts.authorization,
         false
     ) || facts.no_store
         || rule!(
-            "join: a request for a range of its own asks alone",
+            "join: a request for a range of its own is not collapsed",
             range == Ranged::Own,
             false
         )
         || rule!(
-            "join: a range under a condition asks alone",
+            "join: a range under a condition is not collapsed",
             range != Ranged::No && if_range(),
             false
         )
         || rule!(
-            "join: a request that wants a new answer asks alone",
+            "join: a request that wants a new answer is not collapsed",
             want.reason == Fwd::Request,
             false
         )
         || sends_own_conditions(req, want)
         || local.proxy.unshared.has(req.crowd(hash), local.wall());
-    if alone {
-        return Some(start_alone(local, req, want));
+    if uncollapsed {
+        return Some(start_uncollapsed(local, req, want));
     }
     let slot = match &range {
         Ranged::Aligned(_) if !want.validate => local
@@ -398,7 +398,7 @@ fn join_or_start(
 }
 
 /// Starts a fill that no other request joins.
-fn start_alone(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
+fn start_uncollapsed(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
     let key = fill_key(local, req, want);
     let hash = local.proxy.engine.keys().hash(&key);
     let range = ranged(local, req, want, hash);
@@ -408,7 +408,7 @@ fn start_alone(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follow
 fn start(local: &Rc<Local>, req: &Rc<OwnedRequest>, key: &[u8], job: Job) -> Follower<FillHead> {
     let proxy = &local.proxy;
     let hash = proxy.engine.keys().hash(key);
-    let (writer, follower) = proxy.fills.alone(hash, key, req.base_hash);
+    let (writer, follower) = proxy.fills.uncollapsed(hash, key, req.base_hash);
     fetch::spawn(local, job, writer);
     follower
 }

@@ -98,7 +98,7 @@ impl<T: Transport> Exchange<'_, T> {
         let (writer, _) = local
             .proxy
             .fills
-            .alone(req.base_hash, &req.base, req.base_hash);
+            .uncollapsed(req.base_hash, &req.base, req.base_hash);
         let keeper = Keeper::new(&local, writer.fill(), Some(target), None);
         let mut storing = Storing {
             local: &local,

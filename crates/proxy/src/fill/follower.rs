@@ -72,7 +72,7 @@ impl<H> Follower<H> {
     /// Returns the proof for the request that started the fill; `None` for all other requests.
     pub(crate) fn own(&self) -> Option<Own> {
         let leads = rule!(
-            "fill: an answer is its own for the request that asked alone",
+            "fill: an answer is its own only for the request that started the fetch",
             self.leads,
             true
         );

@@ -127,7 +127,7 @@ impl<H> FillMap<H> {
     }
 
     /// Starts a fill that no other request can join.
-    pub(crate) fn alone(
+    pub(crate) fn uncollapsed(
         &self,
         hash: KeyHash,
         key: &[u8],

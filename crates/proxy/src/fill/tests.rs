@@ -146,8 +146,8 @@ fn a_fill_whose_first_bytes_are_stored_keeps_its_slot() {
     // The store is late: the bytes from 90 to 180 are neither in the window nor in the store.
     writer.push(bytes(90));
     writer.push(bytes(90));
-    let (alone, _own) = starts(&map);
-    assert!(!alone.fill().is_shared());
+    let (uncollapsed, _own) = starts(&map);
+    assert!(!uncollapsed.fill().is_shared());
     writer.readable(270);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Follows(_)));
 }
@@ -196,7 +196,7 @@ fn what_a_retired_map_has_or_starts_is_not_stored() {
         panic!("nothing was running");
     };
     let (second, _follower) = map.second(&follower);
-    let (alone, _follower) = map.alone(two.0, &two.1, two.0);
+    let (uncollapsed, _follower) = map.uncollapsed(two.0, &two.1, two.0);
     let gap = map.gap(
         &GapWanted {
             key: &three.1,
@@ -212,7 +212,7 @@ fn what_a_retired_map_has_or_starts_is_not_stored() {
     let Gap::Starts(gap, ..) = gap else {
         panic!("nothing was running");
     };
-    for writer in [joinable, second, alone, gap] {
+    for writer in [joinable, second, uncollapsed, gap] {
         assert!(!writer.fill().is_storable());
     }
 }
@@ -243,11 +243,11 @@ fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
     let Joined::Starts(variant, _f) = map.join(key_hash(b"k+v"), b"k+v", base) else {
         panic!("nothing was running");
     };
-    let (alone, _g) = map.alone(base, b"k", base);
+    let (uncollapsed, _g) = map.uncollapsed(base, b"k", base);
     map.invalidate(base);
-    assert!(!variant.fill().is_storable() && !alone.fill().is_storable());
+    assert!(!variant.fill().is_storable() && !uncollapsed.fill().is_storable());
     map.leave(variant.fill());
-    map.leave(alone.fill());
+    map.leave(uncollapsed.fill());
     assert!(map.of(base).is_empty());
 }
 

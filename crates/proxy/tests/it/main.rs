@@ -9,7 +9,6 @@
 mod access;
 mod access_rules;
 mod access_users;
-mod alone;
 mod artefacts;
 mod bodies;
 mod broken;
@@ -61,6 +60,7 @@ mod tls_clients;
 mod tls_origin;
 mod together;
 mod unanswered;
+mod uncollapsed;
 mod versions;
 mod why;
 mod wire;

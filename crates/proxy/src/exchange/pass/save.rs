@@ -77,7 +77,7 @@ impl<'a> Saving<'a> {
             return None;
         }
         let fills = &local.proxy.fills;
-        let (writer, _) = fills.alone(req.base_hash, &req.base, req.base_hash);
+        let (writer, _) = fills.uncollapsed(req.base_hash, &req.base, req.base_hash);
         let mut saving = Self {
             local,
             writer,

@@ -140,7 +140,7 @@ mod tests {
     fn windows_get_smaller_as_memory_of_fills_is_used() {
         with_worker(MEMORY, |local| async move {
             let hash = key_hash(b"k");
-            let (writer, _follower) = local.proxy.fills.alone(hash, b"k", hash);
+            let (writer, _follower) = local.proxy.fills.uncollapsed(hash, b"k", hash);
             let config = local.proxy.config.fill.window;
             let (small, least) = ((SMALL_WINDOW, false), (LEAST_WINDOW, false));
             let stored = opened(&local, |fill| fill.open_stored(&local, writer.fill()));

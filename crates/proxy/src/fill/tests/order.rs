@@ -23,7 +23,7 @@ fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl
 /// with this status.
 fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
-    let (writer, follower) = map.alone(hash, b"k", hash);
+    let (writer, follower) = map.uncollapsed(hash, b"k", hash);
     map.asked(writer.fill());
     if let Some(status) = status {
         writer.head(status, usize::MAX);
@@ -144,7 +144,7 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
         panic!("nothing was running");
     };
     map.asked(slow.fill());
-    let (quick, _b) = map.alone(hash, b"k", hash);
+    let (quick, _b) = map.uncollapsed(hash, b"k", hash);
     map.asked(quick.fill());
     assert_eq!(map.publish(quick.fill(), claim(true, 10)), Order::Newest);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
@@ -161,7 +161,7 @@ fn a_purged_answer_is_not_offered_to_later_requests() {
         panic!("one is running");
     };
     let (second, _b) = map.second(&waits);
-    let (offered, _c) = map.alone(hash, b"k", hash);
+    let (offered, _c) = map.uncollapsed(hash, b"k", hash);
     map.close_where(|_| true);
     map.prefer(second.fill(), true);
     map.offer(offered.fill());
@@ -174,7 +174,7 @@ fn answers_of_other_variants_do_not_outdate_each_other() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let fills = [0, 1].map(|_| {
-        let (writer, follower) = map.alone(hash, b"k", hash);
+        let (writer, follower) = map.uncollapsed(hash, b"k", hash);
         map.asked(writer.fill());
         (writer, follower)
     });

@@ -1,4 +1,4 @@
-//! Requests that do not join a fetch which runs for other requests.
+//! Requests that are not collapsed: they do not join a fetch which runs for other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
