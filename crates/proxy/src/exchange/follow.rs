@@ -56,7 +56,7 @@ enum Validating {
 /// Result of waiting for the permit to ask the origin to validate an answer.
 enum ValidationPermit {
     /// The request has the permit and may ask the origin now.
-    OwnedRequest(Permit),
+    Ask(Permit),
     /// The answer was updated while the request waited.
     News,
     /// Another response in progress may be shared now.
@@ -119,13 +119,7 @@ impl<T: Transport> Exchange<'_, T> {
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
                     let (local, req) = (&self.local, &self.req);
-                    let from = sending_follower(
-                        local,
-                        req,
-                        in_progress.take(),
-                        (&head, &source),
-                        follower,
-                    );
+                    let from = sender(local, req, in_progress.take(), (&head, &source), follower);
                     let stored = matches!(source, Source::Object(_));
                     let sent = self.send(&want, (grant, &head, source), from);
                     match sent.await {
@@ -176,7 +170,7 @@ impl<T: Transport> Exchange<'_, T> {
         head: Arc<FillHead>,
     ) -> Validating {
         match self.validation_permit(follower, &head).await {
-            ValidationPermit::OwnedRequest(permit) => {
+            ValidationPermit::Ask(permit) => {
                 let own = ask_whether(&self.local, &self.req, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
                 return Validating::Asks(InProgress { follower, head });
@@ -234,7 +228,7 @@ impl<T: Transport> Exchange<'_, T> {
         }
         match stored_by_now(&self.local, &self.req).await {
             Some((grant, object)) => ValidationPermit::Stored(grant, object),
-            None => ValidationPermit::OwnedRequest(permit),
+            None => ValidationPermit::Ask(permit),
         }
     }
 
@@ -362,7 +356,7 @@ async fn stored_by_now(local: &Local, req: &OwnedRequest) -> Option<(Grant, Arc<
 
 /// If `head` is the result of the validation of `in_progress`, updates this response. Returns a follower of
 /// the fill from which the answer is sent.
-fn sending_follower(
+fn sender(
     local: &Local,
     req: &OwnedRequest,
     in_progress: Option<InProgress>,
