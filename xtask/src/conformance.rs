@@ -23,7 +23,7 @@ use table::{Table, Verdicts};
 
 /// Options of the command line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ConformanceArgs {
     /// A checkout of the suite, in place of the pinned release.
     pub(crate) suite: Option<PathBuf>,
     /// True if the measured verdicts are written into the table.
@@ -38,28 +38,28 @@ pub(crate) struct Wanted {
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs the suite in both modes and compares the verdicts.
-pub(crate) fn run(wanted: &Wanted) -> Outcome {
-    match measure(wanted) {
+pub(crate) fn run(args: &ConformanceArgs) -> Outcome {
+    match measure(args) {
         Ok(outcome) => outcome,
         Err(complaint) => Outcome::single(Err(complaint)),
     }
 }
 
-fn measure(wanted: &Wanted) -> Result<Outcome, String> {
+fn measure(args: &ConformanceArgs) -> Result<Outcome, String> {
     let tools = Tools::find()?;
     let folder = install::folder()?;
     let client = install::client(&tools, &folder)?;
-    let suite = match &wanted.suite {
+    let suite = match &args.suite {
         Some(path) => Suite::checkout(path)?,
         None => install::release(&tools, &folder)?,
     };
     let foxy = programs()?.join("foxy");
-    let settings = if wanted.defaults {
+    let settings = if args.defaults {
         Settings::Defaults
     } else {
         Settings::Wide
     };
-    let papers = match wanted.tls {
+    let papers = match args.tls {
         true => Some(Papers::make(&folder)?),
         false => None,
     };
@@ -74,10 +74,10 @@ fn measure(wanted: &Wanted) -> Result<Outcome, String> {
     let measured = [(Mode::Reverse, reverse?), (Mode::Forward, forward?)];
     let path = root().join("conformance").join(suite.table);
     match settings {
-        Settings::Wide => compare(&path, &measured, wanted.update),
+        Settings::Wide => compare(&path, &measured, args.update),
         Settings::Defaults => {
             let losses = root().join("conformance").join(suite.losses);
-            losses::compare(&Table::read(&path)?, &losses, &measured, wanted.update)
+            losses::compare(&Table::read(&path)?, &losses, &measured, args.update)
         }
     }
 }

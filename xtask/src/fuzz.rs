@@ -7,7 +7,7 @@ use crate::workspace::{cargo, root, succeed};
 
 /// Options.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct FuzzArgs {
     /// Run only this target
     #[arg(value_name = "TARGET")]
     target: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Wanted {
 const INSTALL: &str = "cargo-fuzz is not installed. Get it with: cargo install cargo-fuzz";
 
 /// Runs the targets one after the other. Failing inputs stay in `fuzz/artifacts`.
-pub(crate) fn run(wanted: &Wanted) -> Outcome {
+pub(crate) fn run(args: &FuzzArgs) -> Outcome {
     if !installed() {
         return Outcome::single(Err(INSTALL.to_owned()));
     }
@@ -27,10 +27,10 @@ pub(crate) fn run(wanted: &Wanted) -> Outcome {
         Ok(targets) => targets,
         Err(complaint) => return Outcome::single(Err(complaint)),
     };
-    let chosen = |target: &&String| wanted.target.as_ref().is_none_or(|name| name == *target);
+    let chosen = |target: &&String| args.target.as_ref().is_none_or(|name| name == *target);
     let mut outcome = Outcome::default();
     for target in targets.iter().filter(chosen) {
-        outcome.note(one(target, wanted.seconds));
+        outcome.note(one(target, args.seconds));
     }
     if outcome.passed + outcome.complaints.len() == 0 {
         let known = targets.join(", ");

@@ -92,9 +92,9 @@ enum Command {
         tls: bool,
     },
     /// Run coverage-guided fuzzing of parsers, rules and keys (needs cargo-fuzz)
-    Fuzz(fuzz::Wanted),
+    Fuzz(fuzz::FuzzArgs),
     /// Run the measurements that a release must pass on this machine: replays, restarts, cost of a hit
-    Accept(accept::Wanted),
+    Accept(accept::AcceptArgs),
     /// Measure figures that anyone can repeat: Foxy compared with its peers
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -102,7 +102,7 @@ enum Command {
     #[command(subcommand)]
     Dist(dist::Dist),
     /// Break every safety rule once: a test must notice (takes an hour)
-    Mutants(mutants::Wanted),
+    Mutants(mutants::MutantsArgs),
     /// Check that the documentation builds without warnings
     Doc,
     /// Check that generated documents match the code
@@ -132,19 +132,19 @@ fn main() -> ExitCode {
             defaults,
             tls,
         } => {
-            let wanted = conformance::Wanted {
+            let args = conformance::ConformanceArgs {
                 suite,
                 update,
                 defaults,
                 tls,
             };
-            report.step("conformance", || conformance::run(&wanted));
+            report.step("conformance", || conformance::run(&args));
         }
-        Command::Fuzz(wanted) => report.step("fuzz targets", || fuzz::run(&wanted)),
-        Command::Accept(wanted) => accept::run(&mut report, &wanted),
+        Command::Fuzz(args) => report.step("fuzz targets", || fuzz::run(&args)),
+        Command::Accept(args) => accept::run(&mut report, &args),
         Command::Bench(what) => bench::run(&mut report, &what),
         Command::Dist(what) => dist::run(&mut report, &what),
-        Command::Mutants(wanted) => report.step("mutants", || mutants::run(&wanted)),
+        Command::Mutants(args) => report.step("mutants", || mutants::run(&args)),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),
@@ -170,25 +170,25 @@ fn check(report: &mut Report, fast: bool, long: bool) {
         tests_step::run(programs, long, || beside.start(long))
     });
     report.step("conformance", || {
-        conformance::run(&conformance::Wanted::default())
+        conformance::run(&conformance::ConformanceArgs::default())
     });
     beside.report(report, long);
     report.step("generated documents", generated::check);
     if long {
         report.step("conformance of the defaults", || {
-            conformance::run(&conformance::Wanted {
+            conformance::run(&conformance::ConformanceArgs {
                 defaults: true,
-                ..conformance::Wanted::default()
+                ..conformance::ConformanceArgs::default()
             })
         });
         report.step("conformance over TLS", || {
-            conformance::run(&conformance::Wanted {
+            conformance::run(&conformance::ConformanceArgs {
                 tls: true,
-                ..conformance::Wanted::default()
+                ..conformance::ConformanceArgs::default()
             })
         });
         report.step("miri", miri::run);
-        report.step("mutants", || mutants::run(&mutants::Wanted::default()));
+        report.step("mutants", || mutants::run(&mutants::MutantsArgs::default()));
         bench::gate(report);
     }
 }

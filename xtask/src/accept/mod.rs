@@ -22,7 +22,7 @@ use crate::report::Report;
 
 /// Parts to run.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct AcceptArgs {
     /// Run only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults, mirrors
     #[arg(value_name = "PART")]
     parts: Vec<String>,
@@ -39,22 +39,20 @@ pub(crate) struct Wanted {
 }
 
 /// Runs the requested parts; by default all parts.
-pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
-    let bench = match process::Bench::new(wanted.program.as_deref(), wanted.dir.as_deref()) {
+pub(crate) fn run(report: &mut Report, args: &AcceptArgs) {
+    let bench = match process::Bench::new(args.program.as_deref(), args.dir.as_deref()) {
         Ok(bench) => bench,
         Err(problem) => {
             report.step("build", || crate::report::Outcome::single(Err(problem)));
             return;
         }
     };
-    let asked = |part: &str| wanted.parts.is_empty() || wanted.parts.iter().any(|p| p == part);
+    let asked = |part: &str| args.parts.is_empty() || args.parts.iter().any(|p| p == part);
     if asked("replay") {
         report.step("traces", || replay::traces(&bench));
     }
     if asked("stream") {
-        report.step("synthetic stream", || {
-            replay::stream(&bench, wanted.requests)
-        });
+        report.step("synthetic stream", || replay::stream(&bench, args.requests));
     }
     if asked("size") {
         report.step("predicted sizes", || {

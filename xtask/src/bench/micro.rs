@@ -19,7 +19,7 @@ use crate::workspace::{Released, cargo, released, root, succeed, target_folder};
 
 /// Options of the command.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct MicroArgs {
     /// Write the counts into the baseline and do not judge them
     #[arg(long)]
     bless: bool,
@@ -65,13 +65,13 @@ struct Baseline {
     instructions: BTreeMap<String, u64>,
 }
 
-pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+pub(super) fn run(args: &MicroArgs) -> Result<Outcome, String> {
     Command::new("valgrind")
         .arg("--version")
         .stdout(Stdio::null())
         .status()
         .map_err(|e| format!("valgrind: {e}; get it with: apt-get install valgrind"))?;
-    let asked = |name: &str| wanted.cases.is_empty() || wanted.cases.iter().any(|c| c == name);
+    let asked = |name: &str| args.cases.is_empty() || args.cases.iter().any(|c| c == name);
     let mut build = cargo(&["build", "--release", "-p", "foxy-micro"]);
     succeed(&mut build, "the messages above name file and line")?;
     let target = target_folder()?.join("release");
@@ -90,7 +90,7 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         counts.insert(name.to_owned(), per(few, many, MANY - FEW));
         println!("   {name:<16} {:>12} {:>10}", counts[name], "-");
     }
-    let mut outcome = held(wanted, &counts)?;
+    let mut outcome = held(args, &counts)?;
     if asked("hit") {
         outcome.note(no_allocations());
     }
@@ -105,7 +105,7 @@ fn path() -> PathBuf {
     root().join("bench/micro/baseline.toml")
 }
 
-fn held(wanted: &Wanted, counts: &BTreeMap<String, u64>) -> Result<Outcome, String> {
+fn held(args: &MicroArgs, counts: &BTreeMap<String, u64>) -> Result<Outcome, String> {
     let path = path();
     let shown = path.display();
     let text = fs::read_to_string(&path).unwrap_or_default();
@@ -117,7 +117,7 @@ fn held(wanted: &Wanted, counts: &BTreeMap<String, u64>) -> Result<Outcome, Stri
     } else {
         toml::from_str(&text).map_err(|e| format!("{shown}: {e}"))?
     };
-    if wanted.bless {
+    if args.bless {
         baseline.instructions.extend(counts.clone());
         let text = toml::to_string(&baseline).map_err(|e| e.to_string())?;
         let head = "# Instructions per call, as `cargo xtask bench micro --bless` counted them.\n";

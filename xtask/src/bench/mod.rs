@@ -12,35 +12,35 @@ use crate::report::{Outcome, Report};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
     /// Measure Foxy, Squid, Traffic Server, nginx and Varnish in one table
-    Peers(peers::Wanted),
+    Peers(peers::PeersArgs),
     /// Count instructions per call of frequently executed code, and compare with bench/micro/baseline.toml
-    Micro(micro::Wanted),
+    Micro(micro::MicroArgs),
     /// Compare two builds of Foxy under S1 to S4, alternately, as ratios of medians
-    Versions(peers::versions::Wanted),
+    Versions(peers::versions::VersionsArgs),
     /// Compare hits and handshakes over TLS 1.3 with nginx, as ratios of medians
-    Tls(tls::Wanted),
+    Tls(tls::TlsArgs),
     /// Measure the cost of observation: metrics read each second and a JSON log, on and off in turn
-    Observe(observe::Wanted),
+    Observe(observe::ObserveArgs),
     /// Show the rooms that the requests of a running load enter (needs perf and addr2line)
-    Rooms(rooms::Wanted),
+    Rooms(rooms::RoomsArgs),
     /// Compare Foxy with a process per request and a file per URL, with and without a cache
-    Fork(peers::fork::Wanted),
+    Fork(peers::fork::ForkArgs),
 }
 
 /// Runs one measurement.
 pub(crate) fn run(report: &mut Report, bench: &Bench) {
     match bench {
-        Bench::Peers(wanted) => report.step("bench peers", || outcome(peers::run(wanted))),
-        Bench::Fork(wanted) => report.step("bench fork", || outcome(peers::fork::run(wanted))),
-        Bench::Versions(wanted) => {
-            report.step("bench versions", || outcome(peers::versions::run(wanted)));
+        Bench::Peers(args) => report.step("bench peers", || outcome(peers::run(args))),
+        Bench::Fork(args) => report.step("bench fork", || outcome(peers::fork::run(args))),
+        Bench::Versions(args) => {
+            report.step("bench versions", || outcome(peers::versions::run(args)));
         }
-        Bench::Observe(wanted) => {
-            report.step("bench observe", || outcome(observe::run(wanted)));
+        Bench::Observe(args) => {
+            report.step("bench observe", || outcome(observe::run(args)));
         }
-        Bench::Rooms(wanted) => report.step("bench rooms", || outcome(rooms::run(wanted))),
-        Bench::Tls(wanted) => report.step("bench tls", || outcome(tls::run(wanted))),
-        Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),
+        Bench::Rooms(args) => report.step("bench rooms", || outcome(rooms::run(args))),
+        Bench::Tls(args) => report.step("bench tls", || outcome(tls::run(args))),
+        Bench::Micro(args) => report.step("bench micro", || outcome(micro::run(args))),
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
 /// permits.
 pub(crate) fn gate(report: &mut Report) {
     report.step("bench micro", || {
-        outcome(micro::run(&micro::Wanted::default()))
+        outcome(micro::run(&micro::MicroArgs::default()))
     });
 }
 

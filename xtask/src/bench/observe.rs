@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Options of the comparison.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct ObserveArgs {
     /// Number of rounds; each runs the silent Foxy twice and the watched Foxy once
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: usize,
@@ -53,17 +53,17 @@ pub(crate) struct Wanted {
 type Figures = [Vec<f64>; TURNS.len()];
 
 /// Measures and prints. Fails if a request fails, or if observation costs more than permitted.
-pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
-    let bench = Bench::new(wanted.program.as_deref(), wanted.dir.as_deref())?;
+pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
+    let bench = Bench::new(args.program.as_deref(), args.dir.as_deref())?;
     let mut cpu = Figures::default();
-    for round in 0..wanted.rounds {
+    for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no kind.
         let mut turns: Vec<_> = (0..TURNS.len()).collect();
         if round % 2 == 1 {
             turns.reverse();
         }
         for turn in turns {
-            let measured = once(&bench, wanted, turn == WATCHED)?;
+            let measured = once(&bench, args, turn == WATCHED)?;
             println!("   round {}, {}: {measured}", round + 1, TURNS[turn]);
             cpu[turn].push(measured.cpu);
         }
@@ -96,21 +96,21 @@ impl std::fmt::Display for Measured {
 }
 
 /// Starts a Foxy, warms it up, measures, and ends it.
-fn once(bench: &Bench, wanted: &Wanted, watched: bool) -> Result<Measured, String> {
+fn once(bench: &Bench, args: &ObserveArgs, watched: bool) -> Result<Measured, String> {
     let (log, config) = (bench.path("observe.log"), bench.path("observe.toml"));
     std::fs::write(&config, "[log]\nformat = \"json\"\n")
         .map_err(|error| format!("{}: {error}", config.display()))?;
     let (log_name, config) = (log.to_string_lossy(), config.to_string_lossy());
-    let mut args = vec!["--store", "off", "--memory", "256MiB", "--workers", "1"];
+    let mut options = vec!["--store", "off", "--memory", "256MiB", "--workers", "1"];
     if watched {
-        args.extend(["--config", &config, "--access-log", &log_name]);
+        options.extend(["--config", &config, "--access-log", &log_name]);
     }
-    let foxy = bench.foxy(&args)?;
+    let foxy = bench.foxy(&options)?;
     pin(&foxy);
     // This load stores all objects, so that the measured requests are hits.
     let all = ["--workload", "scan", "--requests", "2000"];
     load(bench, &foxy, &all)?;
-    let seconds = format!("{}s", wanted.seconds);
+    let seconds = format!("{}s", args.seconds);
     let length = ["--warm-up", "1s", "--duration", &seconds];
     let (ended, readings) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = std::thread::scope(|scope| {

@@ -19,7 +19,7 @@ const WANTS: &str = "it comes with the packages linux-perf and binutils";
 
 /// Options of a measurement.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct RoomsArgs {
     /// Process number of a Foxy that is under load
     pid: u32,
     /// Sample threads whose name is this text and a number
@@ -31,12 +31,12 @@ pub(crate) struct Wanted {
 }
 
 /// Prints the files with their samples, and the rooms.
-pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
-    let binary = std::fs::read_link(format!("/proc/{}/exe", wanted.pid))
-        .map_err(|error| format!("no process {}: {error}", wanted.pid))?;
+pub(super) fn run(args: &RoomsArgs) -> Result<Outcome, String> {
+    let binary = std::fs::read_link(format!("/proc/{}/exe", args.pid))
+        .map_err(|error| format!("no process {}: {error}", args.pid))?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let record = folder.path().join("perf.data");
-    let (pid, seconds) = (wanted.pid.to_string(), wanted.seconds.to_string());
+    let (pid, seconds) = (args.pid.to_string(), args.seconds.to_string());
     let mut perf = Command::new("perf");
     perf.args(["record", "-F", RATE, "-p", &pid, "-o"])
         .arg(&record);
@@ -49,7 +49,7 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         WANTS,
     )?;
     let headers = output(Command::new("readelf").arg("-lW").arg(&binary), WANTS)?;
-    let samples = Samples::read(&script, &binary.to_string_lossy(), &wanted.threads);
+    let samples = Samples::read(&script, &binary.to_string_lossy(), &args.threads);
     let places = Places::read(&script, &headers, &binary.to_string_lossy());
     let addresses: BTreeMap<u64, u64> = samples
         .own

@@ -7,7 +7,7 @@ use ar::{Builder, Header};
 
 use super::archive::{Tree, gzip, source_time, xz};
 use super::program::Program;
-use super::{VERSION, Wanted, at, contents, source, text};
+use super::{DistArgs, VERSION, at, contents, source, text};
 
 /// The contact for questions about the package.
 const MAINTAINER: &str = "The Foxy project <authors@foxy.invalid>";
@@ -18,16 +18,16 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 ///
 /// # Errors
 /// The program cannot be built, or a file cannot be read or written.
-pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
-    let program = Program::to_pack(wanted)?;
-    let version = format!("{VERSION}-{}", wanted.revision);
+pub(super) fn write(args: &DistArgs) -> Result<PathBuf, String> {
+    let program = Program::to_pack(args)?;
+    let version = format!("{VERSION}-{}", args.revision);
     let mut tree = contents::of(&program)?;
     let changes = gzip(changes(&version).as_bytes()).map_err(|error| error.to_string())?;
     tree.file("usr/share/doc/foxy/changelog.Debian.gz", 0o644, changes);
     let control = control(&tree, &version, &program)?;
     let package = package(&control, &tree).map_err(|error| format!("package: {error}"))?;
     let name = format!("foxy_{version}_{}.deb", architecture()?);
-    let file = wanted.folder()?.join(name);
+    let file = args.folder()?.join(name);
     std::fs::write(&file, package).map_err(|error| at(&file, &error))?;
     println!(
         "   program {} bytes, installed {} KiB",

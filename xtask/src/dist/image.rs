@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::archive::{Tree, gzip, sha256, source_time};
 use super::program::Program;
-use super::{VERSION, Wanted, at, read, source};
+use super::{DistArgs, VERSION, at, read, source};
 
 /// User and group of the program. A number needs no entry in a list of users.
 const USER: u32 = 65532;
@@ -20,10 +20,10 @@ const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 ///
 /// # Errors
 /// The program cannot be built, or a file cannot be read or written.
-pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
-    let program = Program::to_pack(wanted)?;
+pub(super) fn write(args: &DistArgs) -> Result<PathBuf, String> {
+    let program = Program::to_pack(args)?;
     let image = layout(&files(&program)?).map_err(|error| format!("image: {error}"))?;
-    let file = wanted.folder()?.join(format!("foxy-{VERSION}-oci.tar"));
+    let file = args.folder()?.join(format!("foxy-{VERSION}-oci.tar"));
     std::fs::write(&file, image).map_err(|error| at(&file, &error))?;
     Ok(file)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::program::Program;
-use super::{Wanted, at, deb, image, read};
+use super::{DistArgs, at, deb, image, read};
 use crate::report::{Outcome, Report};
 use crate::workspace::root;
 
@@ -31,7 +31,7 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// Makes package and image, and tests both.
-pub(super) fn run(report: &mut Report, wanted: &Wanted) {
+pub(super) fn run(report: &mut Report, args: &DistArgs) {
     let mut go_on = true;
     let mut step = |name: &'static str, work: &dyn Fn() -> Result<(), String>| {
         if go_on {
@@ -47,15 +47,15 @@ pub(super) fn run(report: &mut Report, wanted: &Wanted) {
         return step("temporary folder", &|| Err("none can be made".to_owned()));
     };
     let root = folder.path().join("debian");
-    step("a new Debian system", &|| system(wanted, &root));
-    step("two revisions", &|| revisions(wanted, &root));
+    step("a new Debian system", &|| system(args, &root));
+    step("two revisions", &|| revisions(args, &root));
     step("unit files", &|| units(&root));
     step("alert rules", &alerts);
     step("installation to purge", &|| newcomer(&root));
     let place = folder.path().join("activated");
-    step("socket activation", &|| activated(wanted, &place));
+    step("socket activation", &|| activated(args, &place));
     let image = folder.path().join("image");
-    step("container image", &|| container(wanted, &image));
+    step("container image", &|| container(args, &image));
 }
 
 fn tools() -> Result<(), String> {
@@ -82,8 +82,8 @@ fn tools() -> Result<(), String> {
 }
 
 /// Creates a new system of this machine's release. It is kept as an archive for the next run.
-fn system(wanted: &Wanted, root: &Path) -> Result<(), String> {
-    let archive = wanted.folder()?.join("debian.tar");
+fn system(args: &DistArgs, root: &Path) -> Result<(), String> {
+    let archive = args.folder()?.join("debian.tar");
     if !archive.is_file() {
         let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
         let name = release
@@ -102,15 +102,15 @@ fn system(wanted: &Wanted, root: &Path) -> Result<(), String> {
 
 /// Writes two revisions of the package to the root of the new system. The first revision is made twice, and
 /// both results must be equal.
-fn revisions(wanted: &Wanted, root: &Path) -> Result<(), String> {
+fn revisions(args: &DistArgs, root: &Path) -> Result<(), String> {
     for revision in [1, 2] {
-        let wanted = Wanted {
+        let args = DistArgs {
             revision,
-            ..wanted.clone()
+            ..args.clone()
         };
-        let file = deb::write(&wanted)?;
+        let file = deb::write(&args)?;
         let bytes = read(&file)?;
-        if revision == 1 && bytes != read(&deb::write(&wanted)?)? {
+        if revision == 1 && bytes != read(&deb::write(&args)?)? {
             return Err("two runs made packages of different bytes".to_owned());
         }
         let inside = root.join(format!("foxy-{revision}.deb"));
@@ -184,23 +184,20 @@ fn newcomer(root: &Path) -> Result<(), String> {
 }
 
 /// Tests Foxy with a socket that `systemd-socket-activate` opens, in a separate network.
-fn activated(wanted: &Wanted, folder: &Path) -> Result<(), String> {
+fn activated(args: &DistArgs, folder: &Path) -> Result<(), String> {
     make_folder(folder)?;
     let script = folder.join("try");
     write_script(&script, ACTIVATED)?;
     let mut inside = apart();
     inside.arg("exec \"$0\" \"$1\" \"$2\"");
-    inside
-        .arg(&script)
-        .arg(Program::of(wanted)?.path)
-        .arg(folder);
+    inside.arg(&script).arg(Program::of(args)?.path).arg(folder);
     done(&mut inside, "the lines above say where it failed")
 }
 
 /// Unpacks the image's files into a folder, and runs its program as the image's user, in its own network
 /// and without io_uring.
-fn container(wanted: &Wanted, folder: &Path) -> Result<(), String> {
-    let file = image::write(wanted)?;
+fn container(args: &DistArgs, folder: &Path) -> Result<(), String> {
+    let file = image::write(args)?;
     super::said(&file)?;
     make_folder(folder)?;
     let script = folder.join("try");

@@ -22,20 +22,20 @@ use crate::workspace::{root, target_folder};
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Dist {
     /// Make manual pages and shell completions
-    Manuals(Wanted),
+    Manuals(DistArgs),
     /// Make a Debian package
-    Deb(Wanted),
+    Deb(DistArgs),
     /// Make a container image (OCI layout in a tar file), without a container daemon
-    Image(Wanted),
+    Image(DistArgs),
     /// Print the size of each part of the program
-    Sizes(Wanted),
+    Sizes(DistArgs),
     /// Install, use, upgrade, remove and purge the package in a new Debian system (needs root)
-    Installed(Wanted),
+    Installed(DistArgs),
 }
 
 /// Program to use, and folder for the results.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Wanted {
+pub(crate) struct DistArgs {
     /// Release build of Foxy with symbols, in place of a new build
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub(crate) struct Wanted {
     revision: u32,
 }
 
-impl Wanted {
+impl DistArgs {
     fn folder(&self) -> Result<PathBuf, String> {
         let folder = match &self.out {
             Some(folder) => folder.clone(),
@@ -64,17 +64,17 @@ pub(crate) fn run(report: &mut Report, what: &Dist) {
         report.step(name, || Outcome::single(work()));
     };
     match what {
-        Dist::Manuals(wanted) => step("manuals", &|| manuals::write(&wanted.folder()?)),
-        Dist::Deb(wanted) => step("Debian package", &|| {
-            let file = deb::write(wanted)?;
+        Dist::Manuals(args) => step("manuals", &|| manuals::write(&args.folder()?)),
+        Dist::Deb(args) => step("Debian package", &|| {
+            let file = deb::write(args)?;
             said(&file)
         }),
-        Dist::Image(wanted) => step("container image", &|| {
-            let file = image::write(wanted)?;
+        Dist::Image(args) => step("container image", &|| {
+            let file = image::write(args)?;
             said(&file)
         }),
-        Dist::Sizes(wanted) => step("sizes", &|| sizes::print(wanted)),
-        Dist::Installed(wanted) => installed::run(report, wanted),
+        Dist::Sizes(args) => step("sizes", &|| sizes::print(args)),
+        Dist::Installed(args) => installed::run(report, args),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Wanted, at, read};
+use super::{DistArgs, at, read};
 use crate::workspace::{cargo, root, succeed, target_folder};
 
 /// Greatest size of the stripped program, in bytes.
@@ -22,12 +22,12 @@ impl Program {
     ///
     /// # Errors
     /// The program cannot be built or stripped.
-    pub(super) fn of(wanted: &Wanted) -> Result<Self, String> {
-        let path = match &wanted.program {
+    pub(super) fn of(args: &DistArgs) -> Result<Self, String> {
+        let path = match &args.program {
             Some(path) => path.canonicalize().map_err(|error| at(path, &error))?,
             None => build()?,
         };
-        let bytes = stripped(&path, &wanted.folder()?)?;
+        let bytes = stripped(&path, &args.folder()?)?;
         Ok(Self { bytes, path })
     }
 
@@ -35,8 +35,8 @@ impl Program {
     ///
     /// # Errors
     /// The program cannot be built or stripped, or it is too large.
-    pub(super) fn to_pack(wanted: &Wanted) -> Result<Self, String> {
-        let program = Self::of(wanted)?;
+    pub(super) fn to_pack(args: &DistArgs) -> Result<Self, String> {
+        let program = Self::of(args)?;
         match program.bytes.len() {
             bytes if bytes > MAX => Err(format!(
                 "the program has {bytes} bytes, {MAX} are allowed; `cargo xtask dist sizes` shows what takes the room"

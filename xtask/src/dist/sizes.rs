@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use super::Wanted;
+use super::DistArgs;
 use super::program::Program;
 
 /// Parts of the program, and for each part the beginnings of its symbols' names. The bytes of a symbol count
@@ -122,8 +122,8 @@ const PARTS: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// The program cannot be built, or has no symbols.
-pub(super) fn print(wanted: &Wanted) -> Result<(), String> {
-    let program = Program::of(wanted)?;
+pub(super) fn print(args: &DistArgs) -> Result<(), String> {
+    let program = Program::of(args)?;
     let output = Command::new("nm")
         .args(["--demangle", "--print-size", "--defined-only"])
         .arg(&program.path)

@@ -19,7 +19,7 @@ use crate::report::Outcome;
 
 /// Options.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct MutantsArgs {
     /// Break only rules whose name contains this text
     #[arg(value_name = "TEXT")]
     only: Option<String>,
@@ -84,17 +84,17 @@ pub(crate) fn check() -> Outcome {
 }
 
 /// Breaks the rules one by one.
-pub(crate) fn run(wanted: &Wanted) -> Outcome {
+pub(crate) fn run(args: &MutantsArgs) -> Outcome {
     let rules = rules::find().and_then(|rules| Ok((rules, table::read()?)));
     let (mut rules, mut told) = match rules {
         Ok(both) => both,
         Err(complaint) => return Outcome::single(Err(complaint)),
     };
     let all = rules.clone();
-    if let Some(text) = &wanted.only {
+    if let Some(text) = &args.only {
         rules.retain(|rule| rule.name.contains(text.as_str()));
     }
-    if let Some(name) = &wanted.of {
+    if let Some(name) = &args.of {
         rules.retain(|rule| rule.package == *name);
     }
     let crates = rules.iter().flat_map(Rule::tested_by);
@@ -105,7 +105,7 @@ pub(crate) fn run(wanted: &Wanted) -> Outcome {
     if let Err(complaint) = killers_pass(&programs, &told) {
         return Outcome::single(Err(complaint));
     }
-    let found = break_all(&rules, &programs, &told, wanted);
+    let found = break_all(&rules, &programs, &told, args);
     let mut outcome = Outcome::default();
     for (rule, killer) in rules.iter().zip(found) {
         let alone = killer == Killer::Nobody && explained::why(&rule.name).is_none();
@@ -118,7 +118,7 @@ pub(crate) fn run(wanted: &Wanted) -> Outcome {
         });
         told.insert(rule.name.clone(), killer);
     }
-    if wanted.write {
+    if args.write {
         outcome.note(table::write(&all, &told));
     }
     outcome
@@ -146,16 +146,16 @@ fn break_all(
     rules: &[Rule],
     programs: &[Program],
     told: &HashMap<String, Killer>,
-    wanted: &Wanted,
+    args: &MutantsArgs,
 ) -> Vec<Killer> {
     let next = Mutex::new(0..rules.len());
     let found = Mutex::new(vec![Killer::Nobody; rules.len()]);
     std::thread::scope(|scope| {
-        for _ in 0..wanted.jobs.max(1) {
+        for _ in 0..args.jobs.max(1) {
             scope.spawn(|| {
                 while let Some(at) = next.lock().ok().and_then(|mut next| next.next()) {
                     let rule = &rules[at];
-                    let killer = break_one(rule, programs, told.get(&rule.name), wanted.quick);
+                    let killer = break_one(rule, programs, told.get(&rule.name), args.quick);
                     match &killer {
                         Killer::Test(_, test) => println!("   {}: {test}", rule.name),
                         Killer::Nobody => println!("   {}: NOBODY NOTICES", rule.name),

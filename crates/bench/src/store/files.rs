@@ -18,7 +18,7 @@ use super::fio::{self, Job};
 use super::one_file::one_file_each;
 use super::operations::{Kind, Operation, operations};
 use super::report::{Goal, Section};
-use super::rig::{Rig, Wanted, keyed};
+use super::rig::{Rig, StoreParams, keyed};
 use super::system::{Loop, Scratch};
 use super::throttle::{Limit, Throttle};
 
@@ -172,13 +172,13 @@ fn engine(
     path: &Path,
     size: Option<u64>,
 ) -> io::Result<Done> {
-    let wanted = Wanted {
+    let params = StoreParams {
         path,
         size,
         memory: MEMORY,
         options: foxy_store::StoreOptions::default(),
     };
-    let rig = Rig::start(&wanted, context.clock)?;
+    let rig = Rig::start(&params, context.clock)?;
     let start = rig.clock.mono();
     let mut reads = Reads {
         queue: rig.engine.reads().open_reads(StoreId(0), DEPTH as u32)?,

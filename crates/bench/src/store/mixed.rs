@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::fio::{self, Job, Measured};
-use super::read::{BODY, draw, on_both, wanted};
+use super::read::{BODY, draw, on_both, params};
 use super::reader::{self, Reads};
 use super::report::{Goal, Section};
 use super::rig::Rig;
@@ -46,7 +46,7 @@ fn mixed_on(
     path: &Path,
     size: Option<u64>,
 ) -> io::Result<Section> {
-    let rig = Rig::start(&wanted(path, size), context.clock)?;
+    let rig = Rig::start(&params(path, size), context.clock)?;
     let objects = fill(&rig, BODY);
     let mut section = Section::new(
         name,

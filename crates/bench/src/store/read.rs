@@ -6,7 +6,7 @@ use std::path::Path;
 use super::fio::{self, Job, Measured};
 use super::reader::{self, Reads};
 use super::report::{Goal, Section};
-use super::rig::{Rig, Wanted};
+use super::rig::{Rig, StoreParams};
 use super::system::{Loop, Scratch};
 use super::{Context, fill};
 
@@ -48,7 +48,7 @@ fn read_on(
     path: &Path,
     size: Option<u64>,
 ) -> io::Result<Section> {
-    let rig = Rig::start(&wanted(path, size), context.clock)?;
+    let rig = Rig::start(&params(path, size), context.clock)?;
     let objects = fill(&rig, BODY);
     let mut section = Section::new(
         name,
@@ -161,8 +161,8 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
 }
 
 /// Parameters of a store for 8 KiB objects.
-pub(super) fn wanted(path: &Path, size: Option<u64>) -> Wanted<'_> {
-    Wanted {
+pub(super) fn params(path: &Path, size: Option<u64>) -> StoreParams<'_> {
+    StoreParams {
         path,
         size,
         memory: MEMORY,

@@ -12,7 +12,7 @@ use foxy_disk::{AlignedBuf, Disk};
 use foxy_store::{Engine, Lookup, StoreOptions};
 
 use super::report::{Goal, Section};
-use super::rig::{self, Rig, Wanted, keyed};
+use super::rig::{self, Rig, StoreParams, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
@@ -33,8 +33,8 @@ pub struct VictimArgs {
     objects: u64,
 }
 
-fn wanted(path: &Path, objects: u64, create: bool) -> Wanted<'_> {
-    Wanted {
+fn params(path: &Path, objects: u64, create: bool) -> StoreParams<'_> {
+    StoreParams {
         path,
         size: create.then(|| objects * RECORD * 9 / 8 + (256 << 20)),
         memory: objects * 40 + (256 << 20),
@@ -44,7 +44,7 @@ fn wanted(path: &Path, objects: u64, create: bool) -> Wanted<'_> {
 
 /// Fills the store, reports this on standard output, and continues to write until it is killed.
 pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
-    let rig = Rig::start(&wanted(&args.path, args.objects, true), clock)?;
+    let rig = Rig::start(&params(&args.path, args.objects, true), clock)?;
     for number in 0..args.objects {
         rig.put(number, BODY);
     }
@@ -107,7 +107,7 @@ fn reopen(
     let clock = context.clock;
     let start = clock.mono();
     let since = || clock.mono().since(start).as_secs_f64();
-    let (engine, mut writer, disk) = rig::open(&wanted(path, objects, false), clock)?;
+    let (engine, mut writer, disk) = rig::open(&params(path, objects, false), clock)?;
     let opened = since();
     let mut rng = Rng::new(11);
     let (mut first, mut most) = (None, None);

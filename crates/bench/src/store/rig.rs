@@ -33,7 +33,7 @@ pub(super) struct Rig {
 
 /// Parameters of a store for a run.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct StoreParams<'a> {
     pub(super) path: &'a Path,
     /// Size of a new file. `None`: the store is a device or an existing file.
     pub(super) size: Option<u64>,
@@ -43,26 +43,26 @@ pub(super) struct Wanted<'a> {
 
 /// Opens store and engine, but starts no thread.
 pub(super) fn open(
-    wanted: &Wanted<'_>,
+    params: &StoreParams<'_>,
     clock: &Arc<dyn Clock>,
 ) -> io::Result<(Arc<Engine>, Writer, Arc<dyn Disk>)> {
     let options = OpenOptions {
-        create_len: wanted.size,
+        create_len: params.size,
         ..OpenOptions::default()
     };
     let disk =
-        FileDisk::open(wanted.path, &options).map_err(|e| io::Error::other(e.to_string()))?;
+        FileDisk::open(params.path, &options).map_err(|e| io::Error::other(e.to_string()))?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let engine = Engine::new(EngineConfig::new(wanted.memory, 1), clock.clone());
-    let opened = engine.open_store(disk.clone(), wanted.options.clone());
+    let engine = Engine::new(EngineConfig::new(params.memory, 1), clock.clone());
+    let opened = engine.open_store(disk.clone(), params.options.clone());
     let writer = opened.map_err(|e| io::Error::other(e.to_string()))?;
     Ok((engine, writer, disk))
 }
 
 impl Rig {
     /// Opens store and engine and starts the writer.
-    pub(super) fn start(wanted: &Wanted<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
-        let (engine, mut writer, disk) = open(wanted, clock)?;
+    pub(super) fn start(params: &StoreParams<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
+        let (engine, mut writer, disk) = open(params, clock)?;
         let stop = Arc::new(AtomicBool::new(false));
         let wake = writer.wake_handle();
         let flag = stop.clone();

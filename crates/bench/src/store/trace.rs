@@ -14,7 +14,7 @@ use foxy_trace::generate::{ZipfWeb, ZipfWebConfig};
 use serde::{Deserialize, Serialize};
 
 use super::report::{Goal, Section};
-use super::rig::{Rig, Wanted, keyed};
+use super::rig::{Rig, StoreParams, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 use crate::Histogram;
@@ -280,13 +280,13 @@ fn measure(
 pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
     let begun = clock.mono();
     let options = StoreOptions::default();
-    let wanted = Wanted {
+    let params = StoreParams {
         path: &args.path,
         size: (!args.reopen).then(|| args.disk.bytes()),
         memory: args.memory.bytes(),
         options,
     };
-    let rig = Rig::start(&wanted, clock)?;
+    let rig = Rig::start(&params, clock)?;
     let mut answer = Replayed::default();
     if args.reopen {
         while rig.engine.stats().stores.iter().any(|s| s.loading) {

@@ -11,7 +11,7 @@ use foxy_trace::generate::Sizes;
 use super::Context;
 use super::fio::{self, Job};
 use super::report::{Goal, Section};
-use super::rig::{Rig, Wanted};
+use super::rig::{Rig, StoreParams};
 use super::system::Scratch;
 use super::trace::ask;
 use crate::load::cpu;
@@ -58,13 +58,13 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
 }
 
 fn rig(context: &Context<'_>, file: &Scratch) -> io::Result<Rig> {
-    let wanted = Wanted {
+    let params = StoreParams {
         path: &file.0,
         size: Some(context.size),
         memory: 256 << 20,
         options: foxy_store::StoreOptions::default(),
     };
-    Rig::start(&wanted, context.clock)
+    Rig::start(&params, context.clock)
 }
 
 /// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because there
@@ -174,13 +174,13 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
 /// reasons why the writer waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
-    let wanted = Wanted {
+    let params = StoreParams {
         path: &file.0,
         size: Some(140_000_000),
         memory: 64 << 20,
         options: foxy_store::StoreOptions::default(),
     };
-    let rig = Rig::start(&wanted, context.clock)?;
+    let rig = Rig::start(&params, context.clock)?;
     let (mut rng, start) = (Rng::new(8), rig.clock.mono());
     let (mut number, mut bytes, mut dropped) = (0u64, 0u64, 0u64);
     let time = context.turn_time() * 2;

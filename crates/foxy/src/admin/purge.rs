@@ -16,7 +16,7 @@ const LISTED: usize = 100;
 /// The requested purge, from the query or a JSON body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Wanted {
+struct PurgeRequest {
     url: Option<String>,
     prefix: Option<String>,
     host: Option<String>,
@@ -75,17 +75,17 @@ const ADVICE: &str = "say what to purge, one of: url, prefix, host, regex, tag, 
 
 /// Carries out a purge, and answers when the purge is durable.
 pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
-    let wanted = if body.is_empty() {
+    let request = if body.is_empty() {
         of_query(query)
     } else {
         match serde_json::from_slice(body) {
-            Ok(wanted) => wanted,
+            Ok(request) => request,
             Err(error) => return Answer::text(400, &format!("the body is wrong: {error}")),
         }
     };
-    let site = wanted.site.clone();
-    let soft = wanted.soft;
-    let Some((kind, text)) = wanted.one() else {
+    let site = request.site.clone();
+    let soft = request.soft;
+    let Some((kind, text)) = request.one() else {
         return Answer::text(400, ADVICE);
     };
     if let Some(name) = &site
@@ -256,10 +256,10 @@ fn one_place(
     (site.unwrap_or_default().to_owned(), text)
 }
 
-fn of_query(query: &str) -> Wanted {
+fn of_query(query: &str) -> PurgeRequest {
     let text = |name| parameter(query, name);
     let flag = |name| parameter(query, name).is_some_and(|v| matches!(&v[..], "1" | "true"));
-    Wanted {
+    PurgeRequest {
         url: text("url"),
         prefix: text("prefix"),
         host: text("host"),
@@ -271,7 +271,7 @@ fn of_query(query: &str) -> Wanted {
     }
 }
 
-impl Wanted {
+impl PurgeRequest {
     /// Returns the kind and text of the purge, if the request names exactly one kind.
     fn one(self) -> Option<(PurgeKind, String)> {
         let all = self.all.then(String::new);

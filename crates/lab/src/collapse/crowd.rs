@@ -19,7 +19,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 const EXPIRY: Duration = Duration::from_millis(2500);
 
 /// Expected numbers of requests to the origin and of bodies that it sends.
-struct Wanted {
+struct Expected {
     requests: u32,
     bodies: u32,
 }
@@ -38,7 +38,7 @@ pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
 async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
     let right = crowd(scene, "/miss", &object, clients).await;
-    let wanted = Wanted {
+    let expected = Expected {
         requests: 1,
         bodies: 1,
     };
@@ -47,7 +47,7 @@ async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
         &object,
         right,
         clients,
-        &wanted,
+        &expected,
     )
 }
 
@@ -58,7 +58,7 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     let primed = first.send(&scene.door, PATIENCE, None).await;
     sleep(EXPIRY).await;
     let right = crowd(scene, "/expired", &object, clients).await;
-    let wanted = Wanted {
+    let expected = Expected {
         requests: 2,
         bodies: 1,
     };
@@ -67,7 +67,7 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
         &object,
         right + usize::from(is_right(&primed, &object)),
         clients + 1,
-        &wanted,
+        &expected,
     )
 }
 
@@ -75,7 +75,7 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
 async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/no-cache", Manner::NoCache, SIZE, false);
     let right = crowd(scene, "/no-cache", &object, clients).await;
-    let wanted = Wanted {
+    let expected = Expected {
         requests: u32::try_from(clients).unwrap_or(u32::MAX),
         bodies: 1,
     };
@@ -84,7 +84,7 @@ async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
         &object,
         right,
         clients,
-        &wanted,
+        &expected,
     )
 }
 
@@ -103,7 +103,7 @@ async fn late(scene: &Arc<Scene>) -> Row {
     for client in running {
         right += usize::from(client.await.is_ok_and(|answer| is_right(&answer, &object)));
     }
-    let wanted = Wanted {
+    let expected = Expected {
         requests: 8,
         bodies: 1,
     };
@@ -112,7 +112,7 @@ async fn late(scene: &Arc<Scene>) -> Row {
         &object,
         right,
         CLIENTS,
-        &wanted,
+        &expected,
     )
 }
 
@@ -141,7 +141,7 @@ fn is_right(answer: &Result<Answer, String>, object: &Object) -> bool {
 }
 
 /// Judges a row: the origin must get exactly the expected requests and must send no body twice.
-fn row(name: String, object: &Object, right: usize, clients: usize, wanted: &Wanted) -> Row {
+fn row(name: String, object: &Object, right: usize, clients: usize, expected: &Expected) -> Row {
     let requests = object.requests();
     let bodies = object.bodies.load(Ordering::Relaxed);
     let confirmed = object.confirmed.load(Ordering::Relaxed);
@@ -150,7 +150,7 @@ fn row(name: String, object: &Object, right: usize, clients: usize, wanted: &Wan
         measured: format!(
             "{right}/{clients} right, {requests} requests, {bodies} bodies, {confirmed} x 304"
         ),
-        wanted: format!("{} requests, {} body", wanted.requests, wanted.bodies),
-        met: right == clients && requests == wanted.requests && bodies == wanted.bodies,
+        wanted: format!("{} requests, {} body", expected.requests, expected.bodies),
+        met: right == clients && requests == expected.requests && bodies == expected.bodies,
     }
 }

@@ -180,10 +180,10 @@ pub struct Sessions {
     pages: Zipf,
     servers: Zipf,
     clients: BinaryHeap<Reverse<(u64, u32)>>,
-    pending: HashMap<u32, VecDeque<Wanted>>,
+    pending: HashMap<u32, VecDeque<NextObject>>,
     /// Embedded objects that a client has requested in its current visit (filled only if there
     /// are quick repeats).
-    had: HashMap<u32, Vec<Wanted>>,
+    had: HashMap<u32, Vec<NextObject>>,
     visited: HashSet<u64>,
     recent: VecDeque<u64>,
     versions: HashMap<u64, u32>,
@@ -192,7 +192,7 @@ pub struct Sessions {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct NextObject {
     object: u64,
     page: u64,
     server: u32,
@@ -242,7 +242,7 @@ impl Sessions {
     }
 
     /// Returns the requests of a visit; the page is first.
-    fn visit(&mut self, page: u64) -> VecDeque<Wanted> {
+    fn visit(&mut self, page: u64) -> VecDeque<NextObject> {
         self.recent.push_back(page);
         if self.recent.len() > self.config.recent {
             self.recent.pop_front();
@@ -252,13 +252,13 @@ impl Sessions {
         let server = self.servers.draw(&mut fixed) as u32 + 1;
         let (median, sigma) = self.config.embedded;
         let count = dist::lognormal(&mut fixed, median.ln(), sigma).round() as u64;
-        let html = Wanted {
+        let html = NextObject {
             object: page << 8,
             page,
             server,
             class: Class::Html,
         };
-        let mut wanted = VecDeque::from([html]);
+        let mut objects = VecDeque::from([html]);
         for n in 1..=count.min(EMBEDDED_MOST) {
             let shared = fixed.chance(self.config.shared);
             let icon = fixed.below(SHARED_POOL);
@@ -270,7 +270,7 @@ impl Sessions {
             };
             if first || self.rng.chance(self.config.again) {
                 let class = if image { Class::Image } else { Class::Other };
-                wanted.push_back(Wanted {
+                objects.push_back(NextObject {
                     object,
                     page,
                     server,
@@ -278,12 +278,12 @@ impl Sessions {
                 });
             }
         }
-        wanted
+        objects
     }
 
     /// For a quick repeat, draws one of the embedded objects that the client has requested in this visit.
     /// Returns `None` if there is no repeat.
-    fn again(&mut self, client: u32) -> Option<Wanted> {
+    fn again(&mut self, client: u32) -> Option<NextObject> {
         if self.config.quick <= 0.0 {
             return None;
         }
@@ -295,35 +295,35 @@ impl Sessions {
     }
 
     /// Records an object that a client requested. A page starts a new visit.
-    fn remember(&mut self, client: u32, wanted: Wanted) {
+    fn remember(&mut self, client: u32, next: NextObject) {
         if self.config.quick <= 0.0 {
             return;
         }
         let had = self.had.entry(client).or_default();
-        if wanted.class == Class::Html {
+        if next.class == Class::Html {
             had.clear();
         } else {
-            had.push(wanted);
+            had.push(next);
         }
     }
 
-    fn request(&mut self, time: u64, client: u32, wanted: Wanted) -> Request {
-        let repeat = !self.seen.insert(wanted.object);
+    fn request(&mut self, time: u64, client: u32, next: NextObject) -> Request {
+        let repeat = !self.seen.insert(next.object);
         if repeat && self.rng.chance(self.config.modified) {
-            *self.versions.entry(wanted.object).or_insert(0) += 1;
+            *self.versions.entry(next.object).or_insert(0) += 1;
         }
-        let version = self.versions.get(&wanted.object).copied().unwrap_or(0);
+        let version = self.versions.get(&next.object).copied().unwrap_or(0);
         let popular =
-            wanted.object >> 63 == 1 || (wanted.page as f64) < self.config.pages as f64 * POPULAR;
+            next.object >> 63 == 1 || (next.page as f64) < self.config.pages as f64 * POPULAR;
         let sizes = self.config.sizes[usize::from(!popular)];
         Request {
             time_ms: time as i64,
-            object: wanted.object,
-            size: sizes.of(self.seed, wanted.object, version),
+            object: next.object,
+            size: sizes.of(self.seed, next.object, version),
             client,
-            server: wanted.server,
+            server: next.server,
             version,
-            class: wanted.class,
+            class: next.class,
             ..Request::default()
         }
     }
@@ -344,12 +344,12 @@ impl Iterator for Sessions {
             let page = self.page();
             queue = self.visit(page);
         }
-        let wanted = match self.again(client) {
-            Some(wanted) => wanted,
+        let chosen = match self.again(client) {
+            Some(chosen) => chosen,
             None => {
-                let wanted = queue.pop_front()?;
-                self.remember(client, wanted);
-                wanted
+                let chosen = queue.pop_front()?;
+                self.remember(client, chosen);
+                chosen
             }
         };
         // The mean pause before the next embedded object is `spacing_ms`. The mean pause before the next
@@ -364,7 +364,7 @@ impl Iterator for Sessions {
             self.pending.insert(client, queue);
         }
         self.clients.push(Reverse((next, client)));
-        Some(self.request(time, client, wanted))
+        Some(self.request(time, client, chosen))
     }
 }
 

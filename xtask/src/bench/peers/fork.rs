@@ -17,7 +17,7 @@ use crate::workspace::{cargo, released, succeed, target_folder};
 
 /// Options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct ForkArgs {
     /// Run short measurements, to check that everything works
     #[arg(long)]
     quick: bool,
@@ -37,17 +37,17 @@ const SYSTEMS: [(&str, Kind, bool); 4] = [
     ("Foxy, nothing cacheable", Kind::Foxy, false),
 ];
 
-pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+pub(in super::super) fn run(args: &ForkArgs) -> Result<Outcome, String> {
     let target = target_folder()?;
-    let built = wanted.programs.as_ref().map(|folder| folder.join("foxy"));
+    let built = args.programs.as_ref().map(|folder| folder.join("foxy"));
     if built.is_none() {
         let mut build = cargo(&["build", "--release", "-p", "foxy-fork-proxy"]);
         succeed(&mut build, "the messages above name file and line")?;
     }
     let programs = released(built.as_deref())?;
-    let host = Host::new(wanted.dir.as_deref().unwrap_or(&target), false)?;
+    let host = Host::new(args.dir.as_deref().unwrap_or(&target), false)?;
     let origin = Origin::start(&host, &programs.lab)?;
-    let lengths = if wanted.quick {
+    let lengths = if args.quick {
         Lengths::QUICK
     } else {
         Lengths::FULL

@@ -33,7 +33,7 @@ use servers::{KINDS, Kind};
 
 /// Options: measurements, and folders for them.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct PeersArgs {
     /// Run only these scenarios: s1 to s7
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
     only: Vec<Scenario>,
@@ -68,20 +68,20 @@ pub(crate) struct Wanted {
 }
 
 /// Measures and prints.
-pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+pub(super) fn run(args: &PeersArgs) -> Result<Outcome, String> {
     let target = target_folder()?;
-    let out = wanted
+    let out = args
         .out
         .clone()
         .unwrap_or_else(|| target.join("bench/peers"));
-    let mut results = Results::open(&out, wanted.resume || wanted.print)?;
-    let jobs = if wanted.print {
+    let mut results = Results::open(&out, args.resume || args.print)?;
+    let jobs = if args.print {
         Vec::new()
     } else {
-        wanted.jobs(&results)
+        args.jobs(&results)
     };
     if !jobs.is_empty() {
-        measure(wanted, &jobs, &mut results, &target)?;
+        measure(args, &jobs, &mut results, &target)?;
     }
     let text = table::markdown(&results);
     println!("{text}");
@@ -92,7 +92,7 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     if let Ok(previous) = Results::read(&out.join("previous.json")) {
         println!("{}", table::order_beside(&results, &previous));
     }
-    if wanted.write_docs {
+    if args.write_docs {
         table::write_docs(&text)?;
         figures::save(&results, &root().join("docs/figures"))?;
     }
@@ -111,7 +111,7 @@ fn judge(results: &Results) -> Outcome {
     outcome
 }
 
-impl Wanted {
+impl PeersArgs {
     fn jobs(&self, results: &Results) -> Vec<Job> {
         let all = |some: &[Scenario]| {
             if some.is_empty() {
@@ -135,7 +135,7 @@ impl Wanted {
 }
 
 fn measure(
-    wanted: &Wanted,
+    args: &PeersArgs,
     jobs: &[Job],
     results: &mut Results,
     target: &Path,
@@ -144,15 +144,15 @@ fn measure(
     kinds.sort_unstable();
     kinds.dedup();
     tools::ensure(&kinds)?;
-    let programs = released(wanted.foxy.as_deref())?;
-    let host = Host::new(wanted.dir.as_deref().unwrap_or(target), wanted.keep)?;
+    let programs = released(args.foxy.as_deref())?;
+    let host = Host::new(args.dir.as_deref().unwrap_or(target), args.keep)?;
     let origin = Origin::start(&host, &programs.lab)?;
-    let lengths = if wanted.quick {
+    let lengths = if args.quick {
         Lengths::QUICK
     } else {
         Lengths::FULL
     };
-    results.about = table::about(&host, &kinds, wanted.quick);
+    results.about = table::about(&host, &kinds, args.quick);
     let run = Run {
         host,
         programs,

@@ -19,7 +19,7 @@ const TURNS: [&str; 3] = ["old", "new", "old again"];
 
 /// Options: the builds to compare.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct VersionsArgs {
     /// Older Foxy program, with a `foxy-lab` in the same folder if there is one
     #[arg(long, value_name = "FILE")]
     old: PathBuf,
@@ -44,9 +44,9 @@ pub(crate) struct Wanted {
 type Values = BTreeMap<String, [Vec<f64>; TURNS.len()]>;
 
 /// Measures and prints. Fails if a run has errors or wrong answers.
-pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+pub(crate) fn run(args: &VersionsArgs) -> Result<Outcome, String> {
     let (mut values, mut outcome) = (Values::new(), Outcome::default());
-    for round in 0..wanted.rounds {
+    for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no build.
         let mut turns: Vec<_> = (0..TURNS.len()).collect();
         if round % 2 == 1 {
@@ -54,7 +54,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         }
         for turn in turns {
             println!("   round {}: {}", round + 1, TURNS[turn]);
-            let results = wanted.once(turn == 1)?;
+            let results = args.once(turn == 1)?;
             for cell in &results.cells {
                 for (name, value) in &cell.figures {
                     if FIGURES.iter().any(|end| name.ends_with(end)) {
@@ -73,7 +73,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-impl Wanted {
+impl VersionsArgs {
     fn once(&self, new: bool) -> Result<Results, String> {
         let target = target_folder()?;
         let all = [Scenario::S1, Scenario::S2, Scenario::S3, Scenario::S4];
@@ -81,7 +81,7 @@ impl Wanted {
             [] => &all[..],
             some => some,
         };
-        let wanted = super::Wanted {
+        let args = super::PeersArgs {
             only: only.to_vec(),
             proxies: vec![Kind::Foxy],
             quick: self.quick,
@@ -98,7 +98,7 @@ impl Wanted {
         };
         let mut results = Results::open(&folder(&target), false)?;
         let jobs = scenario::jobs(only, &[Kind::Foxy]);
-        super::measure(&wanted, &jobs, &mut results, &target)?;
+        super::measure(&args, &jobs, &mut results, &target)?;
         Ok(results)
     }
 }

@@ -34,7 +34,7 @@ const SPARE_FILES: u64 = 200;
 
 /// Options of the comparison.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Wanted {
+pub(crate) struct TlsArgs {
     /// Number of rounds; each runs nginx twice and Foxy once
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
@@ -50,11 +50,11 @@ pub(crate) struct Wanted {
 type Figures = [Vec<f64>; TURNS];
 
 /// Measures and prints. Fails if a request fails or a goal is missed.
-pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+pub(crate) fn run(args: &TlsArgs) -> Result<Outcome, String> {
     install::ensure(&TOOLS)?;
-    let programs = released(wanted.foxy.as_deref())?;
+    let programs = released(args.foxy.as_deref())?;
     let folder = tempfile::tempdir().map_err(|e| format!("no scratch folder: {e}"))?;
-    let connections = if wanted.quick { 1_500 } else { 9_900 };
+    let connections = if args.quick { 1_500 } else { 9_900 };
     // For each connection of a client, Foxy may have a second open file, for the request to nginx.
     raise_files(2 * connections + SPARE_FILES)?;
     let servers = Servers::start(&programs.foxy, folder.path())?;
@@ -62,7 +62,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     println!("| case | nginx us | foxy us | foxy / nginx | at most | nginx / nginx (noise) |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for case in Case::ALL {
-        let figures = measured(wanted, case, &servers, folder.path())?;
+        let figures = measured(args, case, &servers, folder.path())?;
         println!("{}", row(case, &figures));
         outcome.note(judged(case, ratio(&figures)));
     }
@@ -72,7 +72,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
 }
 
 fn measured(
-    wanted: &Wanted,
+    args: &TlsArgs,
     case: Case,
     servers: &Servers,
     folder: &Path,
@@ -80,8 +80,8 @@ fn measured(
     let mut figures = Figures::default();
     // The first requests make Foxy fetch and store the objects.
     case.measure(servers.foxy(), folder, 0.02)?;
-    let share = if wanted.quick { 0.1 } else { 1.0 };
-    for round in 0..wanted.rounds {
+    let share = if args.quick { 0.1 } else { 1.0 };
+    for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no server.
         let mut turns: Vec<_> = (0..TURNS).collect();
         if round % 2 == 1 {
