@@ -19,7 +19,7 @@ use super::origin::{Origin, TAG, tagged};
 use super::row::milliseconds;
 use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
-use crate::kit::{Ask, Door};
+use crate::kit::{ClientRequest, Target};
 
 /// Size of an object, in bytes.
 const SIZE: usize = 500;
@@ -96,13 +96,13 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 /// Sends a request to the admin address and returns the JSON of the answer.
-async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
-    let door = Door {
+async fn admin(scene: &Scene, request: ClientRequest) -> Result<Value, String> {
+    let target = Target {
         proxy: scene.admin,
         origin: scene.admin.to_string(),
         scheme: None,
     };
-    let answer = ask.send(&door, PATIENCE, None).await?;
+    let answer = request.send(&target, PATIENCE, None).await?;
     match answer.head.status() {
         200 => serde_json::from_slice(&answer.body).map_err(|error| error.to_string()),
         status => Err(format!("status {status} from the admin address")),
@@ -113,15 +113,15 @@ async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
 /// text.
 pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
     let begun = Instant::now();
-    let mut ask = Ask::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
-    ask.method = "POST";
-    let answer = admin(scene, ask).await;
+    let mut request = ClientRequest::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
+    request.method = "POST";
+    let answer = admin(scene, request).await;
     let answer = answer.map_err(|problem| format!("the purge failed: {problem}"))?;
     let number = answer["purge"].as_u64().unwrap_or(0);
     let acknowledged = begun.elapsed();
     loop {
         sleep(LOOK).await;
-        let state = admin(scene, Ask::get(format!("/purges/{number}"))).await;
+        let state = admin(scene, ClientRequest::get(format!("/purges/{number}"))).await;
         let state = state.map_err(|problem| format!("the purge is not reported: {problem}"))?;
         let found = state["objects"].as_u64().unwrap_or(0);
         let (done, took) = (state["done"] == true, begun.elapsed());
@@ -148,7 +148,7 @@ pub(super) async fn loaded(
 ) -> Result<String, String> {
     let mut note = None;
     loop {
-        let stats = admin(scene, Ask::get("/stats".to_owned())).await;
+        let stats = admin(scene, ClientRequest::get("/stats".to_owned())).await;
         let stats = stats.unwrap_or_default();
         let stores = stats["stores"].as_array().cloned().unwrap_or_default();
         let loaded = !stores.is_empty() && stores.iter().all(|store| store["loading"] == false);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::kit::{Asked, Body, Play, Then, Wire};
+use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Value of Surrogate-Key in answers to `/t/`.
 pub(super) const TAG: &str = "many";
@@ -48,13 +48,17 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    async fn answer(&self, asked: &Asked, wire: &mut Wire) -> std::io::Result<()> {
-        let Some(size) = size_of(&asked.path) else {
-            return wire
+    async fn answer(
+        &self,
+        request: &ReceivedRequest,
+        conn: &mut BufferedConn,
+    ) -> std::io::Result<()> {
+        let Some(size) = size_of(&request.path) else {
+            return conn
                 .write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 .await;
         };
-        let tag = match asked.path.starts_with("/t/") {
+        let tag = match request.path.starts_with("/t/") {
             true => format!("Surrogate-Key: {TAG}\r\n"),
             false => String::new(),
         };
@@ -62,13 +66,13 @@ impl Origin {
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n{tag}Content-Length: {size}\r\n\r\n"
         )
         .into_bytes();
-        let mut body = Body::of(&asked.path);
+        let mut body = Body::of(&request.path);
         if size <= SMALL {
             head.extend_from_slice(body.next(size));
-            return wire.write(&head).await;
+            return conn.write(&head).await;
         }
-        wire.write(&head).await?;
-        let slow = asked.path.starts_with("/s/");
+        conn.write(&head).await?;
+        let slow = request.path.starts_with("/s/");
         let part = match slow {
             true => size.div_ceil(PARTS as usize),
             false => size,
@@ -82,7 +86,7 @@ impl Origin {
             left -= now;
             while now > 0 {
                 let bytes = body.next(now);
-                wire.write(bytes).await?;
+                conn.write(bytes).await?;
                 now -= bytes.len();
             }
         }
@@ -90,15 +94,15 @@ impl Origin {
     }
 }
 
-impl Play for Origin {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+impl Respond for Origin {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        if asked.path.contains("crowd") {
+        if request.path.contains("crowd") {
             self.crowd.fetch_add(1, Ordering::Relaxed);
         }
-        match self.answer(asked, wire).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match self.answer(request, conn).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

@@ -43,11 +43,11 @@ impl Backend {
         let listener = listener.map_err(problem)?;
         let port = listener.local_addr().map_err(problem)?.port();
         let (stop, stopped) = oneshot::channel();
-        let play = Arc::clone(&origin);
+        let responder = Arc::clone(&origin);
         thread::spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(listener, play) => {}
+                    () = serve(listener, responder) => {}
                     _ = stopped => {}
                 }
             });

@@ -15,7 +15,7 @@ use super::loads::{SMALL, small};
 use super::origin::plain;
 use super::scene::{Client, Scene};
 use super::tally::Tally;
-use crate::kit::{Ask, Door, runtime};
+use crate::kit::{ClientRequest, Target, runtime};
 
 /// Time between two turns. Each turn sends one request on a new connection and one request on a kept
 /// connection.
@@ -169,7 +169,7 @@ async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
 }
 
 async fn health(scene: &Scene, stop: &AtomicBool) -> Vec<Sample> {
-    let door = Door {
+    let target = Target {
         proxy: scene.admin,
         origin: scene.admin.to_string(),
         scheme: None,
@@ -177,8 +177,8 @@ async fn health(scene: &Scene, stop: &AtomicBool) -> Vec<Sample> {
     let mut samples = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let at = Instant::now();
-        let ask = Ask::get("/healthz".to_owned());
-        let answer = ask.send(&door, PATIENCE, None);
+        let request = ClientRequest::get("/healthz".to_owned());
+        let answer = request.send(&target, PATIENCE, None);
         let result = match answer.await {
             Ok(answer) if answer.head.status() == 200 && answer.whole => Ok(()),
             Ok(answer) => Err(Fault::Status(answer.head.status())),

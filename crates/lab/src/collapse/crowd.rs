@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::object::{Manner, Object};
 use super::{Row, Scene, sent};
-use crate::kit::{Answer, Ask, Progress};
+use crate::kit::{Answer, ClientRequest, Progress};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
@@ -54,8 +54,8 @@ async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
 /// A crowd requests an expired object. The origin's 304 makes the object fresh again.
 async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/expired", Manner::Expiring, SIZE, true);
-    let first = Ask::get("/expired".to_owned());
-    let primed = first.send(&scene.door, PATIENCE, None).await;
+    let first = ClientRequest::get("/expired".to_owned());
+    let primed = first.send(&scene.target, PATIENCE, None).await;
     sleep(EXPIRY).await;
     let right = crowd(scene, "/expired", &object, clients).await;
     let expected = Expected {
@@ -97,7 +97,7 @@ async fn late(scene: &Arc<Scene>) -> Row {
         if number > 0 {
             sleep(Duration::from_secs(1)).await;
         }
-        running.push(sent(scene, Ask::get("/slow".to_owned()), PATIENCE).1);
+        running.push(sent(scene, ClientRequest::get("/slow".to_owned()), PATIENCE).1);
     }
     let mut right = 0;
     for client in running {
@@ -121,7 +121,7 @@ async fn late(scene: &Arc<Scene>) -> Row {
 async fn crowd(scene: &Arc<Scene>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {
-        running.push(sent(scene, Ask::get(path.to_owned()), PATIENCE));
+        running.push(sent(scene, ClientRequest::get(path.to_owned()), PATIENCE));
     }
     for (progress, _) in &mut running {
         let _ = progress.wait_for(|at| *at >= Progress::Sent).await;

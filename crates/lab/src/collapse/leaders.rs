@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::object::Manner;
 use super::{Row, Scene, sent};
-use crate::kit::{Answer, Ask, Then, Wire};
+use crate::kit::{AfterResponse, Answer, BufferedConn, ClientRequest};
 
 /// Number of followers of each leader.
 const FOLLOWERS: usize = 5;
@@ -85,7 +85,7 @@ impl Bad {
     }
 
     /// Sends the failing answer.
-    pub(super) async fn play(self, body: &[u8], wire: &mut Wire) -> Then {
+    pub(super) async fn respond(self, body: &[u8], conn: &mut BufferedConn) -> AfterResponse {
         let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
         let length = body.len();
         let counted = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n");
@@ -96,54 +96,60 @@ impl Bad {
             [size.as_bytes(), part, b"\r\n"].concat()
         };
         let page = PAGE.len();
-        let (bytes, then) = match self {
-            Self::ResetBeforeHead => (Vec::new(), Then::Reset),
-            Self::CloseBeforeHead => (Vec::new(), Then::Close),
-            Self::Silent => (Vec::new(), Then::Keep),
-            Self::HalfAHead => (b"HTTP/1.1 200 OK\r\nContent-Ty".to_vec(), Then::Keep),
-            Self::Garbage => (b"\x01\x02 no head at all\r\n\r\n".to_vec(), Then::Close),
+        let (bytes, after) = match self {
+            Self::ResetBeforeHead => (Vec::new(), AfterResponse::Reset),
+            Self::CloseBeforeHead => (Vec::new(), AfterResponse::Close),
+            Self::Silent => (Vec::new(), AfterResponse::Keep),
+            Self::HalfAHead => (
+                b"HTTP/1.1 200 OK\r\nContent-Ty".to_vec(),
+                AfterResponse::Keep,
+            ),
+            Self::Garbage => (
+                b"\x01\x02 no head at all\r\n\r\n".to_vec(),
+                AfterResponse::Close,
+            ),
             Self::Error500 => (
                 format!("HTTP/1.1 500 Error\r\nContent-Length: {page}\r\n\r\n{PAGE}").into_bytes(),
-                Then::Close,
+                AfterResponse::Close,
             ),
             Self::Unavailable503 => (
                 format!(
                     "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: {page}\r\n\r\n{PAGE}"
                 )
                 .into_bytes(),
-                Then::Close,
+                AfterResponse::Close,
             ),
-            Self::InterimForEver => return interim_for_ever(wire).await,
-            Self::HeadThenReset => (counted.into_bytes(), Then::Reset),
-            Self::CutByLength => ([counted.as_bytes(), half].concat(), Then::Close),
-            Self::CutChunked => (chunk(half), Then::Close),
-            Self::Stall => ([counted.as_bytes(), half].concat(), Then::Keep),
+            Self::InterimForEver => return interim_for_ever(conn).await,
+            Self::HeadThenReset => (counted.into_bytes(), AfterResponse::Reset),
+            Self::CutByLength => ([counted.as_bytes(), half].concat(), AfterResponse::Close),
+            Self::CutChunked => (chunk(half), AfterResponse::Close),
+            Self::Stall => ([counted.as_bytes(), half].concat(), AfterResponse::Keep),
             Self::Redirect => (
                 b"HTTP/1.1 302 Found\r\nLocation: ?\r\nCache-Control: no-store\r\nContent-Length: \
                   0\r\n\r\n"
                     .to_vec(),
-                Then::Close,
+                AfterResponse::Close,
             ),
         };
-        if wire.write(&bytes).await.is_err() {
-            return Then::Close;
+        if conn.write(&bytes).await.is_err() {
+            return AfterResponse::Close;
         }
         // Gives the bytes time to arrive at the proxy before the connection ends.
         sleep(Duration::from_millis(50)).await;
-        if then == Then::Keep {
-            wire.until_gone().await;
-            return Then::Close;
+        if after == AfterResponse::Keep {
+            conn.until_gone().await;
+            return AfterResponse::Close;
         }
-        then
+        after
     }
 }
 
-async fn interim_for_ever(wire: &mut Wire) -> Then {
+async fn interim_for_ever(conn: &mut BufferedConn) -> AfterResponse {
     let early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
-    while wire.write(early).await.is_ok() {
+    while conn.write(early).await.is_ok() {
         sleep(Duration::from_millis(200)).await;
     }
-    Then::Close
+    AfterResponse::Close
 }
 
 /// Results of the five followers of one failing leader.
@@ -202,14 +208,14 @@ pub(super) async fn run(scene: &Arc<Scene>) -> Vec<Row> {
 async fn one(scene: &Arc<Scene>, bad: Bad) -> Got {
     let path = format!("/leader/{}", bad as u8);
     let object = scene.origin.add(&path, Manner::Leader(bad), SIZE, false);
-    let (_, leader) = sent(scene, Ask::get(path.clone()), PATIENCE);
+    let (_, leader) = sent(scene, ClientRequest::get(path.clone()), PATIENCE);
     object.first_asked().await;
     let begun = Instant::now();
     let mut followers = Vec::new();
     for _ in 0..FOLLOWERS {
-        let (door, ask) = (scene.door.clone(), Ask::get(path.clone()));
+        let (target, request) = (scene.target.clone(), ClientRequest::get(path.clone()));
         followers.push(tokio::spawn(async move {
-            let answer = ask.send(&door, PATIENCE, None).await;
+            let answer = request.send(&target, PATIENCE, None).await;
             (answer, begun.elapsed())
         }));
     }

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::kit::{self, Answer, Ask, Child, Door, Mode, Progress, beside, foxy, serve};
+use crate::kit::{self, Answer, Child, ClientRequest, Mode, Progress, Target, beside, foxy, serve};
 use object::Origin;
 
 /// Measure request collapsing and failing leaders. Exit code 1 if a row fails
@@ -66,7 +66,7 @@ struct Row {
 /// Proxy and origin of one run.
 #[derive(Debug)]
 struct Scene {
-    door: Door,
+    target: Target,
     origin: Arc<Origin>,
 }
 
@@ -121,7 +121,7 @@ impl Collapse {
         let proxy: Child = foxy(program, mode, port, folder)?;
         let origin = Arc::new(Origin::default());
         let scene = Arc::new(Scene {
-            door: Door {
+            target: Target {
                 proxy: proxy.address(),
                 origin: format!("127.0.0.1:{port}"),
                 scheme: mode.scheme(),
@@ -144,10 +144,10 @@ type Sent = (
     JoinHandle<Result<Answer, String>>,
 );
 
-fn sent(scene: &Scene, ask: Ask, patience: Duration) -> Sent {
+fn sent(scene: &Scene, request: ClientRequest, patience: Duration) -> Sent {
     let (sender, progress) = watch::channel(Progress::Before);
-    let door = scene.door.clone();
-    let task = tokio::spawn(async move { ask.send(&door, patience, Some(sender)).await });
+    let target = scene.target.clone();
+    let task = tokio::spawn(async move { request.send(&target, patience, Some(sender)).await });
     (progress, task)
 }
 

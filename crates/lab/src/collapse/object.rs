@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::leaders::Bad;
-use crate::kit::{Asked, Play, Then, Wire};
+use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 
 /// A held request continues after this time if nothing releases it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -86,17 +86,21 @@ impl Object {
         }
     }
 
-    async fn good(&self, asked: &Asked, wire: &mut Wire) -> std::io::Result<()> {
-        let condition = asked.head.get("If-None-Match").unwrap_or_default();
+    async fn good(
+        &self,
+        request: &ReceivedRequest,
+        conn: &mut BufferedConn,
+    ) -> std::io::Result<()> {
+        let condition = request.head.get("If-None-Match").unwrap_or_default();
         if condition.contains("\"v1\"") {
             self.confirmed.fetch_add(1, Ordering::Relaxed);
             let head = format!("HTTP/1.1 304 Not Modified\r\n{}\r\n", self.fields(true));
-            return wire.write(head.as_bytes()).await;
+            return conn.write(head.as_bytes()).await;
         }
         self.bodies.fetch_add(1, Ordering::Relaxed);
         let fields = self.fields(false);
         let whole = self.body.len();
-        let (head, body) = match from(asked).filter(|from| *from < whole) {
+        let (head, body) = match from(request).filter(|from| *from < whole) {
             Some(from) => {
                 let left = whole - from;
                 let head = format!(
@@ -111,21 +115,21 @@ impl Object {
                 self.body.as_slice(),
             ),
         };
-        wire.write(head.as_bytes()).await?;
+        conn.write(head.as_bytes()).await?;
         if self.manner != Manner::SlowNoCache {
-            return wire.write(body).await;
+            return conn.write(body).await;
         }
         for part in body.chunks(whole.div_ceil(PARTS)) {
             sleep(PART_TIME).await;
-            wire.write(part).await?;
+            conn.write(part).await?;
         }
         Ok(())
     }
 }
 
 /// Returns the first byte position in the Range field of a request; `None` if the request has no such field.
-fn from(asked: &Asked) -> Option<usize> {
-    let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
+fn from(request: &ReceivedRequest) -> Option<usize> {
+    let range = request.head.get("Range")?.strip_prefix("bytes=")?;
     range
         .strip_suffix('-')
         .unwrap_or(range)
@@ -162,13 +166,13 @@ impl Origin {
     }
 }
 
-impl Play for Origin {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let Some(object) = self.find(&asked.path) else {
+impl Respond for Origin {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let Some(object) = self.find(&request.path) else {
             let nothing = b"HTTP/1.1 404 No Object\r\nContent-Length: 0\r\n\r\n";
-            return match wire.write(nothing).await {
-                Ok(()) => Then::Keep,
-                Err(_) => Then::Close,
+            return match conn.write(nothing).await {
+                Ok(()) => AfterResponse::Keep,
+                Err(_) => AfterResponse::Close,
             };
         };
         let mut first = false;
@@ -179,12 +183,12 @@ impl Play for Origin {
         if first {
             object.hold().await;
             if let Manner::Leader(bad) = object.manner {
-                return bad.play(&object.body, wire).await;
+                return bad.respond(&object.body, conn).await;
             }
         }
-        match object.good(asked, wire).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match object.good(request, conn).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

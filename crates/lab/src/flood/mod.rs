@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port, serve};
+use crate::kit::{self, Child, ClientRequest, Launch, Target, beside, free_port, serve};
 use origin::Origin;
 
 /// The 99th percentile of the operator's purge times must be below this limit.
@@ -91,7 +91,7 @@ impl Flood {
                 Arc::new(Counts::default()),
             );
             for n in 0..self.connections {
-                tokio::spawn(flood(scene.door.clone(), n, stop.clone(), counts.clone()));
+                tokio::spawn(flood(scene.target.clone(), n, stop.clone(), counts.clone()));
             }
             let busy = scene.operator(Duration::from_secs(self.seconds)).await?;
             stop.store(true, Ordering::Relaxed);
@@ -147,19 +147,19 @@ struct Counts {
 
 /// Sends purges of all kinds without a pause. Most of these purges would remove objects that other clients
 /// have stored.
-async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
+async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut turn = number;
     while !stop.load(Ordering::Relaxed) {
         let (name, value, others) = KINDS[turn % KINDS.len()];
         let path = others.map_or_else(|| format!("/flood/{turn}"), str::to_owned);
-        let ask = Ask {
+        let request = ClientRequest {
             method: "PURGE",
-            ..Ask::get(path)
+            ..ClientRequest::get(path)
         };
-        let ask = ask.with(name, value);
+        let request = request.with(name, value);
         turn += 1;
         counts.sent.fetch_add(1, Ordering::Relaxed);
-        match ask.send(&door, PATIENCE, None).await {
+        match request.send(&target, PATIENCE, None).await {
             Ok(answer) if matches!(answer.head.status(), 403 | 429) => {
                 counts.refused.fetch_add(1, Ordering::Relaxed);
             }
@@ -170,27 +170,27 @@ async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Cou
 
 /// Addresses of a run.
 struct Scene {
-    door: Door,
-    admin: Door,
+    target: Target,
+    admin: Target,
 }
 
 impl Scene {
     fn new(foxy: &Child, admin: SocketAddr, origin: u16) -> Self {
-        let door = |proxy, name: String| Door {
+        let target = |proxy, name: String| Target {
             proxy,
             origin: name,
             scheme: None,
         };
         Self {
-            door: door(foxy.address(), format!("127.0.0.1:{origin}")),
-            admin: door(admin, "localhost".to_owned()),
+            target: target(foxy.address(), format!("127.0.0.1:{origin}")),
+            admin: target(admin, "localhost".to_owned()),
         }
     }
 
     /// Requests an object. Returns true if the object was already stored.
     async fn get(&self, n: usize) -> Result<bool, String> {
-        let ask = Ask::get(format!("/kept/{n}"));
-        let answer = ask.send(&self.door, PATIENCE, None).await?;
+        let request = ClientRequest::get(format!("/kept/{n}"));
+        let answer = request.send(&self.target, PATIENCE, None).await?;
         if answer.head.status() != 200 || !answer.whole {
             return Err(format!("/kept/{n} gave {}", answer.head.start));
         }
@@ -203,13 +203,13 @@ impl Scene {
     async fn operator(&self, length: Duration) -> Result<Times, String> {
         let (begun, mut times) = (Instant::now(), Vec::new());
         while begun.elapsed() < length {
-            let ask = Ask {
+            let request = ClientRequest {
                 method: "POST",
                 fields: vec![("X-Foxy-Admin", "1".to_owned())],
-                ..Ask::get(format!("/purge?tag=mine-{}", times.len()))
+                ..ClientRequest::get(format!("/purge?tag=mine-{}", times.len()))
             };
             let asked = Instant::now();
-            let answer = ask.send(&self.admin, PATIENCE, None).await?;
+            let answer = request.send(&self.admin, PATIENCE, None).await?;
             times.push(asked.elapsed());
             if answer.head.status() != 200 {
                 let text = String::from_utf8_lossy(&answer.body);

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
 use super::STRANGER;
-use crate::kit::{Secured, TlsDoor, runtime};
+use crate::kit::{Secured, TlsTarget, runtime};
 
 /// Attempts per second of all attackers together, after their first attempts. With a higher rate, the result
 /// would show the speed of the machine, because attackers share the machine with Foxy.
@@ -56,23 +56,23 @@ impl Attack {
     }
 
     /// Makes one attempt, which lasts until Foxy ends it.
-    async fn play(self, door: &TlsDoor, rng: &mut Rng) -> io::Result<()> {
+    async fn run(self, target: &TlsTarget, rng: &mut Rng) -> io::Result<()> {
         match self {
             Self::Garbage => {
-                let mut tcp = door.reach(Some(STRANGER)).await?;
+                let mut tcp = target.reach(Some(STRANGER)).await?;
                 let bytes: Vec<u8> = (0..1000).map(|_| rng.below(256) as u8).collect();
                 tcp.write_all(&bytes).await?;
                 until_closed(&mut tcp).await
             }
             Self::HalfHandshake => {
-                let mut tcp = door.reach(Some(STRANGER)).await?;
-                let hello = door.hello()?;
+                let mut tcp = target.reach(Some(STRANGER)).await?;
+                let hello = target.hello()?;
                 tcp.write_all(&hello[..hello.len() / 2]).await?;
                 until_closed(&mut tcp).await
             }
-            Self::Handshakes => door.connect(Some(STRANGER)).await.map(drop),
+            Self::Handshakes => target.connect(Some(STRANGER)).await.map(drop),
             Self::NewKeys => {
-                let mut tls = door.connect(Some(STRANGER)).await?;
+                let mut tls = target.connect(Some(STRANGER)).await?;
                 for _ in 0..1000 {
                     let session = tls.get_mut().1;
                     session.refresh_traffic_keys().map_err(io::Error::other)?;
@@ -81,7 +81,7 @@ impl Attack {
                 until_closed(&mut tls).await
             }
             Self::SingleBytes => {
-                let mut tls = door.connect(Some(STRANGER)).await?;
+                let mut tls = target.connect(Some(STRANGER)).await?;
                 let request = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
                 for byte in request {
                     tls.write_all(&[*byte]).await?;
@@ -114,18 +114,18 @@ impl Attackers {
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
         );
-        let (door, ended, made) = (foxy.door(), Arc::clone(&stop), Arc::clone(&attempts));
+        let (target, ended, made) = (foxy.target(), Arc::clone(&stop), Arc::clone(&attempts));
         let pause = Duration::from_secs_f64(count as f64 / RATE);
         let thread = std::thread::spawn(move || {
             let Ok(runtime) = runtime() else { return };
             for number in 0..count {
-                let (door, made) = (door.clone(), Arc::clone(&made));
+                let (target, made) = (target.clone(), Arc::clone(&made));
                 let mut rng = Rng::new(number as u64);
                 runtime.spawn(async move {
                     loop {
                         made.fetch_add(1, Ordering::Relaxed);
                         // Foxy is expected to end the attempt with an error, so the error is ignored.
-                        let _ = timeout(HOLD, attack.play(&door, &mut rng)).await;
+                        let _ = timeout(HOLD, attack.run(&target, &mut rng)).await;
                         sleep(pause).await;
                     }
                 });

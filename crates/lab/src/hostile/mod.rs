@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    self, Asked, Memory, Mode, Play, Secured, Then, Wire, beside, forget_peak, raise_files, serve,
+    self, AfterResponse, BufferedConn, Memory, Mode, ReceivedRequest, Respond, Secured, beside,
+    forget_peak, raise_files, serve,
 };
 use attacks::{Attack, Attackers};
 use others::Times;
@@ -49,16 +50,16 @@ pub struct Hostile {
 /// The origin. It serves one page.
 struct Page;
 
-impl Play for Page {
-    async fn play(&self, _: &Asked, wire: &mut Wire) -> Then {
+impl Respond for Page {
+    async fn respond(&self, _: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
         let head = format!(
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Length: {PAGE}\r\n\r\n"
         );
         let mut answer = head.into_bytes();
         answer.resize(answer.len() + PAGE, b'p');
-        match wire.write(&answer).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match conn.write(&answer).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

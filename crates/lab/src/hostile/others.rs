@@ -8,7 +8,7 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::PAGE;
-use crate::kit::{Secured, TlsDoor, Wire};
+use crate::kit::{BufferedConn, Secured, TlsTarget};
 
 /// Number of good clients.
 const CLIENTS: u64 = 8;
@@ -30,7 +30,7 @@ pub(super) struct Times {
 pub(super) async fn run(foxy: &Secured, length: Duration) -> Times {
     let all = async {
         let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| spawn_local(client(foxy.door(), length)))
+            .map(|_| spawn_local(client(foxy.target(), length)))
             .collect();
         let mut all = Times::default();
         for client in clients {
@@ -47,9 +47,9 @@ pub(super) async fn run(foxy: &Secured, length: Duration) -> Times {
     LocalSet::new().run_until(all).await
 }
 
-async fn client(door: TlsDoor, length: Duration) -> Times {
+async fn client(target: TlsTarget, length: Duration) -> Times {
     let mut all = Times::default();
-    let mut wire = None;
+    let mut conn = None;
     let begun = Instant::now();
     let mut turns = interval(TURN);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,9 +57,9 @@ async fn client(door: TlsDoor, length: Duration) -> Times {
         turns.tick().await;
         let asked = Instant::now();
         let request = async {
-            let mut open = match wire.take() {
+            let mut open = match conn.take() {
                 Some(open) => open,
-                None => Wire::over(door.connect(None).await?),
+                None => BufferedConn::over(target.connect(None).await?),
             };
             ask(&mut open).await?;
             Ok::<_, io::Error>(open)
@@ -67,7 +67,7 @@ async fn client(door: TlsDoor, length: Duration) -> Times {
         all.requests += 1;
         match timeout(PATIENCE, request).await {
             Ok(Ok(open)) => {
-                wire = Some(open);
+                conn = Some(open);
                 all.times.add(asked.elapsed().as_nanos() as u64);
             }
             _ => all.failed += 1,
@@ -76,15 +76,15 @@ async fn client(door: TlsDoor, length: Duration) -> Times {
     all
 }
 
-async fn ask<S>(wire: &mut Wire<S>) -> io::Result<()>
+async fn ask<S>(conn: &mut BufferedConn<S>) -> io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    wire.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    conn.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await?;
-    let head = wire.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let head = conn.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut body = Vec::new();
-    wire.counted(head.length().unwrap_or(0), &mut body).await?;
+    conn.counted(head.length().unwrap_or(0), &mut body).await?;
     match head.status() == 200 && body.len() == PAGE {
         true => Ok(()),
         false => Err(io::Error::other("another answer")),

@@ -8,11 +8,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Head, Wire};
+use super::{BufferedConn, Head};
 
 /// The address that receives requests, and the origin's name.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct Target {
     /// Address of the proxy.
     pub proxy: SocketAddr,
     /// The origin's authority, the value of Host.
@@ -24,7 +24,7 @@ pub struct Door {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ClientRequest {
     /// Method of the request.
     pub method: &'static str,
     /// Path and query.
@@ -35,7 +35,7 @@ pub struct Ask {
     pub from: Option<IpAddr>,
 }
 
-impl Ask {
+impl ClientRequest {
     /// Returns a GET request with no fields except Host and Connection.
     #[must_use]
     pub const fn get(path: String) -> Self {
@@ -54,13 +54,16 @@ impl Ask {
         self
     }
 
-    fn text(&self, door: &Door) -> String {
-        let Door { origin, .. } = door;
-        let target = match door.scheme {
+    fn text(&self, target: &Target) -> String {
+        let Target { origin, .. } = target;
+        let request_target = match target.scheme {
             Some(scheme) => format!("{scheme}://{origin}{}", self.path),
             None => self.path.clone(),
         };
-        let mut text = format!("{} {target} HTTP/1.1\r\nHost: {origin}\r\n", self.method);
+        let mut text = format!(
+            "{} {request_target} HTTP/1.1\r\nHost: {origin}\r\n",
+            self.method
+        );
         for (name, value) in &self.fields {
             text += &format!("{name}: {value}\r\n");
         }
@@ -107,26 +110,26 @@ pub enum Progress {
     Head,
 }
 
-impl Ask {
+impl ClientRequest {
     /// Sends the request on a new connection and returns the answer.
     ///
     /// # Errors
     /// No head came: the connection was refused, closed or broken, or `patience` ended.
     pub async fn send(
         &self,
-        door: &Door,
+        target: &Target,
         patience: Duration,
         progress: Option<watch::Sender<Progress>>,
     ) -> Result<Answer, String> {
         let mut answer = Answer::default();
         let tell = |at| progress.as_ref().map(|to| to.send_replace(at));
         let exchange = async {
-            let stream = connect(self.from, door.proxy).await?;
-            let mut wire = Wire::new(stream);
-            wire.write(self.text(door).as_bytes()).await?;
+            let stream = connect(self.from, target.proxy).await?;
+            let mut conn = BufferedConn::new(stream);
+            conn.write(self.text(target).as_bytes()).await?;
             tell(Progress::Sent);
             loop {
-                let Some(head) = wire.head().await? else {
+                let Some(head) = conn.head().await? else {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 };
                 if head.status() / 100 != 1 {
@@ -141,9 +144,9 @@ impl Ask {
                 return Ok(());
             }
             match head.length() {
-                _ if head.is_chunked() => wire.chunked(body).await,
-                Some(length) => wire.counted(length, body).await,
-                None => wire.until_close(body).await,
+                _ if head.is_chunked() => conn.chunked(body).await,
+                Some(length) => conn.counted(length, body).await,
+                None => conn.until_close(body).await,
             }
         };
         let ended = timeout(patience, exchange).await;

@@ -2,6 +2,7 @@
 //! prescribed behaviour, and an HTTP client that reports every byte of an answer.
 
 mod body;
+mod buffered_conn;
 mod child;
 mod client;
 mod foxy;
@@ -13,17 +14,16 @@ mod run;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
-mod wire;
 
 pub use body::Body;
+pub use buffered_conn::BufferedConn;
 pub use child::{Child, Launch, free_port, wait_for};
-pub use client::{Answer, Ask, Door, Progress};
+pub use client::{Answer, ClientRequest, Progress, Target};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
 pub use process::{Memory, cpu_time, forget_peak, raise_files, room_for_files, thread_times};
 pub use report::{number, report_of};
 pub use run::{exit, folder, runtime};
-pub use server::{Asked, Play, Then, serve};
+pub use server::{AfterResponse, ReceivedRequest, Respond, serve};
 #[cfg(feature = "tls")]
-pub use tls::{Secured, TlsDoor};
-pub use wire::Wire;
+pub use tls::{Secured, TlsTarget};

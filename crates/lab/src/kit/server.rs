@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use super::{Head, Wire};
+use super::{BufferedConn, Head};
 
 /// A request as the origin received it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Method of the request.
     pub method: String,
     /// Path and query, even if the request contains the absolute URL.
@@ -18,9 +18,9 @@ pub struct Asked {
     pub head: Head,
 }
 
-/// State of the connection after an answer.
+/// Treatment of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum AfterResponse {
     /// The connection waits for the next request.
     Keep,
     /// The connection is closed.
@@ -30,17 +30,24 @@ pub enum Then {
 }
 
 /// Defines the answers of an origin.
-pub trait Play: Send + Sync + 'static {
-    /// Writes an answer to `asked`. After an error of the connection, it returns [`Then::Close`].
-    fn play(&self, asked: &Asked, wire: &mut Wire) -> impl Future<Output = Then> + Send;
+pub trait Respond: Send + Sync + 'static {
+    /// Writes an answer to `request`. After an error of the connection, it returns [`AfterResponse::Close`].
+    fn respond(
+        &self,
+        request: &ReceivedRequest,
+        conn: &mut BufferedConn,
+    ) -> impl Future<Output = AfterResponse> + Send;
 }
 
 /// Handles every connection until the runtime ends.
-pub async fn serve<P: Play>(listener: TcpListener, play: Arc<P>) {
+pub async fn serve<P: Respond>(listener: TcpListener, responder: Arc<P>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(connection(Wire::new(stream), Arc::clone(&play)));
+                tokio::spawn(connection(
+                    BufferedConn::new(stream),
+                    Arc::clone(&responder),
+                ));
             }
             // No file descriptor is free. Connections that end release some.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
@@ -48,12 +55,12 @@ pub async fn serve<P: Play>(listener: TcpListener, play: Arc<P>) {
     }
 }
 
-async fn connection<P: Play>(mut wire: Wire, play: Arc<P>) {
-    while let Ok(Some(head)) = wire.head().await {
+async fn connection<P: Respond>(mut conn: BufferedConn, responder: Arc<P>) {
+    while let Ok(Some(head)) = conn.head().await {
         let mut body = Vec::new();
         let read = match head.length() {
-            _ if head.is_chunked() => wire.chunked(&mut body).await,
-            Some(length) => wire.counted(length, &mut body).await,
+            _ if head.is_chunked() => conn.chunked(&mut body).await,
+            Some(length) => conn.counted(length, &mut body).await,
             None => Ok(()),
         };
         if read.is_err() {
@@ -62,15 +69,15 @@ async fn connection<P: Play>(mut wire: Wire, play: Arc<P>) {
         let mut words = head.start.split(' ');
         let method = words.next().unwrap_or_default().to_owned();
         let target = words.next().unwrap_or_default();
-        let asked = Asked {
+        let request = ReceivedRequest {
             method,
             path: path_of(target).to_owned(),
             head,
         };
-        match play.play(&asked, &mut wire).await {
-            Then::Keep => {}
-            Then::Close => return,
-            Then::Reset => return wire.reset(),
+        match responder.respond(&request, &mut conn).await {
+            AfterResponse::Keep => {}
+            AfterResponse::Close => return,
+            AfterResponse::Reset => return conn.reset(),
         }
     }
 }

@@ -36,25 +36,25 @@ const NAME: &str = "localhost";
 pub struct Secured {
     foxy: Child,
     _bridges: Runtime,
-    door: TlsDoor,
+    target: TlsTarget,
     address: SocketAddr,
     origin: u16,
 }
 
 /// The data that a client needs to connect to Foxy with TLS.
 #[derive(Clone)]
-pub struct TlsDoor {
+pub struct TlsTarget {
     to: SocketAddr,
     config: Arc<ClientConfig>,
 }
 
-impl fmt::Debug for TlsDoor {
+impl fmt::Debug for TlsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TlsDoor").field(&self.to).finish()
+        f.debug_tuple("TlsTarget").field(&self.to).finish()
     }
 }
 
-impl TlsDoor {
+impl TlsTarget {
     /// Opens a TCP connection, from the given source address or from any address.
     ///
     /// # Errors
@@ -116,19 +116,19 @@ impl Secured {
         let port = free_port()?;
         let launch = papers.launch(program, (mode, folder), (port, before_origin.port()))?;
         let foxy = Child::start(&launch, folder, port)?;
-        let door = TlsDoor {
+        let target = TlsTarget {
             to: foxy.address(),
             config: papers.client()?,
         };
-        let secured = door.clone();
+        let secured = target.clone();
         let address = bridges.block_on(bridge(move |plain| {
-            let door = secured.clone();
-            async move { join(door.connect(None).await?, plain).await }
+            let target = secured.clone();
+            async move { join(target.connect(None).await?, plain).await }
         }))?;
         Ok(Self {
             foxy,
             _bridges: bridges,
-            door,
+            target,
             address,
             origin: before_origin.port(),
         })
@@ -136,8 +136,8 @@ impl Secured {
 
     /// The data to connect to Foxy directly, without the bridge.
     #[must_use]
-    pub fn door(&self) -> TlsDoor {
-        self.door.clone()
+    pub fn target(&self) -> TlsTarget {
+        self.target.clone()
     }
 
     /// Process number of Foxy.

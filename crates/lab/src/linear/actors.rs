@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use foxy_base::Rng;
 
+use super::buffered_conn::{Answer, exchange};
 use super::process::Foxy;
 use super::record::{Event, Form, Violation};
-use super::wire::{Answer, exchange};
 use super::world::{Resource, TAGS, World, lock};
 
 /// Counters of a run.

@@ -8,10 +8,10 @@
 //! of the request.
 
 mod actors;
+mod buffered_conn;
 mod origin;
 mod process;
 mod record;
-mod wire;
 mod world;
 
 use std::collections::BTreeMap;

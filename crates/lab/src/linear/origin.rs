@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use foxy_base::Rng;
 
+use super::buffered_conn::{BufferedConn, field};
 use super::record::Event;
-use super::wire::{Wire, field};
 use super::world::{Resource, World};
 
 /// Listens on a free port. Returns the listener and the port.
@@ -38,9 +38,9 @@ pub(super) fn serve(listener: TcpListener, world: Arc<World>, seed: u64) {
 }
 
 fn connection(stream: TcpStream, world: &World, mut rng: Rng) -> io::Result<()> {
-    let mut wire = Wire::of(stream)?;
-    while let Some(head) = wire.head()? {
-        let whole = wire.request_body(&head)?;
+    let mut conn = BufferedConn::of(stream)?;
+    while let Some(head) = conn.head()? {
+        let whole = conn.request_body(&head)?;
         let mut words = head.split(' ');
         let (method, target) = (words.next(), words.next().unwrap_or_default());
         let Some(resource) = world.find(target).filter(|_| whole) else {
@@ -52,8 +52,8 @@ fn connection(stream: TcpStream, world: &World, mut rng: Rng) -> io::Result<()> 
                 world,
                 rng: &mut rng,
             }
-            .give(&mut wire, &head, method == "HEAD")?,
-            _ => change(&mut wire, resource, world, &mut rng)?,
+            .give(&mut conn, &head, method == "HEAD")?,
+            _ => change(&mut conn, resource, world, &mut rng)?,
         };
         if !go_on {
             return Ok(());
@@ -75,10 +75,15 @@ fn pause(rng: &mut Rng) {
 
 /// Answers an unsafe request. It creates a new version, unless the request fails first. Some requests get
 /// no answer.
-fn change(wire: &mut Wire, resource: &Resource, world: &World, rng: &mut Rng) -> io::Result<bool> {
+fn change(
+    conn: &mut BufferedConn,
+    resource: &Resource,
+    world: &World,
+    rng: &mut Rng,
+) -> io::Result<bool> {
     pause(rng);
     if rng.below(20) == 0 {
-        wire.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")?;
+        conn.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")?;
         return Ok(true);
     }
     let version = resource.publish(world);
@@ -87,7 +92,7 @@ fn change(wire: &mut Wire, resource: &Resource, world: &World, rng: &mut Rng) ->
         return Ok(false);
     }
     let head = format!("HTTP/1.1 200 OK\r\nX-Version: {version}\r\nContent-Length: 0\r\n\r\n");
-    wire.send(head.as_bytes())?;
+    conn.send(head.as_bytes())?;
     Ok(true)
 }
 
@@ -100,7 +105,7 @@ struct Given<'a> {
 
 impl Given<'_> {
     /// Sends the answer. Returns true if the connection can carry another request.
-    fn give(&mut self, wire: &mut Wire, head: &str, bodiless: bool) -> io::Result<bool> {
+    fn give(&mut self, conn: &mut BufferedConn, head: &str, bodiless: bool) -> io::Result<bool> {
         if self.rng.chance(0.5) {
             pause(self.rng);
         }
@@ -147,7 +152,7 @@ impl Given<'_> {
         if !status.starts_with("304") {
             fields += &format!("Content-Length: {announced}\r\n");
         }
-        wire.send(format!("HTTP/1.1 {status}\r\n{fields}\r\n").as_bytes())?;
+        conn.send(format!("HTTP/1.1 {status}\r\n{fields}\r\n").as_bytes())?;
         if bodiless || announced == 0 {
             return Ok(true);
         }
@@ -155,15 +160,15 @@ impl Given<'_> {
             2 => span.0 + self.rng.below(announced),
             _ => span.1,
         };
-        self.body(wire, version, (span.0, cut))?;
+        self.body(conn, version, (span.0, cut))?;
         Ok(cut == span.1)
     }
 
-    fn body(&mut self, wire: &mut Wire, version: u64, span: (u64, u64)) -> io::Result<()> {
+    fn body(&mut self, conn: &mut BufferedConn, version: u64, span: (u64, u64)) -> io::Result<()> {
         let mut at = span.0;
         while at < span.1 {
             let end = (at + 20_000 + self.rng.below(200_000)).min(span.1);
-            wire.send(&self.resource.bytes(version, at, end))?;
+            conn.send(&self.resource.bytes(version, at, end))?;
             at = end;
             if self.rng.below(4) == 0 {
                 pause(self.rng);

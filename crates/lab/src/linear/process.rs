@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::wire::{Wire, exchange};
+use super::buffered_conn::{BufferedConn, exchange};
 use super::world::lock;
 use crate::kit::free_port;
 
@@ -61,7 +61,7 @@ impl Foxy {
             .map_err(problem)?;
         *lock(&self.child) = Some(child);
         for _ in 0..TRIES {
-            let ready = Wire::to(self.port).is_ok()
+            let ready = BufferedConn::to(self.port).is_ok()
                 && exchange(
                     self.admin,
                     "GET",

@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::kit::{self, Asked, Child, Launch, Play, Then, Wire, free_port, serve};
+use crate::kit::{
+    self, AfterResponse, BufferedConn, Child, Launch, ReceivedRequest, Respond, free_port, serve,
+};
 
 /// Number of users whose password check is short.
 pub(super) const USERS: usize = 50;
@@ -86,7 +88,7 @@ impl Scene {
         Client {
             proxy: self.foxy.address(),
             origin: self.origin,
-            wire: None,
+            conn: None,
             body: Vec::new(),
         }
     }
@@ -108,7 +110,7 @@ pub(super) fn right(user: &str) -> String {
 pub(super) struct Client {
     proxy: SocketAddr,
     origin: u16,
-    wire: Option<Wire>,
+    conn: Option<BufferedConn>,
     body: Vec<u8>,
 }
 
@@ -120,11 +122,11 @@ impl Client {
         path: &str,
         login: Option<&str>,
     ) -> Result<(u16, usize), String> {
-        let mut wire = match self.wire.take() {
-            Some(wire) => wire,
+        let mut conn = match self.conn.take() {
+            Some(conn) => conn,
             None => {
                 let stream = TcpStream::connect(self.proxy).await;
-                Wire::new(stream.map_err(|error| error.to_string())?)
+                BufferedConn::new(stream.map_err(|error| error.to_string())?)
             }
         };
         let field = login.map_or_else(String::new, |login| {
@@ -133,16 +135,16 @@ impl Client {
         let host = format!("127.0.0.1:{}", self.origin);
         let text = format!("GET http://{host}{path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n");
         let problem = |error: std::io::Error| format!("{path}: {error}");
-        wire.write(text.as_bytes()).await.map_err(problem)?;
-        let head = wire.head().await.map_err(problem)?;
+        conn.write(text.as_bytes()).await.map_err(problem)?;
+        let head = conn.head().await.map_err(problem)?;
         let head = head.ok_or_else(|| format!("{path}: closed without an answer"))?;
         let length = head.length().ok_or("an answer without a length")?;
         self.body.clear();
-        let body = wire.counted(length, &mut self.body).await;
+        let body = conn.counted(length, &mut self.body).await;
         body.map_err(problem)?;
         let close = head.get("Connection").unwrap_or_default();
         if !close.eq_ignore_ascii_case("close") {
-            self.wire = Some(wire);
+            self.conn = Some(conn);
         }
         Ok((head.status(), self.body.len()))
     }
@@ -164,9 +166,9 @@ impl Client {
 #[derive(Debug)]
 struct Origin;
 
-impl Play for Origin {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let size = match asked.path.ends_with("/large") {
+impl Respond for Origin {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let size = match request.path.ends_with("/large") {
             true => LARGE,
             false => SMALL,
         };
@@ -175,9 +177,9 @@ impl Play for Origin {
         )
         .into_bytes();
         answer.resize(answer.len() + size, b'x');
-        match wire.write(&answer).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match conn.write(&answer).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::document::{Compared, Substitutions};
 use super::registry::Package;
-use crate::kit::{Body, Child, Head, Wire};
+use crate::kit::{Body, BufferedConn, Child, Head};
 
 /// Longest duration of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -24,12 +24,12 @@ const ACCEPT: &str =
 #[derive(Debug)]
 pub(super) struct Client {
     to: SocketAddr,
-    wire: Option<Wire>,
+    conn: Option<BufferedConn>,
 }
 
 impl Client {
     pub(super) const fn new(to: SocketAddr) -> Self {
-        Self { to, wire: None }
+        Self { to, conn: None }
     }
 
     /// Requests a path and passes the pieces of the body to `take`. Returns the head.
@@ -43,18 +43,18 @@ impl Client {
         take: impl FnMut(&[u8]),
     ) -> Result<Head, String> {
         let exchange = async {
-            let mut wire = match self.wire.take() {
-                Some(wire) => wire,
-                None => Wire::new(TcpStream::connect(self.to).await?),
+            let mut conn = match self.conn.take() {
+                Some(conn) => conn,
+                None => BufferedConn::new(TcpStream::connect(self.to).await?),
             };
             let to = self.to;
             let text = format!("GET {path} HTTP/1.1\r\nHost: {to}\r\n{fields}\r\n");
-            wire.write(text.as_bytes()).await?;
-            let head = wire.head().await?;
+            conn.write(text.as_bytes()).await?;
+            let head = conn.head().await?;
             let head = head.ok_or(std::io::ErrorKind::UnexpectedEof)?;
-            wire.pieces(&head, take).await?;
+            conn.pieces(&head, take).await?;
             if head.get("Connection") != Some("close") {
-                self.wire = Some(wire);
+                self.conn = Some(conn);
             }
             Ok::<_, std::io::Error>(head)
         };

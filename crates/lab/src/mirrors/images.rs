@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::kit::{Asked, Body, Play, Then, Wire};
+use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Path of the layer at the storage, with the signature of its URL.
 const SIGNED: &str = "/storage/layer?sig=1";
@@ -66,34 +66,34 @@ impl Images {
     }
 }
 
-impl Play for Images {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let host = asked.head.get("Host").unwrap_or_default();
-        let (status, fields, body) = if asked.path.starts_with("/token?") {
+impl Respond for Images {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let host = request.head.get("Host").unwrap_or_default();
+        let (status, fields, body) = if request.path.starts_with("/token?") {
             let token = "{\"token\":\"t\",\"expires_in\":300}";
             (
                 "200 OK",
                 "Content-Type: application/json\r\n".to_owned(),
                 token,
             )
-        } else if asked.head.get("Authorization") != Some(TOKEN) {
+        } else if request.head.get("Authorization") != Some(TOKEN) {
             let scope = "repository:team/app:pull";
             let fields = format!(
                 "WWW-Authenticate: Bearer realm=\"http://{host}/token\",service=\"r\",scope=\"{scope}\"\r\n"
             );
             ("401 Unauthorized", fields, "{}")
-        } else if asked.path == self.layer.path() {
+        } else if request.path == self.layer.path() {
             let fields = format!("Location: {}{SIGNED}\r\n", self.storage);
             ("307 Temporary Redirect", fields, "moved")
         } else {
             ("404 Not Found", String::new(), "{\"errors\":[]}")
         };
         let length = body.len();
-        let body = if asked.method == "HEAD" { "" } else { body };
+        let body = if request.method == "HEAD" { "" } else { body };
         let text = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
-        match wire.write(text.as_bytes()).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match conn.write(text.as_bytes()).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }
@@ -119,36 +119,36 @@ impl Storage {
     }
 }
 
-impl Play for Storage {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        if asked.head.get("Authorization").is_some() {
+impl Respond for Storage {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        if request.head.get("Authorization").is_some() {
             self.leaks.fetch_add(1, Ordering::Relaxed);
         }
-        if asked.path != SIGNED {
+        if request.path != SIGNED {
             let text = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-            return match wire.write(text.as_bytes()).await {
-                Ok(()) => Then::Keep,
-                Err(_) => Then::Close,
+            return match conn.write(text.as_bytes()).await {
+                Ok(()) => AfterResponse::Keep,
+                Err(_) => AfterResponse::Close,
             };
         }
         let mut left = self.layer.length;
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n");
-        if wire.write(head.as_bytes()).await.is_err() {
-            return Then::Close;
+        if conn.write(head.as_bytes()).await.is_err() {
+            return AfterResponse::Close;
         }
-        if asked.method == "HEAD" {
-            return Then::Keep;
+        if request.method == "HEAD" {
+            return AfterResponse::Keep;
         }
         self.transfers.fetch_add(1, Ordering::Relaxed);
         let mut body = Layer::body();
         while left > 0 {
             let piece = body.next(usize::try_from(left).unwrap_or(usize::MAX));
-            if wire.write(piece).await.is_err() {
-                return Then::Close;
+            if conn.write(piece).await.is_err() {
+                return AfterResponse::Close;
             }
             left -= piece.len() as u64;
             self.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
-        Then::Keep
+        AfterResponse::Keep
     }
 }

@@ -1,7 +1,7 @@
 //! Mirrors of registries: many long documents at once, the list of an installation, a slow line to the
 //! registry, and one large layer of an image for several clients.
 //!
-//! This program plays the registries. The documents that a mirror must send are made without code of the
+//! This program takes the part of the registries. The documents that a mirror must send are made without code of the
 //! product.
 
 mod client;

@@ -11,7 +11,7 @@ use foxy_trace::generate::lognormal;
 use sha2::{Digest as _, Sha512};
 
 use super::document::{Document, Substitutions, version};
-use crate::kit::{Asked, Body, Play, Then, Wire};
+use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Greatest number of body bytes in one write.
 const PIECE: usize = 64 << 10;
@@ -128,14 +128,19 @@ impl Registry {
         }
     }
 
-    async fn document(&self, package: &Package, asked: &Asked, wire: &mut Wire) -> Option<()> {
+    async fn document(
+        &self,
+        package: &Package,
+        request: &ReceivedRequest,
+        conn: &mut BufferedConn,
+    ) -> Option<()> {
         self.counts.documents.fetch_add(1, Ordering::Relaxed);
         let tag = format!("\"{}\"", package.name);
-        if asked.head.get("If-None-Match") == Some(&tag) {
+        if request.head.get("If-None-Match") == Some(&tag) {
             let text = format!("HTTP/1.1 304 Not Modified\r\nETag: {tag}\r\n\r\n");
-            return wire.write(text.as_bytes()).await.ok();
+            return conn.write(text.as_bytes()).await.ok();
         }
-        let base = format!("http://{}", asked.head.get("Host").unwrap_or_default());
+        let base = format!("http://{}", request.head.get("Host").unwrap_or_default());
         let substitutions = Substitutions {
             name: &package.name,
             artefacts: &base,
@@ -150,21 +155,21 @@ impl Registry {
         for part in package.document.parts(substitutions) {
             ready.extend_from_slice(part);
             if ready.len() >= PIECE {
-                wire.write(&ready).await.ok()?;
+                conn.write(&ready).await.ok()?;
                 ready.clear();
             }
         }
-        wire.write(&ready).await.ok()
+        conn.write(&ready).await.ok()
     }
 
-    async fn artefact(&self, package: &Package, wire: &mut Wire) -> Option<()> {
+    async fn artefact(&self, package: &Package, conn: &mut BufferedConn) -> Option<()> {
         self.counts.artefacts.fetch_add(1, Ordering::Relaxed);
         let (mut body, mut left) = (Body::of(&package.artefact()), package.length);
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n");
-        wire.write(head.as_bytes()).await.ok()?;
+        conn.write(head.as_bytes()).await.ok()?;
         while left > 0 {
             let piece = body.next(usize::try_from(left).unwrap_or(usize::MAX));
-            wire.write(piece).await.ok()?;
+            conn.write(piece).await.ok()?;
             left -= piece.len() as u64;
             let sent = piece.len() as u64;
             self.counts.bytes.fetch_add(sent, Ordering::Relaxed);
@@ -173,20 +178,22 @@ impl Registry {
     }
 }
 
-impl Play for Registry {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let name = asked.path.trim_start_matches('/').split('/').next();
+impl Respond for Registry {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let name = request.path.trim_start_matches('/').split('/').next();
         let package = name.and_then(|name| self.packages.get(name));
         let sent = match package {
-            Some(package) if asked.path == package.artefact() => self.artefact(package, wire).await,
-            Some(package) if asked.path[1..] == package.name => {
-                self.document(package, asked, wire).await
+            Some(package) if request.path == package.artefact() => {
+                self.artefact(package, conn).await
+            }
+            Some(package) if request.path[1..] == package.name => {
+                self.document(package, request, conn).await
             }
             _ => {
                 let text = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}";
-                wire.write(text.as_bytes()).await.ok()
+                conn.write(text.as_bytes()).await.ok()
             }
         };
-        sent.map_or(Then::Close, |()| Then::Keep)
+        sent.map_or(AfterResponse::Close, |()| AfterResponse::Keep)
     }
 }

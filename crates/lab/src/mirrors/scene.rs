@@ -8,7 +8,7 @@ use std::thread;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::kit::{Child, Launch, Memory, Play, forget_peak, free_port, runtime, serve};
+use crate::kit::{Child, Launch, Memory, Respond, forget_peak, free_port, runtime, serve};
 
 /// Memory budget of each Foxy.
 pub(super) const MEMORY: &str = "256MiB";
@@ -22,8 +22,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start<P: Play>(play: Arc<P>) -> Result<Self, String> {
-        Self::with(move |listener| serve(listener, play))
+    pub(super) fn start<P: Respond>(responder: Arc<P>) -> Result<Self, String> {
+        Self::with(move |listener| serve(listener, responder))
     }
 
     /// Starts a server in which the function `serves` handles all connections.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::kit::Wire;
+use crate::kit::BufferedConn;
 
 /// An answer that takes longer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl Drop for Load {
 async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool, counts: &Counts) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut wire: Option<Wire> = None;
+    let mut conn: Option<BufferedConn> = None;
     for turn in 0u64.. {
         ticks.tick().await;
         if stop.load(Ordering::Relaxed) {
@@ -109,9 +109,9 @@ async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool,
         }
         let asked = Instant::now();
         let exchange = async {
-            let mut open = match wire.take() {
+            let mut open = match conn.take() {
                 Some(open) => open,
-                None => Wire::new(TcpStream::connect(to).await.ok()?),
+                None => BufferedConn::new(TcpStream::connect(to).await.ok()?),
             };
             let text = format!("GET /{number}/{turn} HTTP/1.1\r\nHost: site.test\r\n\r\n");
             open.write(text.as_bytes()).await.ok()?;
@@ -123,7 +123,7 @@ async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool,
         };
         let got = timeout(PATIENCE, exchange).await.ok().flatten();
         let (status, open) = got.map_or((None, None), |(status, open)| (Some(status), open));
-        wire = open;
+        conn = open;
         counts.note(status, asked.elapsed());
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port};
+use crate::kit::{self, Child, ClientRequest, Launch, Target, beside, free_port};
 use load::{Got, Load};
 use server::{Mode, Server};
 
@@ -72,8 +72,8 @@ impl Origins {
         }
         let (foxy, admin) = self.start(&servers, folder)?;
         let scene = Scene {
-            site: door(foxy.address(), "site.test"),
-            admin: door(admin, "localhost"),
+            site: target(foxy.address(), "site.test"),
+            admin: target(admin, "localhost"),
             servers,
             length: Duration::from_secs(self.seconds),
         };
@@ -106,8 +106,8 @@ impl Origins {
     }
 }
 
-fn door(proxy: SocketAddr, name: &str) -> Door {
-    Door {
+fn target(proxy: SocketAddr, name: &str) -> Target {
+    Target {
         proxy,
         origin: name.to_owned(),
         scheme: None,
@@ -116,8 +116,8 @@ fn door(proxy: SocketAddr, name: &str) -> Door {
 
 /// Addresses of a run, and the site's origins.
 struct Scene {
-    site: Door,
-    admin: Door,
+    site: Target,
+    admin: Target,
     servers: Vec<Server>,
     length: Duration,
 }
@@ -219,7 +219,7 @@ impl Scene {
 
     /// Returns the status of the answer for a page that may be stored.
     async fn kept(&self, n: usize) -> Result<u16, String> {
-        let answer = Ask::get(format!("/kept/{n}"))
+        let answer = ClientRequest::get(format!("/kept/{n}"))
             .send(&self.site, PATIENCE, None)
             .await?;
         Ok(answer.head.status())
@@ -235,7 +235,7 @@ impl Scene {
     ) -> Result<bool, String> {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(60) {
-            let answer = Ask::get("/stats".to_owned())
+            let answer = ClientRequest::get("/stats".to_owned())
                 .send(&self.admin, PATIENCE, None)
                 .await?;
             let stats: Value = serde_json::from_slice(&answer.body).map_err(|e| e.to_string())?;

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::kit::{Asked, Play, Then, Wire, serve};
+use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond, serve};
 
 /// Behaviour of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,15 +104,15 @@ async fn listen(port: u16) -> Result<TcpListener, String> {
         .map_err(|error| format!("an origin has no port: {error}"))
 }
 
-impl Play for Site {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+impl Respond for Site {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
         let mode = Mode::ALL[usize::from(self.mode.load(Ordering::Relaxed)) % Mode::ALL.len()];
         if mode == Mode::Dead {
-            return Then::Reset;
+            return AfterResponse::Reset;
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
         let status = match mode {
-            Mode::Resets => return Then::Reset,
+            Mode::Resets => return AfterResponse::Reset,
             Mode::Errors => "500 Internal Server Error",
             Mode::Slow => {
                 sleep(self.delay * 10).await;
@@ -123,15 +123,15 @@ impl Play for Site {
                 "200 OK"
             }
         };
-        let life = match asked.path.starts_with("/kept/") {
+        let life = match request.path.starts_with("/kept/") {
             true => "max-age=1, stale-if-error=3600",
             false => "no-store",
         };
         let head =
             format!("HTTP/1.1 {status}\r\nCache-Control: {life}\r\nContent-Length: 4\r\n\r\npage");
-        match wire.write(head.as_bytes()).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match conn.write(head.as_bytes()).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::mark;
 use super::site::{Hold, ID, Page, Site, WHOLE};
 use super::table::{Pair, Set, Way};
-use crate::kit::{Answer, Ask, Door, Progress};
+use crate::kit::{Answer, ClientRequest, Progress, Target};
 
 /// After this time, an answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,13 +81,13 @@ impl Person {
     }
 
     /// A request of this person.
-    pub(super) fn ask(&self, method: &'static str, path: &str) -> Ask {
-        let mut ask = Ask::get(path.to_owned()).with(ID, self.id.to_string());
-        ask.method = method;
+    pub(super) fn request(&self, method: &'static str, path: &str) -> ClientRequest {
+        let mut request = ClientRequest::get(path.to_owned()).with(ID, self.id.to_string());
+        request.method = method;
         match self.shows {
-            Shows::Nothing => ask,
-            Shows::Cookie => ask.with("Cookie", format!("session={}", self.user)),
-            Shows::Authorization => ask.with("Authorization", format!("Bearer {}", self.user)),
+            Shows::Nothing => request,
+            Shows::Cookie => request.with("Cookie", format!("session={}", self.user)),
+            Shows::Authorization => request.with("Authorization", format!("Bearer {}", self.user)),
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) struct Exchange {
 /// Shared state of all cells of a run.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) door: Door,
+    pub(super) target: Target,
     pub(super) site: Arc<Site>,
     /// Number of the next request.
     pub(super) ids: AtomicU64,
@@ -139,8 +139,8 @@ impl Cell {
         format!("/p/{set}/{way}/{kind}/{}", self.round)
     }
 
-    /// Plays all requests of the cell.
-    pub(super) async fn play(&self, stage: &Arc<Stage>) -> Vec<Exchange> {
+    /// Sends all requests of the cell.
+    pub(super) async fn run(&self, stage: &Arc<Stage>) -> Vec<Exchange> {
         let path = self.path();
         let (age, hold) = match self.way {
             Way::Revalidation if self.set.life > 0 => (Some(self.set.life - 1), Hold::Nothing),
@@ -150,18 +150,18 @@ impl Cell {
         };
         let page = Page::new(Arc::clone(&self.set), age, hold, Duration::ZERO);
         let page = stage.site.add(&path, page);
-        let play = Play {
+        let run = CellRun {
             cell: self,
             stage,
             page: &page,
             path: &path,
         };
         match self.way {
-            Way::Sequential => play.sequential().await,
-            Way::Revalidation => play.revalidation().await,
-            Way::Concurrent | Way::Late => play.together().await,
-            Way::Head => play.parts(&HEADS).await,
-            Way::Range => play.parts(&RANGES).await,
+            Way::Sequential => run.sequential().await,
+            Way::Revalidation => run.revalidation().await,
+            Way::Concurrent | Way::Late => run.together().await,
+            Way::Head => run.parts(&HEADS).await,
+            Way::Range => run.parts(&RANGES).await,
         }
     }
 }
@@ -180,7 +180,7 @@ const RANGES: [Wish; 3] = [
 ];
 const _: () = assert!(WHOLE > 2048, "the ranges are inside every page");
 
-struct Play<'a> {
+struct CellRun<'a> {
     cell: &'a Cell,
     stage: &'a Arc<Stage>,
     page: &'a Page,
@@ -209,7 +209,7 @@ impl Running {
     }
 }
 
-impl Play<'_> {
+impl CellRun<'_> {
     fn person(&self, number: usize) -> Person {
         let shows = match (self.cell.kind, number) {
             (Kind::Plain, _) | (Kind::GuestFirst, 0) => Shows::Nothing,
@@ -220,14 +220,18 @@ impl Play<'_> {
         self.stage.person(shows, number)
     }
 
-    fn start(&self, number: usize, change: impl FnOnce(Ask, &Person) -> Ask) -> Running {
+    fn start(
+        &self,
+        number: usize,
+        change: impl FnOnce(ClientRequest, &Person) -> ClientRequest,
+    ) -> Running {
         let set = &self.cell.set;
         let method = if number == 0 { set.method } else { set.then };
         let person = self.person(number);
-        let ask = change(person.ask(method, self.path), &person);
+        let request = change(person.request(method, self.path), &person);
         let (sender, progress) = watch::channel(Progress::Before);
-        let door = self.stage.door.clone();
-        let task = tokio::spawn(async move { ask.send(&door, PATIENCE, Some(sender)).await });
+        let target = self.stage.target.clone();
+        let task = tokio::spawn(async move { request.send(&target, PATIENCE, Some(sender)).await });
         Running {
             person,
             progress,
@@ -236,7 +240,7 @@ impl Play<'_> {
     }
 
     fn plain(&self, number: usize) -> Running {
-        self.start(number, |ask, _| ask)
+        self.start(number, |request, _| request)
     }
 
     /// Sends the requests of these users, and gives them time to reach the proxy.
@@ -278,11 +282,11 @@ impl Play<'_> {
         self.page.asked(1).await;
         let wish = |number: usize| {
             let (method, range) = wishes[number - 1];
-            self.start(number, |mut ask, _| {
-                ask.method = method.unwrap_or(ask.method);
+            self.start(number, |mut request, _| {
+                request.method = method.unwrap_or(request.method);
                 match range {
-                    Some(range) => ask.with("Range", range),
-                    None => ask,
+                    Some(range) => request.with("Range", range),
+                    None => request,
                 }
             })
         };
@@ -313,9 +317,9 @@ impl Play<'_> {
         let others = self.others(2, self.stage.others + 1).await;
         self.release();
         exchanges.extend(ends([vec![second], others]).await);
-        let has = |ask: Ask, person: &Person| match ask.method {
-            "GET" => ask.with("If-None-Match", mark::tag(&person.user)),
-            _ => ask,
+        let has = |request: ClientRequest, person: &Person| match request.method {
+            "GET" => request.with("If-None-Match", mark::tag(&person.user)),
+            _ => request,
         };
         let last = self.start(self.stage.others + 1, has);
         exchanges.push(last.end().await);

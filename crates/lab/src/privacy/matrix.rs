@@ -10,7 +10,7 @@ use super::cell::{Cell, Exchange, Kind, Stage};
 use super::judge::judge;
 use super::table::{Pair, Set, Sharing, WAYS, Way};
 
-/// Number of cells that are played in parallel.
+/// Number of cells that run in parallel.
 const AT_A_TIME: usize = 64;
 
 /// Counters for one way.
@@ -131,15 +131,15 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     cells
 }
 
-/// Plays the cells and adds their results.
-pub(super) async fn play(cells: Vec<Cell>, stage: &Arc<Stage>, matrix: &mut Matrix) {
+/// Runs the cells and adds their results.
+pub(super) async fn run(cells: Vec<Cell>, stage: &Arc<Stage>, matrix: &mut Matrix) {
     let room = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = Vec::new();
     for cell in cells {
         let (room, stage) = (Arc::clone(&room), Arc::clone(stage));
         tasks.push(tokio::spawn(async move {
             let _turn = room.acquire().await;
-            let exchanges = cell.play(&stage).await;
+            let exchanges = cell.run(&stage).await;
             (cell, exchanges)
         }));
     }

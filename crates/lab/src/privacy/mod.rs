@@ -22,7 +22,7 @@ use std::time::Duration;
 use foxy_base::{Clock, Rng, SystemClock};
 use tokio::net::TcpListener;
 
-use crate::kit::{self, Child, Door, serve};
+use crate::kit::{self, Child, Target, serve};
 use cell::Stage;
 use site::Site;
 
@@ -137,7 +137,7 @@ pub fn measure<F: Front>(
         .port();
     let proxy = start(port)?;
     let stage = Arc::new(Stage {
-        door: Door {
+        target: Target {
             proxy: proxy.address(),
             origin: format!("127.0.0.1:{}", proxy.origin(port)),
             scheme,
@@ -157,7 +157,7 @@ pub fn measure<F: Front>(
             let mut round = 0;
             while round < extent.rounds || clock.mono().since(begun) < extent.at_least {
                 let cells = matrix::cells(&sets, round, &mut rng);
-                matrix::play(cells, &stage, &mut findings.matrix).await;
+                matrix::run(cells, &stage, &mut findings.matrix).await;
                 round += 1;
             }
         };

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::mark::{self, LINE, LINES, Mark};
 use super::table::Set;
-use crate::kit::{Asked, Play, Then, Wire};
+use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 
 /// The field that contains a request's number. Proxies forward it.
 pub(super) const ID: &str = "X-Lab-Id";
@@ -103,19 +103,19 @@ impl Site {
     }
 
     /// True if the condition of the request matches the user's current version.
-    fn is_current(&self, asked: &Asked, page: &Page, user: &str) -> bool {
+    fn is_current(&self, request: &ReceivedRequest, page: &Page, user: &str) -> bool {
         let has = |name: &str| {
             let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
             page.set.fields.iter().any(|field| same(&field))
         };
-        if !matches!(asked.method.as_str(), "GET" | "HEAD") || page.set.status != 200 {
+        if !matches!(request.method.as_str(), "GET" | "HEAD") || page.set.status != 200 {
             return false;
         }
-        if let Some(tags) = asked.head.get("If-None-Match") {
+        if let Some(tags) = request.head.get("If-None-Match") {
             let own = mark::tag(user);
             return has("ETag") && tags.split(',').any(|tag| tag.trim() == own);
         }
-        let since = asked.head.get("If-Modified-Since");
+        let since = request.head.get("If-Modified-Since");
         has("Last-Modified") && since == Some(self.modified(user).as_str())
     }
 
@@ -165,18 +165,18 @@ struct Reply {
 }
 
 impl Site {
-    fn reply(&self, asked: &Asked, page: &Page, mark: &Mark) -> Reply {
-        if self.is_current(asked, page, &mark.user) {
+    fn reply(&self, request: &ReceivedRequest, page: &Page, mark: &Mark) -> Reply {
+        if self.is_current(request, page, &mark.user) {
             held(&self.confirmed).insert(mark.id, mark.user.clone());
-            let fields = self.fields(page, mark, &asked.path, true);
+            let fields = self.fields(page, mark, &request.path, true);
             let head = format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n");
             let body = Vec::new();
             return Reply { head, body };
         }
-        let fields = self.fields(page, mark, &asked.path, false);
-        let body = mark::body(mark, &asked.path);
+        let fields = self.fields(page, mark, &request.path, false);
+        let body = mark::body(mark, &request.path);
         let whole = body.len();
-        let range = part(asked, page, &mark.user, whole);
+        let range = part(request, page, &mark.user, whole);
         let (status, place, body) = match range {
             Some((from, to)) => (
                 206,
@@ -188,7 +188,7 @@ impl Site {
         let length = body.len();
         let head =
             format!("HTTP/1.1 {status} Page\r\n{fields}{place}Content-Length: {length}\r\n\r\n");
-        let body = if asked.method == "HEAD" {
+        let body = if request.method == "HEAD" {
             Vec::new()
         } else {
             body
@@ -197,15 +197,15 @@ impl Site {
     }
 }
 
-impl Play for Site {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let page = held(&self.pages).get(&asked.path).cloned();
-        let id = asked.head.get(ID).and_then(|id| id.parse().ok());
+impl Respond for Site {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let page = held(&self.pages).get(&request.path).cloned();
+        let id = request.head.get(ID).and_then(|id| id.parse().ok());
         let (Some(page), Some(id)) = (page, id) else {
             let nothing = b"HTTP/1.1 404 No Page\r\nContent-Length: 0\r\n\r\n";
-            return then(&wire.write(nothing).await);
+            return after(&conn.write(nothing).await);
         };
-        let user = user_of(asked).unwrap_or(mark::ANYBODY).to_owned();
+        let user = user_of(request).unwrap_or(mark::ANYBODY).to_owned();
         let mark = Mark { user, id };
         page.asked.send_modify(|count| *count += 1);
         if page.set.interim {
@@ -213,49 +213,54 @@ impl Play for Site {
                 "HTTP/1.1 103 Early Hints\r\nLink: </{mark}>; rel=preload\r\nSet-Cookie: \
                  early={mark}\r\n\r\n"
             );
-            if wire.write(early.as_bytes()).await.is_err() {
-                return Then::Close;
+            if conn.write(early.as_bytes()).await.is_err() {
+                return AfterResponse::Close;
             }
         }
         if !page.delay.is_zero() {
             tokio::time::sleep(page.delay).await;
         }
         page.released(Hold::Head).await;
-        let reply = self.reply(asked, &page, &mark);
+        let reply = self.reply(request, &page, &mark);
         let (first, second) = reply.body.split_at(reply.body.len() / 2);
-        let begun = wire.write(&[reply.head.as_bytes(), first].concat()).await;
+        let begun = conn.write(&[reply.head.as_bytes(), first].concat()).await;
         if begun.is_err() || second.is_empty() {
-            return then(&begun);
+            return after(&begun);
         }
         page.released(Hold::Body).await;
-        then(&wire.write(second).await)
+        after(&conn.write(second).await)
     }
 }
 
-fn then<E>(written: &Result<(), E>) -> Then {
+fn after<E>(written: &Result<(), E>) -> AfterResponse {
     match written {
-        Ok(()) => Then::Keep,
-        Err(_) => Then::Close,
+        Ok(()) => AfterResponse::Keep,
+        Err(_) => AfterResponse::Close,
     }
 }
 
 /// The user that a request names.
-fn user_of(asked: &Asked) -> Option<&str> {
-    let bearer = asked.head.get("Authorization");
+fn user_of(request: &ReceivedRequest) -> Option<&str> {
+    let bearer = request.head.get("Authorization");
     let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
-    token.or_else(|| asked.head.get("Cookie")?.strip_prefix("session="))
+    token.or_else(|| request.head.get("Cookie")?.strip_prefix("session="))
 }
 
 /// The requested part of a body: its beginning and its end in bytes.
-fn part(asked: &Asked, page: &Page, user: &str, whole: usize) -> Option<(usize, usize)> {
-    if page.set.status != 200 || asked.method != "GET" {
+fn part(
+    request: &ReceivedRequest,
+    page: &Page,
+    user: &str,
+    whole: usize,
+) -> Option<(usize, usize)> {
+    if page.set.status != 200 || request.method != "GET" {
         return None;
     }
-    let condition = asked.head.get("If-Range");
+    let condition = request.head.get("If-Range");
     if condition.is_some_and(|tag| tag != mark::tag(user)) {
         return None;
     }
-    let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
+    let range = request.head.get("Range")?.strip_prefix("bytes=")?;
     let (from, to) = range.split_once('-')?;
     let (from, to) = match (from.parse::<usize>(), to.parse::<usize>()) {
         (Ok(from), Ok(to)) => (from, whole.min(to + 1)),

@@ -70,10 +70,10 @@ async fn page(set: &Arc<Set>, stage: &Arc<Stage>, mut rng: Rng) -> Visits {
         at += Duration::from_secs_f64(gap);
         tokio::time::sleep_until(at).await;
         let person = stage.person(Shows::Cookie, rng.below(USERS) as usize);
-        let ask = person.ask("GET", &path);
-        let door = stage.door.clone();
+        let request = person.request("GET", &path);
+        let target = stage.target.clone();
         running.push(tokio::spawn(async move {
-            let answer = ask.send(&door, PATIENCE, None).await;
+            let answer = request.send(&target, PATIENCE, None).await;
             Exchange { person, answer }
         }));
     }

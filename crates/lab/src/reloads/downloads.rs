@@ -12,7 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::scene::PATIENCE;
-use crate::kit::{Ask, Asked, Door, Play, Progress, Then, Wire, serve};
+use crate::kit::{
+    AfterResponse, BufferedConn, ClientRequest, Progress, ReceivedRequest, Respond, Target, serve,
+};
 
 /// Length of each download in bytes.
 const LENGTH: usize = 256 << 10;
@@ -45,19 +47,19 @@ impl Long {
     }
 }
 
-impl Play for Long {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let body: Vec<u8> = body(&asked.path).collect();
+impl Respond for Long {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let body: Vec<u8> = body(&request.path).collect();
         // Every second download may be stored.
-        let caching = match asked.path.ends_with(['0', '2', '4', '6', '8']) {
+        let caching = match request.path.ends_with(['0', '2', '4', '6', '8']) {
             true => "max-age=600",
             false => "no-store",
         };
         let head = format!(
             "HTTP/1.1 200 OK\r\nCache-Control: {caching}\r\nContent-Length: {LENGTH}\r\n\r\n"
         );
-        if wire.write(head.as_bytes()).await.is_err() {
-            return Then::Close;
+        if conn.write(head.as_bytes()).await.is_err() {
+            return AfterResponse::Close;
         }
         let mut sent = 0;
         while sent < body.len() {
@@ -69,15 +71,15 @@ impl Play for Long {
                 // the rest.
                 _ => LITTLE.min(body.len() - sent),
             };
-            if wire.write(&body[sent..sent + piece]).await.is_err() {
-                return Then::Close;
+            if conn.write(&body[sent..sent + piece]).await.is_err() {
+                return AfterResponse::Close;
             }
             sent += piece;
             if sent < body.len() && !finish {
                 sleep(PAUSE).await;
             }
         }
-        Then::Keep
+        AfterResponse::Keep
     }
 }
 
@@ -103,21 +105,21 @@ pub(super) struct Downloads {
 
 impl Downloads {
     /// Starts `count` downloads and uses these doors in turn. Each URL is used by two downloads.
-    pub(super) fn start(count: u64, doors: &[Door]) -> Self {
+    pub(super) fn start(count: u64, targets: &[Target]) -> Self {
         let mut tasks = JoinSet::new();
         let begun = Arc::new(AtomicU64::new(0));
         for number in 0..count {
             let pair = number / 2;
-            let door = doors[pair as usize % doors.len()].clone();
+            let target = targets[pair as usize % targets.len()].clone();
             let begun = Arc::clone(&begun);
             tasks.spawn(async move {
                 let path = format!("/long/{pair}");
                 let (progress, mut seen) = watch::channel(Progress::Before);
-                let ask = Ask {
+                let request = ClientRequest {
                     from: Some(client(number).into()),
-                    ..Ask::get(path.clone())
+                    ..ClientRequest::get(path.clone())
                 };
-                let exchange = ask.send(&door, LONGEST, Some(progress));
+                let exchange = request.send(&target, LONGEST, Some(progress));
                 let told = async {
                     // An error means that the download ended before its head arrived.
                     if seen.wait_for(|at| *at == Progress::Head).await.is_ok() {
@@ -131,7 +133,7 @@ impl Downloads {
                     true => Ok(()),
                     false => Err(format!(
                         "{path} by {}: {}, {} bytes",
-                        door.proxy,
+                        target.proxy,
                         answer.head.start,
                         answer.body.len()
                     )),

@@ -12,10 +12,10 @@ use foxy_bench::{Origin, OriginConfig};
 use tokio::time::{Instant, sleep};
 
 use super::downloads::{Downloads, Long};
-use super::scene::{PATIENCE, Scene, door, listener};
+use super::scene::{PATIENCE, Scene, listener, target};
 use super::settings::{Ports, Settings};
 use super::{Findings, Reloads, broken};
-use crate::kit::{Ask, free_port};
+use crate::kit::{ClientRequest, free_port};
 
 /// Number of objects that are stored before the first reload.
 const STORED: u64 = 500;
@@ -52,10 +52,10 @@ pub(super) async fn run(
     let scene = Scene::start(program, folder, &settings.text(), listeners)?;
     warm(ports).await?;
     let load = Load::start(wanted, ports, &clock);
-    let mut doors = vec![door(ports.forward, &format!("127.0.0.1:{long_port}"))];
-    doors[0].scheme = Some("http");
-    doors.extend(ports.sides.map(|port| door(port, "side.test")));
-    let downloads = Downloads::start(u64::from(wanted.downloads), &doors);
+    let mut targets = vec![target(ports.forward, &format!("127.0.0.1:{long_port}"))];
+    targets[0].scheme = Some("http");
+    targets.extend(ports.sides.map(|port| target(port, "side.test")));
+    let downloads = Downloads::start(u64::from(wanted.downloads), &targets);
     downloads.under_way().await?;
     let mut rng = Rng::new(wanted.seed).fork("reloads");
     let times = reloads(wanted, (&scene, ports), (&mut settings, &mut rng), findings).await?;
@@ -80,7 +80,7 @@ async fn warm(ports: Ports) -> Result<(), String> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let config = LoadConfig {
         connections: 8,
-        ..LoadConfig::new(door(ports.main, "").proxy, style())
+        ..LoadConfig::new(target(ports.main, "").proxy, style())
     };
     let source = Box::new((1..=STORED).map(object));
     let report = tokio::task::spawn_blocking(move || run_load(&config, source, &clock)).await;
@@ -129,7 +129,7 @@ impl Load {
                 rate => Pace::Open(f64::from(rate)),
             },
             seed: wanted.seed,
-            ..LoadConfig::new(door(ports.main, "").proxy, style())
+            ..LoadConfig::new(target(ports.main, "").proxy, style())
         };
         let mut rng = Rng::new(wanted.seed).fork("load");
         let (over, unseen) = (Arc::clone(&stop), AtomicU64::new(STORED));
@@ -174,9 +174,9 @@ async fn reloads(
             || format!("reload {number}: {words}"),
         );
         // Every request that begins after the answer to the reload is handled with the new settings.
-        let ask = Ask::get(format!("/o/{}?s={SIZE}&h=1", 1 + number % 9));
-        let door = door(ports.main, "main.test");
-        let answer = match ask.send(&door, PATIENCE, None).await {
+        let request = ClientRequest::get(format!("/o/{}?s={SIZE}&h=1", 1 + number % 9));
+        let target = target(ports.main, "main.test");
+        let answer = match request.send(&target, PATIENCE, None).await {
             Ok(answer) => answer,
             Err(error) => {
                 findings.fault(format!("reload {number}: a request got no answer: {error}"));

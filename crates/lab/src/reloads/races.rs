@@ -16,7 +16,7 @@ use self::origin::Held;
 use self::table::{Late, Places, RACES, Race};
 use super::Findings;
 use super::scene::{PATIENCE, Scene, listener, words};
-use crate::kit::{Answer, Ask, Door, Progress, free_port};
+use crate::kit::{Answer, ClientRequest, Progress, Target, free_port};
 
 /// A request that the origin does not hold gets its answer within this time.
 const SOON: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ pub(super) async fn run(
             }
             count += 1;
             let path = format!("/{}/{}/{number}", point.word(), race.path);
-            let told = played(race, point, path, (&scene, &places, &one)).await?;
+            let told = run_race(race, point, path, (&scene, &places, &one)).await?;
             for fault in told {
                 findings.fault(format!("race {} ({}): {fault}", race.name, point.word()));
             }
@@ -84,8 +84,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Plays one race. Returns descriptions of the faults.
-async fn played(
+/// Runs one race. Returns descriptions of the faults.
+async fn run_race(
     race: &Race,
     point: Point,
     path: String,
@@ -93,10 +93,10 @@ async fn played(
 ) -> Result<Vec<String>, String> {
     let mut faults = Vec::new();
     scene.reload(&(race.before)(places)).await?.ok();
-    let door = race.door(places);
-    let ask = |kind: &str| Ask::get(path.clone()).with("X-Kind", kind);
+    let target = race.target(places);
+    let request = |kind: &str| ClientRequest::get(path.clone()).with("X-Kind", kind);
     origin.hold();
-    let first = First::start(ask("a"), door.clone());
+    let first = First::start(request("a"), target.clone());
     match point {
         Point::Stored => first.ended().await?,
         Point::Head => origin.is_held().await?,
@@ -106,7 +106,7 @@ async fn played(
         }
     }
     scene.apply(&(race.after)(places)).await?;
-    let second = ask("b").send(&door, SOON, None).await;
+    let second = request("b").send(&target, SOON, None).await;
     origin.release();
     let first = first.answer().await;
     let first = first.map_err(|error| format!("race {} ({}): {error}", race.name, point.word()))?;
@@ -115,7 +115,7 @@ async fn played(
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
     // Sends the same request after the old fetch has ended.
-    let third = ask("b").send(&door, SOON, None).await;
+    let third = request("b").send(&target, SOON, None).await;
     for (name, answer) in [("during", second), ("after", third)] {
         match answer {
             Err(error) => faults.push(format!("{name} the old fetch: {error}")),
@@ -153,9 +153,9 @@ struct First {
 }
 
 impl First {
-    fn start(ask: Ask, door: Door) -> Self {
+    fn start(request: ClientRequest, target: Target) -> Self {
         let (sender, progress) = watch::channel(Progress::Before);
-        let send = async move { ask.send(&door, PATIENCE, Some(sender)).await };
+        let send = async move { request.send(&target, PATIENCE, Some(sender)).await };
         Self {
             task: tokio::spawn(send),
             progress,

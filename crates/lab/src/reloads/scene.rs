@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::kit::{Answer, Ask, Child, Door, Launch};
+use crate::kit::{Answer, Child, ClientRequest, Launch, Target};
 
 /// Longest time for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Scene {
     foxy: Child,
-    admin: Door,
+    admin: Target,
     file: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl Scene {
         let launch = Launch::new("/usr/bin/env".into(), args);
         Ok(Self {
             foxy: Child::start(&launch, folder, port)?,
-            admin: door(admin, "localhost"),
+            admin: target(admin, "localhost"),
             file,
         })
     }
@@ -51,11 +51,11 @@ impl Scene {
     /// an error if Foxy refused the file.
     pub(super) async fn reload(&self, text: &str) -> Result<Result<String, String>, String> {
         write(&self.file, text)?;
-        let ask = Ask {
+        let request = ClientRequest {
             method: "POST",
-            ..Ask::get("/reload".to_owned())
+            ..ClientRequest::get("/reload".to_owned())
         };
-        let answer = ask.with("X-Foxy-Admin", "1");
+        let answer = request.with("X-Foxy-Admin", "1");
         let answer = answer.send(&self.admin, PATIENCE, None).await;
         let answer = answer.map_err(|error| format!("the admin address: {error}"))?;
         let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
@@ -81,9 +81,9 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("no configuration: {error}"))
 }
 
-/// The door to a listener on the loopback address.
-pub(super) fn door(port: u16, name: &str) -> Door {
-    Door {
+/// Returns the target for a listener on the loopback address.
+pub(super) fn target(port: u16, name: &str) -> Target {
+    Target {
         proxy: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         origin: name.to_owned(),
         scheme: None,

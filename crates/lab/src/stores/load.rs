@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::origin::is_body_of;
-use crate::kit::Wire;
+use crate::kit::BufferedConn;
 
 /// Counts of the answers that the clients got.
 #[derive(Debug, Default)]
@@ -52,16 +52,16 @@ pub(super) async fn run(
         let (got, next, stop) = (Arc::clone(&got), Arc::clone(&next), Arc::clone(&stop));
         let paths = Arc::clone(&paths);
         all.spawn(async move {
-            let mut wire = None;
+            let mut conn = None;
             while !stop.load(Ordering::Relaxed) {
                 let Some(path) = paths(next.fetch_add(1, Ordering::Relaxed)) else {
                     return;
                 };
-                match ask(to, &path, wire.take()).await {
+                match ask(to, &path, conn.take()).await {
                     Some((hit, open)) => {
                         let count = if hit { &got.hits } else { &got.misses };
                         count.fetch_add(1, Ordering::Relaxed);
-                        wire = Some(open);
+                        conn = Some(open);
                     }
                     None => {
                         got.bad.fetch_add(1, Ordering::Relaxed);
@@ -79,10 +79,14 @@ pub(super) async fn run(
 }
 
 /// Requests a path. Returns true for a hit, and the connection; `None` if the answer is not correct.
-pub(super) async fn ask(to: SocketAddr, path: &str, wire: Option<Wire>) -> Option<(bool, Wire)> {
-    let mut open = match wire {
+pub(super) async fn ask(
+    to: SocketAddr,
+    path: &str,
+    conn: Option<BufferedConn>,
+) -> Option<(bool, BufferedConn)> {
+    let mut open = match conn {
         Some(open) => open,
-        None => Wire::new(TcpStream::connect(to).await.ok()?),
+        None => BufferedConn::new(TcpStream::connect(to).await.ok()?),
     };
     let text = format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n");
     open.write(text.as_bytes()).await.ok()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use foxy_base::{Clock, SystemClock};
 use tokio::net::TcpListener;
 
-use crate::kit::{Asked, Play, Then, Wire, serve};
+use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond, serve};
 
 /// Starts the origin and returns its port. The origin answers `/LENGTH/...` with LENGTH bytes.
 pub(super) async fn start() -> Result<u16, String> {
@@ -24,9 +24,9 @@ struct Lengths {
     clock: SystemClock,
 }
 
-impl Play for Lengths {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let length = length_of(&asked.path);
+impl Respond for Lengths {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let length = length_of(&request.path);
         let now = u64::try_from(self.clock.wall().millis()).unwrap_or(0);
         let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
         // Fields that a typical server sends.
@@ -36,10 +36,10 @@ impl Play for Lengths {
              Cache-Control: max-age=86400\r\nContent-Length: {length}\r\n\r\n"
         );
         let mut answer = head.into_bytes();
-        answer.extend(body(&asked.path, length));
-        match wire.write(&answer).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        answer.extend(body(&request.path, length));
+        match conn.write(&answer).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

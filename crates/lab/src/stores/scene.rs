@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kit::{Ask, Child, Door, Launch, free_port};
+use crate::kit::{Child, ClientRequest, Launch, Target, free_port};
 
 /// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
@@ -60,13 +60,13 @@ impl Scene {
     }
 
     pub(super) async fn stats(&self) -> Result<Value, String> {
-        let door = Door {
+        let target = Target {
             proxy: self.admin,
             origin: "localhost".to_owned(),
             scheme: None,
         };
-        let asked = Ask::get("/stats".to_owned());
-        let answer = asked.send(&door, Duration::from_secs(10), None).await?;
+        let request = ClientRequest::get("/stats".to_owned());
+        let answer = request.send(&target, Duration::from_secs(10), None).await?;
         serde_json::from_slice(&answer.body).map_err(|error| format!("statistics: {error}"))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-use crate::kit::{Asked, Play, Then, Wire, serve};
+use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond, serve};
 
 /// Length of an answer in bytes.
 const LENGTH: usize = 20_000;
@@ -85,10 +85,10 @@ impl Held {
     }
 }
 
-impl Play for Held {
-    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
-        let path = &asked.path;
-        let field = |name| asked.head.get(name).unwrap_or("-");
+impl Respond for Held {
+    async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
+        let path = &request.path;
+        let field = |name| request.head.get(name).unwrap_or("-");
         let first = self.armed.swap(false, Ordering::SeqCst);
         let mut body = format!(
             "{} {path} n={} kind={} tenant={}\n",
@@ -110,15 +110,15 @@ impl Play for Held {
             self.until_open().await;
         }
         let begin = [head.as_bytes(), &body[..FIRST]].concat();
-        if wire.write(&begin).await.is_err() {
-            return Then::Close;
+        if conn.write(&begin).await.is_err() {
+            return AfterResponse::Close;
         }
         if first && path.contains("/body/") {
             self.until_open().await;
         }
-        match wire.write(&body[FIRST..]).await {
-            Ok(()) => Then::Keep,
-            Err(_) => Then::Close,
+        match conn.write(&body[FIRST..]).await {
+            Ok(()) => AfterResponse::Keep,
+            Err(_) => AfterResponse::Close,
         }
     }
 }

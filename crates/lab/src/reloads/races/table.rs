@@ -1,8 +1,8 @@
 //! The table of changes for the races. Each entry has the configuration before, the configuration after, and
 //! the answer that a later request may get.
 
-use super::super::scene::door;
-use crate::kit::Door;
+use super::super::scene::target;
+use crate::kit::Target;
 
 /// Ports, and the store's file.
 #[derive(Clone, Debug)]
@@ -40,13 +40,13 @@ pub(super) struct Race {
 }
 
 impl Race {
-    pub(super) fn door(&self, places: &Places) -> Door {
+    pub(super) fn target(&self, places: &Places) -> Target {
         match self.forward {
-            true => Door {
+            true => Target {
                 scheme: Some("http"),
-                ..door(places.forward, &format!("127.0.0.1:{}", places.one))
+                ..target(places.forward, &format!("127.0.0.1:{}", places.one))
             },
-            false => door(places.site, "x.test"),
+            false => target(places.site, "x.test"),
         }
     }
 }

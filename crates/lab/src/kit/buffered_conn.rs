@@ -17,12 +17,12 @@ const LONG: usize = 256 << 10;
 
 /// A connection, and the bytes that were read from it but not used yet.
 #[derive(Debug)]
-pub struct Wire<S = TcpStream> {
+pub struct BufferedConn<S = TcpStream> {
     stream: S,
     ahead: Vec<u8>,
 }
 
-impl Wire {
+impl BufferedConn {
     /// A TCP connection from which nothing was read yet.
     #[must_use]
     pub fn new(stream: TcpStream) -> Self {
@@ -37,7 +37,7 @@ impl Wire {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Any connection from which nothing was read yet.
     #[must_use]
     pub const fn over(stream: S) -> Self {

@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection, and the bytes that were read from it but not used yet.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct BufferedConn {
     stream: TcpStream,
     ahead: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-impl Wire {
+impl BufferedConn {
     pub(super) fn of(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -142,10 +142,10 @@ impl Wire {
 /// # Errors
 /// There is no answer, because the server has ended.
 pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<Answer> {
-    let mut wire = Wire::to(port)?;
-    wire.send(request)?;
+    let mut conn = BufferedConn::to(port)?;
+    conn.send(request)?;
     let head = loop {
-        let head = wire.head()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let head = conn.head()?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if !head.starts_with("HTTP/1.1 1") {
             break head;
         }
@@ -161,10 +161,10 @@ pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<An
         return Ok(answer);
     }
     let read = if answer.field("Transfer-Encoding").is_some() {
-        wire.chunks()
+        conn.chunks()
     } else if let Some(length) = answer.number("Content-Length") {
         let length = length as usize;
-        wire.exactly(length)
+        conn.exactly(length)
             .map(|body| (body.len() == length, body))
             .map(|(whole, body)| (body, whole))
     } else {
