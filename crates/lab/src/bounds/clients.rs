@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::conn::{Conn, Fault};
-use super::scene::{Client, Scene};
+use super::fixture::{Client, Fixture};
 use super::tally::Tally;
 
 /// Largest number of connections that a load opens at the same time.
@@ -29,7 +29,7 @@ pub(super) enum Sources {
 /// Clients of a load.
 #[derive(Clone, Debug)]
 pub(super) struct Clients {
-    pub(super) scene: Arc<Scene>,
+    pub(super) fixture: Arc<Fixture>,
     pub(super) sources: Sources,
     pub(super) count: usize,
     /// No request begins after this moment.
@@ -38,9 +38,14 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(scene: &Arc<Scene>, sources: Sources, count: usize, until: Instant) -> Self {
+    pub(super) fn new(
+        fixture: &Arc<Fixture>,
+        sources: Sources,
+        count: usize,
+        until: Instant,
+    ) -> Self {
         Self {
-            scene: Arc::clone(scene),
+            fixture: Arc::clone(fixture),
             sources,
             count,
             until,
@@ -66,7 +71,7 @@ impl Clients {
 
     /// A well-behaved client.
     pub(super) fn client(&self, number: usize) -> Client {
-        Client::new(self.source(number), self.scene.proxy)
+        Client::new(self.source(number), self.fixture.proxy)
     }
 
     /// Runs an operation that opens a connection, as soon as fewer than [`OPENING`] such operations run.
@@ -77,7 +82,7 @@ impl Clients {
 
     /// Opens a connection for a client.
     pub(super) async fn open(&self, number: usize) -> Result<Conn, Fault> {
-        self.opening(Conn::open(self.source(number), self.scene.proxy))
+        self.opening(Conn::open(self.source(number), self.fixture.proxy))
             .await
     }
 

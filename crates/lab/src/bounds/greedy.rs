@@ -8,11 +8,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::clients::{Clients, Sources};
 use super::conn::{Conn, Fault, Seen};
+use super::fixture::Fixture;
 use super::load::{GREEDY, Outcome, Scale};
 use super::loads::{SMALL, half_head, large, small};
 use super::origin::slow;
 use super::row::milliseconds;
-use super::scene::Scene;
 use super::tally::Tally;
 use super::watch::{Sample, Summary, Watched};
 use crate::kit::runtime;
@@ -50,11 +50,11 @@ pub(super) struct Phases {
 
 /// Like [`run`], but on a thread of the lowest priority. A real client has its own machine, so the client's
 /// own computation must not delay Foxy or the other clients.
-pub(super) async fn beside(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
-    let (scene, other) = (Arc::clone(scene), Arc::clone(other));
+pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
+    let (fixture, other) = (Arc::clone(fixture), Arc::clone(other));
     let on_thread = move || {
         let _ = rustix::process::nice(19);
-        runtime().map(|runtime| runtime.block_on(run(&scene, &other, scale)))
+        runtime().map(|runtime| runtime.block_on(run(&fixture, &other, scale)))
     };
     match tokio::task::spawn_blocking(on_thread).await {
         Ok(Ok(outcome)) => outcome,
@@ -67,7 +67,7 @@ pub(super) async fn beside(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale)
 ///
 /// During the first visit the client only shares the processors with the other clients. The additional
 /// delay during the second visit comes from Foxy.
-async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
+async fn run(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);
     sleep(scale.time).await;
@@ -76,7 +76,7 @@ async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
     let elsewhere = [elsewhere, Instant::now()];
     sleep(BETWEEN / short).await;
     let came = Instant::now();
-    let others = visit(scene, scale).await;
+    let others = visit(fixture, scale).await;
     let left = Instant::now();
     sleep(AFTER / short).await;
     Outcome {
@@ -93,10 +93,10 @@ async fn run(scene: &Arc<Scene>, other: &Arc<Scene>, scale: Scale) -> Outcome {
 }
 
 /// Opens the connections of the client and closes them when the time is over.
-async fn visit(scene: &Arc<Scene>, scale: Scale) -> Tally {
+async fn visit(fixture: &Arc<Fixture>, scale: Scale) -> Tally {
     let until = Instant::now() + scale.time;
     let count = CONNECTIONS.div_ceil(scale.divisor);
-    let clients = Clients::new(scene, Sources::One(GREEDY), count, until);
+    let clients = Clients::new(fixture, Sources::One(GREEDY), count, until);
     clients.all(connection).await
 }
 
@@ -133,7 +133,7 @@ async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
     } else if kind < HALF_HEADS + SLOW_READERS {
         conn.ask(&large(number)).await?;
     } else if kind < HALF_HEADS + SLOW_READERS + SLOW_MISSES {
-        let path = slow(SLOW, &format!("slow{}", clients.scene.unique()));
+        let path = slow(SLOW, &format!("slow{}", clients.fixture.unique()));
         conn.ask(&path).await?;
     } else {
         conn.get(&small(), SMALL).await?;

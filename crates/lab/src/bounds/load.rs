@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::clients::{Clients, Sources};
+use super::fixture::Fixture;
 use super::greedy::Phases;
-use super::scene::Scene;
 use super::tally::Tally;
 use super::{loads, objects};
 
@@ -159,10 +159,10 @@ impl Outcome {
 }
 
 /// Runs one load that has its own clients, or all such loads at once.
-pub(super) async fn run(load: Load, scene: &Arc<Scene>, scale: Scale) -> Outcome {
+pub(super) async fn run(load: Load, fixture: &Arc<Fixture>, scale: Scale) -> Outcome {
     let until = Instant::now() + scale.time;
     if load != Load::All {
-        return one(load, scene, scale, until, load.clients()).await;
+        return one(load, fixture, scale, until, load.clients()).await;
     }
     let mut outcome = Outcome::default();
     let mut running = tokio::task::JoinSet::new();
@@ -172,8 +172,8 @@ pub(super) async fn run(load: Load, scene: &Arc<Scene>, scale: Scale) -> Outcome
             Load::Idle => 8_500,
             _ => part.clients(),
         };
-        let scene = Arc::clone(scene);
-        running.spawn(async move { (part, one(part, &scene, scale, until, count).await) });
+        let fixture = Arc::clone(fixture);
+        running.spawn(async move { (part, one(part, &fixture, scale, until, count).await) });
     }
     while let Some(ended) = running.join_next().await {
         if let Ok((part, result)) = ended {
@@ -185,14 +185,14 @@ pub(super) async fn run(load: Load, scene: &Arc<Scene>, scale: Scale) -> Outcome
 
 async fn one(
     load: Load,
-    scene: &Arc<Scene>,
+    fixture: &Arc<Fixture>,
     scale: Scale,
     until: Instant,
     count: usize,
 ) -> Outcome {
     let network = 10 + load as u8;
     let count = count.div_ceil(scale.divisor);
-    let clients = || Clients::new(scene, Sources::Own(network), count, until);
+    let clients = || Clients::new(fixture, Sources::Own(network), count, until);
     let own = |tally| Outcome {
         own: Some(tally),
         ..Outcome::default()
@@ -209,7 +209,7 @@ async fn one(
         Load::Unread => others(loads::unread(clients()).await),
         Load::HalfHeads => others(loads::half_heads(clients()).await),
         Load::Idle => others(loads::idle(clients()).await),
-        Load::Purge => Outcome::of(objects::purge(scene).await),
+        Load::Purge => Outcome::of(objects::purge(fixture).await),
         Load::Restart | Load::All | Load::Greedy => Outcome::default(),
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn misses(clients: Clients, size: usize) -> Tally {
     let client = |clients: Arc<Clients>, number| async move {
         let (mut tally, mut client) = (Tally::default(), clients.client(number));
         while !clients.is_over() {
-            let path = plain(size, &format!("miss{}", clients.scene.unique()));
+            let path = plain(size, &format!("miss{}", clients.fixture.unique()));
             let result = match clients.opening(client.open()).await {
                 Ok(()) => client.get(&path, size).await,
                 Err(fault) => Err(fault),
@@ -125,9 +125,9 @@ pub(super) async fn idle(clients: Clients) -> Tally {
 
 /// Many clients request one large object at the same moment. The object is not stored.
 pub(super) async fn crowd(clients: Clients) -> Tally {
-    let scene = Arc::clone(&clients.scene);
+    let fixture = Arc::clone(&clients.fixture);
     let together = Arc::new(Barrier::new(clients.count));
-    let path: Arc<str> = plain(CROWD, &format!("crowd{}", scene.unique())).into();
+    let path: Arc<str> = plain(CROWD, &format!("crowd{}", fixture.unique())).into();
     let client = |clients: Arc<Clients>, number| {
         let (together, path) = (Arc::clone(&together), Arc::clone(&path));
         async move {
@@ -143,7 +143,7 @@ pub(super) async fn crowd(clients: Clients) -> Tally {
         }
     };
     let mut tally = clients.all(client).await;
-    let asked = scene.origin.crowd.swap(0, Ordering::Relaxed);
+    let asked = fixture.origin.crowd.swap(0, Ordering::Relaxed);
     tally.notes.push(format!("{asked} requests to the origin"));
     tally
 }

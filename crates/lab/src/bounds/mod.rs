@@ -3,6 +3,7 @@
 
 mod clients;
 mod conn;
+mod fixture;
 mod greedy;
 mod group;
 mod load;
@@ -13,7 +14,6 @@ mod origin;
 mod report;
 mod row;
 mod run;
-mod scene;
 mod soak;
 mod sockets;
 mod subject;

@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::conn::PATIENCE;
+use super::fixture::{Client, Fixture};
 use super::origin::{Origin, TAG, tagged};
 use super::row::milliseconds;
-use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use crate::kit::{ClientRequest, Target};
 
@@ -44,12 +44,12 @@ pub(super) fn fill(
 ) -> Result<(), String> {
     let budget = Limit::Budget(ByteSize::mib(512));
     let subject = Subject::start(setup, budget, folder)?;
-    let scene = Scene::new(subject.proxy(), subject.admin(), origin);
+    let fixture = Fixture::new(subject.proxy(), subject.admin(), origin);
     let runtime = crate::kit::runtime()?;
     runtime.block_on(async {
         let mut running = JoinSet::new();
         for number in 0..CLIENTS {
-            let mut client = Client::new([127, 0, 0, 1].into(), scene.proxy);
+            let mut client = Client::new([127, 0, 0, 1].into(), fixture.proxy);
             running.spawn(async move {
                 let mut object = number;
                 while object < count {
@@ -96,10 +96,10 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 /// Sends a request to the admin address and returns the JSON of the answer.
-async fn admin(scene: &Scene, request: ClientRequest) -> Result<Value, String> {
+async fn admin(fixture: &Fixture, request: ClientRequest) -> Result<Value, String> {
     let target = Target {
-        proxy: scene.admin,
-        origin: scene.admin.to_string(),
+        proxy: fixture.admin,
+        origin: fixture.admin.to_string(),
         scheme: None,
     };
     let answer = request.send(&target, PATIENCE, None).await?;
@@ -111,17 +111,17 @@ async fn admin(scene: &Scene, request: ClientRequest) -> Result<Value, String> {
 
 /// Purges all objects with the tag and waits until the sweep has found all of them. Returns their number as
 /// text.
-pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
+pub(super) async fn purge(fixture: &Fixture) -> Result<String, String> {
     let begun = Instant::now();
     let mut request = ClientRequest::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
     request.method = "POST";
-    let answer = admin(scene, request).await;
+    let answer = admin(fixture, request).await;
     let answer = answer.map_err(|problem| format!("the purge failed: {problem}"))?;
     let number = answer["purge"].as_u64().unwrap_or(0);
     let acknowledged = begun.elapsed();
     loop {
         sleep(LOOK).await;
-        let state = admin(scene, ClientRequest::get(format!("/purges/{number}"))).await;
+        let state = admin(fixture, ClientRequest::get(format!("/purges/{number}"))).await;
         let state = state.map_err(|problem| format!("the purge is not reported: {problem}"))?;
         let found = state["objects"].as_u64().unwrap_or(0);
         let (done, took) = (state["done"] == true, begun.elapsed());
@@ -142,13 +142,13 @@ pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
 /// Waits until all stores are loaded and have at least `least` objects. Returns the duration and the number
 /// of objects as text.
 pub(super) async fn loaded(
-    scene: &Scene,
+    fixture: &Fixture,
     begun: Instant,
     least: Duration,
 ) -> Result<String, String> {
     let mut note = None;
     loop {
-        let stats = admin(scene, ClientRequest::get("/stats".to_owned())).await;
+        let stats = admin(fixture, ClientRequest::get("/stats".to_owned())).await;
         let stats = stats.unwrap_or_default();
         let stores = stats["stores"].as_array().cloned().unwrap_or_default();
         let loaded = !stores.is_empty() && stores.iter().all(|store| store["loading"] == false);

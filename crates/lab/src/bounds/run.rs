@@ -11,12 +11,12 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::fixture::{Client, Fixture};
 use super::load::{self, Load, Outcome, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
 use super::memory::Sampler;
 use super::origin::Origin;
 use super::row::Row;
-use super::scene::{Client, Scene};
 use super::sockets::Sockets;
 use super::subject::{Limit, Setup, Subject};
 use super::watch::{Summary, Watch};
@@ -98,12 +98,12 @@ impl Bench {
     async fn another(&self, load: Load, limit: Limit) -> Result<Another, String> {
         let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
         let subject = Subject::start(&self.setup, limit, folder.path())?;
-        let scene = Scene::new(subject.proxy(), subject.admin(), &self.backend.origin);
-        let scene = Arc::new(scene);
-        match prepare(&scene, load).await.pop() {
+        let fixture = Fixture::new(subject.proxy(), subject.admin(), &self.backend.origin);
+        let fixture = Arc::new(fixture);
+        match prepare(&fixture, load).await.pop() {
             Some(problem) => Err(problem),
             None => Ok(Another {
-                scene,
+                fixture,
                 _subject: subject,
                 _folder: folder,
             }),
@@ -118,13 +118,14 @@ impl Bench {
         row: &mut Row,
     ) -> Result<(), String> {
         let pid = subject.child.pid();
-        let scene = Scene::new(subject.proxy(), subject.admin(), &self.backend.origin);
-        let scene = Arc::new(scene);
+        let fixture = Fixture::new(subject.proxy(), subject.admin(), &self.backend.origin);
+        let fixture = Arc::new(fixture);
         let runtime = runtime()?;
         let sockets = Sockets::new(subject.port, self.backend.port);
         let sockets = sockets.map_err(|error| format!("no socket diagnosis: {error}"))?;
         if load != Load::Restart {
-            row.problems.extend(runtime.block_on(prepare(&scene, load)));
+            row.problems
+                .extend(runtime.block_on(prepare(&fixture, load)));
             let memory = Memory::of(pid).unwrap_or_default();
             (row.before, row.peak_before) = (memory.resident, memory.peak);
             forget_peak(pid);
@@ -134,15 +135,15 @@ impl Bench {
             _ => None,
         };
         let sampler = Sampler::start(pid, sockets);
-        let watch = Watch::start(&scene);
+        let watch = Watch::start(&fixture);
         let loaded = Instant::now();
         let outcome = runtime.block_on(async {
             match (load, &other) {
                 (Load::Restart, _) => {
-                    Outcome::of(objects::loaded(&scene, begun, self.scale.time).await)
+                    Outcome::of(objects::loaded(&fixture, begun, self.scale.time).await)
                 }
-                (_, Some(other)) => greedy::beside(&scene, &other.scene, self.scale).await,
-                _ => load::run(load, &scene, self.scale).await,
+                (_, Some(other)) => greedy::beside(&fixture, &other.fixture, self.scale).await,
+                _ => load::run(load, &fixture, self.scale).await,
             }
         });
         row.took = loaded.elapsed();
@@ -168,7 +169,7 @@ impl Bench {
 /// A second Foxy beside the measured Foxy.
 #[derive(Debug)]
 struct Another {
-    scene: Arc<Scene>,
+    fixture: Arc<Fixture>,
     // Fields are dropped in their order: the process must end before its folder is removed.
     _subject: Subject,
     _folder: TempDir,
@@ -176,17 +177,17 @@ struct Another {
 
 /// Requests the objects that the load and the clients beside it need, so that they are stored. Returns the
 /// problems.
-async fn prepare(scene: &Scene, load: Load) -> Vec<String> {
+async fn prepare(fixture: &Fixture, load: Load) -> Vec<String> {
     let mut problems = Vec::new();
     if load.needs_objects() {
-        let loaded = objects::loaded(scene, Instant::now(), Duration::ZERO).await;
+        let loaded = objects::loaded(fixture, Instant::now(), Duration::ZERO).await;
         problems.extend(loaded.err());
     }
     let mut wanted = vec![(small(), SMALL)];
     if load.needs_large() {
         wanted.extend((0..LARGE_OBJECTS).map(|number| (large(number), LARGE)));
     }
-    let mut client = Client::new(Ipv4Addr::LOCALHOST, scene.proxy);
+    let mut client = Client::new(Ipv4Addr::LOCALHOST, fixture.proxy);
     for (path, size) in wanted {
         if let Err(fault) = client.get(&path, size).await {
             problems.push(format!("{path} was not prepared: {fault}"));

@@ -12,12 +12,12 @@ use foxy_base::ByteSize;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+use super::fixture::{Client, Fixture};
 use super::load::{self, Load, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
 use super::objects;
 use super::row::mebibytes;
 use super::run::Backend;
-use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
 use crate::kit::{self, Memory, beside, raise_files, room_for_files, runtime};
@@ -107,8 +107,8 @@ impl Soak {
         let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
         let mut subject = Subject::start(&setup, Limit::Budget(self.memory), folder.path())?;
         let pid = subject.child.pid();
-        let scene = Scene::new(subject.proxy(), subject.admin(), &backend.origin);
-        let scene = Arc::new(scene);
+        let fixture = Fixture::new(subject.proxy(), subject.admin(), &backend.origin);
+        let fixture = Arc::new(fixture);
         let runtime = runtime()?;
         let scale = Scale {
             time: Duration::from_secs(self.seconds),
@@ -119,7 +119,7 @@ impl Soak {
         let (mut held, mut all) = (Vec::new(), Tally::default());
         println!("  round  resident  files  answers");
         while held.len() < FEWEST || Instant::now() < until {
-            let tally = runtime.block_on(round(&scene, scale))?;
+            let tally = runtime.block_on(round(&fixture, scale))?;
             thread::sleep(scale.after);
             if let Some(end) = subject.end() {
                 return Ok(vec![format!("foxy {end}")]);
@@ -140,9 +140,9 @@ impl Soak {
 }
 
 /// Runs all loads and a purge.
-async fn round(scene: &Arc<Scene>, scale: Scale) -> Result<Tally, String> {
+async fn round(fixture: &Arc<Fixture>, scale: Scale) -> Result<Tally, String> {
     let mut tally = Tally::default();
-    let mut client = Client::new([127, 0, 0, 1].into(), scene.proxy);
+    let mut client = Client::new([127, 0, 0, 1].into(), fixture.proxy);
     // The store is overwritten during the run. So the objects that the loads need are requested again in
     // each round.
     tally.add(client.get(&small(), SMALL).await);
@@ -150,12 +150,12 @@ async fn round(scene: &Arc<Scene>, scale: Scale) -> Result<Tally, String> {
         tally.add(client.get(&large(number), LARGE).await);
     }
     for load in ROUND {
-        let mut outcome = load::run(load, scene, scale).await;
+        let mut outcome = load::run(load, fixture, scale).await;
         if let Some(own) = outcome.own.take() {
             tally.merge(own);
         }
     }
-    objects::purge(scene).await?;
+    objects::purge(fixture).await?;
     tally.notes.clear();
     Ok(tally)
 }

@@ -11,9 +11,9 @@ use foxy_bench::Histogram;
 use tokio::time::{Instant, interval, sleep, timeout};
 
 use super::conn::{Fault, PATIENCE};
+use super::fixture::{Client, Fixture};
 use super::loads::{SMALL, small};
 use super::origin::plain;
-use super::scene::{Client, Scene};
 use super::tally::Tally;
 use crate::kit::{ClientRequest, Target, runtime};
 
@@ -95,9 +95,9 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts the clients.
-    pub(super) fn start(scene: &Arc<Scene>) -> Self {
+    pub(super) fn start(fixture: &Arc<Fixture>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, scene) = (Arc::clone(&stop), Arc::clone(scene));
+        let (stopped, fixture) = (Arc::clone(&stop), Arc::clone(fixture));
         let thread = thread::spawn(move || {
             // Raises the priority of this thread, because it competes with the load's own thread. Delays by
             // the scheduler are not caused by the proxy, so they should not be measured. Without the
@@ -108,7 +108,7 @@ impl Watch {
             };
             runtime.block_on(async {
                 let (requests, health) =
-                    tokio::join!(requests(&scene, &stopped), health(&scene, &stopped));
+                    tokio::join!(requests(&fixture, &stopped), health(&fixture, &stopped));
                 Watched { requests, health }
             })
         });
@@ -129,7 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
+async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
     let (samples, kept) = (Samples::default(), Kept::default());
     let mut turns = interval(TURN);
     let mut running = tokio::task::JoinSet::new();
@@ -142,10 +142,10 @@ async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
         for new in [true, false] {
             let source = SOURCES[turn % SOURCES.len()];
             let reused = if new { None } else { lock(&kept).pop() };
-            let client = reused.unwrap_or_else(|| Client::new(source, scene.proxy));
+            let client = reused.unwrap_or_else(|| Client::new(source, fixture.proxy));
             let (path, size) = match (turn / SOURCES.len()) % 2 {
                 0 => (small(), SMALL),
-                _ => (plain(MISS, &format!("watch{}", scene.unique())), MISS),
+                _ => (plain(MISS, &format!("watch{}", fixture.unique())), MISS),
             };
             let (samples, kept) = (Arc::clone(&samples), Arc::clone(&kept));
             running.spawn(async move {
@@ -168,10 +168,10 @@ async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
     std::mem::take(&mut *lock(&samples))
 }
 
-async fn health(scene: &Scene, stop: &AtomicBool) -> Vec<Sample> {
+async fn health(fixture: &Fixture, stop: &AtomicBool) -> Vec<Sample> {
     let target = Target {
-        proxy: scene.admin,
-        origin: scene.admin.to_string(),
+        proxy: fixture.admin,
+        origin: fixture.admin.to_string(),
         scheme: None,
     };
     let mut samples = Vec::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::object::{Manner, Object};
-use super::{Row, Scene, sent};
+use super::{Fixture, Row, sent};
 use crate::kit::{Answer, ClientRequest, Progress};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,19 +25,19 @@ struct Expected {
 }
 
 /// Runs all crowds, one after the other.
-pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
+pub(super) async fn run(fixture: &Arc<Fixture>, clients: usize) -> Vec<Row> {
     vec![
-        miss(scene, clients).await,
-        expired(scene, clients).await,
-        validated(scene, clients).await,
-        late(scene).await,
+        miss(fixture, clients).await,
+        expired(fixture, clients).await,
+        validated(fixture, clients).await,
+        late(fixture).await,
     ]
 }
 
 /// A crowd requests an object that is not stored, and whose answer may be shared.
-async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
-    let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
-    let right = crowd(scene, "/miss", &object, clients).await;
+async fn miss(fixture: &Arc<Fixture>, clients: usize) -> Row {
+    let object = fixture.origin.add("/miss", Manner::Fresh, SIZE, false);
+    let right = crowd(fixture, "/miss", &object, clients).await;
     let expected = Expected {
         requests: 1,
         bodies: 1,
@@ -52,12 +52,12 @@ async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
 }
 
 /// A crowd requests an expired object. The origin's 304 makes the object fresh again.
-async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
-    let object = scene.origin.add("/expired", Manner::Expiring, SIZE, true);
+async fn expired(fixture: &Arc<Fixture>, clients: usize) -> Row {
+    let object = fixture.origin.add("/expired", Manner::Expiring, SIZE, true);
     let first = ClientRequest::get("/expired".to_owned());
-    let primed = first.send(&scene.target, PATIENCE, None).await;
+    let primed = first.send(&fixture.target, PATIENCE, None).await;
     sleep(EXPIRY).await;
-    let right = crowd(scene, "/expired", &object, clients).await;
+    let right = crowd(fixture, "/expired", &object, clients).await;
     let expected = Expected {
         requests: 2,
         bodies: 1,
@@ -72,9 +72,11 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
 }
 
 /// A crowd requests a page that must be validated for each client.
-async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
-    let object = scene.origin.add("/no-cache", Manner::NoCache, SIZE, false);
-    let right = crowd(scene, "/no-cache", &object, clients).await;
+async fn validated(fixture: &Arc<Fixture>, clients: usize) -> Row {
+    let object = fixture
+        .origin
+        .add("/no-cache", Manner::NoCache, SIZE, false);
+    let right = crowd(fixture, "/no-cache", &object, clients).await;
     let expected = Expected {
         requests: u32::try_from(clients).unwrap_or(u32::MAX),
         bodies: 1,
@@ -89,15 +91,17 @@ async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
 }
 
 /// Each second, one client requests a page that must be validated for each client. The body takes 8 s.
-async fn late(scene: &Arc<Scene>) -> Row {
+async fn late(fixture: &Arc<Fixture>) -> Row {
     const CLIENTS: usize = 8;
-    let object = scene.origin.add("/slow", Manner::SlowNoCache, 80_000, true);
+    let object = fixture
+        .origin
+        .add("/slow", Manner::SlowNoCache, 80_000, true);
     let mut running = Vec::new();
     for number in 0..CLIENTS {
         if number > 0 {
             sleep(Duration::from_secs(1)).await;
         }
-        running.push(sent(scene, ClientRequest::get("/slow".to_owned()), PATIENCE).1);
+        running.push(sent(fixture, ClientRequest::get("/slow".to_owned()), PATIENCE).1);
     }
     let mut right = 0;
     for client in running {
@@ -118,10 +122,10 @@ async fn late(scene: &Arc<Scene>) -> Row {
 
 /// Sends a crowd while the origin holds its first answer. Returns the number of clients that got the
 /// object.
-async fn crowd(scene: &Arc<Scene>, path: &str, object: &Object, clients: usize) -> usize {
+async fn crowd(fixture: &Arc<Fixture>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {
-        running.push(sent(scene, ClientRequest::get(path.to_owned()), PATIENCE));
+        running.push(sent(fixture, ClientRequest::get(path.to_owned()), PATIENCE));
     }
     for (progress, _) in &mut running {
         let _ = progress.wait_for(|at| *at >= Progress::Sent).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::object::Manner;
-use super::{Row, Scene, sent};
+use super::{Fixture, Row, sent};
 use crate::kit::{AfterResponse, Answer, BufferedConn, ClientRequest};
 
 /// Number of followers of each leader.
@@ -182,11 +182,11 @@ impl Got {
 }
 
 /// Runs all kinds of failure in parallel.
-pub(super) async fn run(scene: &Arc<Scene>) -> Vec<Row> {
+pub(super) async fn run(fixture: &Arc<Fixture>) -> Vec<Row> {
     let mut tasks = Vec::new();
     for bad in BAD {
-        let scene = Arc::clone(scene);
-        tasks.push(tokio::spawn(async move { (bad, one(&scene, bad).await) }));
+        let fixture = Arc::clone(fixture);
+        tasks.push(tokio::spawn(async move { (bad, one(&fixture, bad).await) }));
     }
     let mut rows = Vec::new();
     for task in tasks {
@@ -205,15 +205,15 @@ pub(super) async fn run(scene: &Arc<Scene>) -> Vec<Row> {
     rows
 }
 
-async fn one(scene: &Arc<Scene>, bad: Bad) -> Got {
+async fn one(fixture: &Arc<Fixture>, bad: Bad) -> Got {
     let path = format!("/leader/{}", bad as u8);
-    let object = scene.origin.add(&path, Manner::Leader(bad), SIZE, false);
-    let (_, leader) = sent(scene, ClientRequest::get(path.clone()), PATIENCE);
+    let object = fixture.origin.add(&path, Manner::Leader(bad), SIZE, false);
+    let (_, leader) = sent(fixture, ClientRequest::get(path.clone()), PATIENCE);
     object.first_asked().await;
     let begun = Instant::now();
     let mut followers = Vec::new();
     for _ in 0..FOLLOWERS {
-        let (target, request) = (scene.target.clone(), ClientRequest::get(path.clone()));
+        let (target, request) = (fixture.target.clone(), ClientRequest::get(path.clone()));
         followers.push(tokio::spawn(async move {
             let answer = request.send(&target, PATIENCE, None).await;
             (answer, begun.elapsed())

@@ -65,7 +65,7 @@ struct Row {
 
 /// Proxy and origin of one run.
 #[derive(Debug)]
-struct Scene {
+struct Fixture {
     target: Target,
     origin: Arc<Origin>,
 }
@@ -120,7 +120,7 @@ impl Collapse {
         let port = port.port();
         let proxy: Child = foxy(program, mode, port, folder)?;
         let origin = Arc::new(Origin::default());
-        let scene = Arc::new(Scene {
+        let fixture = Arc::new(Fixture {
             target: Target {
                 proxy: proxy.address(),
                 origin: format!("127.0.0.1:{port}"),
@@ -131,8 +131,8 @@ impl Collapse {
         Ok(runtime.block_on(async {
             tokio::spawn(serve(listener, origin));
             match part {
-                Part::Crowds => crowd::run(&scene, self.clients).await,
-                Part::Leaders => leaders::run(&scene).await,
+                Part::Crowds => crowd::run(&fixture, self.clients).await,
+                Part::Leaders => leaders::run(&fixture).await,
             }
         }))
     }
@@ -144,9 +144,9 @@ type Sent = (
     JoinHandle<Result<Answer, String>>,
 );
 
-fn sent(scene: &Scene, request: ClientRequest, patience: Duration) -> Sent {
+fn sent(fixture: &Fixture, request: ClientRequest, patience: Duration) -> Sent {
     let (sender, progress) = watch::channel(Progress::Before);
-    let target = scene.target.clone();
+    let target = fixture.target.clone();
     let task = tokio::spawn(async move { request.send(&target, patience, Some(sender)).await });
     (progress, task)
 }

@@ -81,23 +81,28 @@ impl Flood {
             let port = listener.local_addr().map_err(|e| e.to_string())?.port();
             tokio::spawn(serve(listener, Arc::new(Origin)));
             let (foxy, admin) = self.start(port, folder.path())?;
-            let scene = Scene::new(&foxy, admin, port);
+            let fixture = Fixture::new(&foxy, admin, port);
             for n in 0..self.objects {
-                scene.get(n).await?;
+                fixture.get(n).await?;
             }
-            let quiet = scene.operator(Duration::from_secs(2)).await?;
+            let quiet = fixture.operator(Duration::from_secs(2)).await?;
             let (stop, counts) = (
                 Arc::new(AtomicBool::new(false)),
                 Arc::new(Counts::default()),
             );
             for n in 0..self.connections {
-                tokio::spawn(flood(scene.target.clone(), n, stop.clone(), counts.clone()));
+                tokio::spawn(flood(
+                    fixture.target.clone(),
+                    n,
+                    stop.clone(),
+                    counts.clone(),
+                ));
             }
-            let busy = scene.operator(Duration::from_secs(self.seconds)).await?;
+            let busy = fixture.operator(Duration::from_secs(self.seconds)).await?;
             stop.store(true, Ordering::Relaxed);
             let mut lost = 0;
             for n in 0..self.objects {
-                lost += usize::from(!scene.get(n).await?);
+                lost += usize::from(!fixture.get(n).await?);
             }
             let sent = counts.sent.load(Ordering::Relaxed);
             let refused = counts.refused.load(Ordering::Relaxed);
@@ -169,12 +174,12 @@ async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc
 }
 
 /// Addresses of a run.
-struct Scene {
+struct Fixture {
     target: Target,
     admin: Target,
 }
 
-impl Scene {
+impl Fixture {
     fn new(foxy: &Child, admin: SocketAddr, origin: u16) -> Self {
         let target = |proxy, name: String| Target {
             proxy,

@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use super::Row;
 use super::cpu::Cpu;
-use super::scene::{SMALL, Scene, right};
+use super::fixture::{Fixture, SMALL, right};
 
 /// Number of rounds of each kind of request; the two kinds alternate. Only the round with the least time
 /// counts, because other processes disturbed this round least.
 const ROUNDS: u64 = 10;
 
-pub(super) async fn run(scene: &Scene, requests: u64) -> Result<Vec<Row>, String> {
-    let (mut client, login) = (scene.client(), right("user0"));
+pub(super) async fn run(fixture: &Fixture, requests: u64) -> Result<Vec<Row>, String> {
+    let (mut client, login) = (fixture.client(), right("user0"));
     // This request checks the login and stores the object.
     client.take(("/small", SMALL), Some(&login)).await?;
     let each = (requests / ROUNDS).max(1);
     let mut least = [Duration::MAX; 2];
     for _ in 0..ROUNDS {
         for (least, login) in least.iter_mut().zip([None, Some(&login[..])]) {
-            let before = Cpu::of(scene.pid())?;
+            let before = Cpu::of(fixture.pid())?;
             for _ in 0..each {
                 client.take(("/small", SMALL), login).await?;
             }
-            *least = (*least).min(Cpu::of(scene.pid())?.since(before).all);
+            *least = (*least).min(Cpu::of(fixture.pid())?.since(before).all);
         }
     }
     let micros = least.map(|time| time.as_secs_f64() * 1e6 / each as f64);

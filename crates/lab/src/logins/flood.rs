@@ -14,7 +14,7 @@ use crate::kit::runtime;
 
 use super::Row;
 use super::cpu::Cpu;
-use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
+use super::fixture::{Client, Fixture, SMALL, THREADS, USERS, VICTIM, login, right};
 
 /// Number of known users: these users have logged in before the measurement. Each user has one connection.
 const KNOWN: usize = 4;
@@ -26,12 +26,12 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
-    scene: &Scene,
+    fixture: &Fixture,
     connections: usize,
     length: Duration,
 ) -> Result<Vec<Row>, String> {
     LocalSet::new()
-        .run_until(measure(scene, connections, length))
+        .run_until(measure(fixture, connections, length))
         .await
 }
 
@@ -50,20 +50,24 @@ struct Seen {
     lasted: f64,
 }
 
-async fn measure(scene: &Scene, connections: usize, length: Duration) -> Result<Vec<Row>, String> {
+async fn measure(
+    fixture: &Fixture,
+    connections: usize,
+    length: Duration,
+) -> Result<Vec<Row>, String> {
     // Each user logs in before the measurement. Otherwise the times would include the password checks.
     for user in 0..KNOWN {
         let login = right(&format!("user{user}"));
-        let mut client = scene.client();
+        let mut client = fixture.client();
         client.take(("/small", SMALL), Some(&login)).await?;
     }
-    let quiet = others(scene, length).await?;
+    let quiet = others(fixture, length).await?;
     let stop = Arc::new(AtomicBool::new(false));
-    let clients = (0..connections).map(|_| scene.client()).collect();
+    let clients = (0..connections).map(|_| fixture.client()).collect();
     let flood = flood(clients, Arc::clone(&stop));
-    let (begun, before) = (Instant::now(), Cpu::of(scene.pid())?);
-    let (busy, late) = tokio::join!(others(scene, length), late(scene));
-    let used = Cpu::of(scene.pid())?.since(before);
+    let (begun, before) = (Instant::now(), Cpu::of(fixture.pid())?);
+    let (busy, late) = tokio::join!(others(fixture, length), late(fixture));
+    let used = Cpu::of(fixture.pid())?.since(before);
     let lasted = begun.elapsed().as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     let answers = flood.join().map_err(|_| "the flood ended early")??;
@@ -136,10 +140,10 @@ fn ms(time: Duration) -> f64 {
 
 /// Sends requests of known users at an even rate. Returns their number and the 99th percentile of their
 /// times.
-async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), String> {
+async fn others(fixture: &Fixture, length: Duration) -> Result<(u64, Duration), String> {
     let tasks: Vec<JoinHandle<Result<Histogram, String>>> = (0..KNOWN)
         .map(|user| {
-            let (mut client, login) = (scene.client(), right(&format!("user{user}")));
+            let (mut client, login) = (fixture.client(), right(&format!("user{user}")));
             spawn_local(async move {
                 let (begun, mut times) = (Instant::now(), Histogram::default());
                 let mut turns = interval(TURN);
@@ -214,10 +218,10 @@ fn flood(
 
 /// Logs users in during the flood, one after the other. Returns the number of their attempts, and the longest
 /// time until a user was logged in.
-async fn late(scene: &Scene) -> Result<(u32, Duration), String> {
+async fn late(fixture: &Fixture) -> Result<(u32, Duration), String> {
     let (mut attempts, mut longest) = (0, Duration::ZERO);
     for user in 0..USERS {
-        let (mut client, begun) = (scene.client(), Instant::now());
+        let (mut client, begun) = (fixture.client(), Instant::now());
         let (login, before) = (right(&format!("late{user}")), attempts);
         loop {
             attempts += 1;

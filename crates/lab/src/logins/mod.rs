@@ -3,8 +3,8 @@
 
 mod cost;
 mod cpu;
+mod fixture;
 mod flood;
-mod scene;
 mod shares;
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::kit::{self, beside};
-use scene::Scene;
+use fixture::Fixture;
 
 /// Measure logins, quotas and fairness. Exit code 1 if a request fails, a user is locked out, a
 /// quota is exceeded, or shares are unfair; times are printed and not judged
@@ -79,23 +79,23 @@ impl Logins {
         let runtime = kit::runtime()?;
         let mut good = true;
         runtime.block_on(async {
-            let scene = Scene::start(&program, "").await?;
-            good &= print("known logins", &cost::run(&scene, self.requests).await?);
-            let rows = flood::run(&scene, self.connections, length).await?;
+            let fixture = Fixture::start(&program, "").await?;
+            good &= print("known logins", &cost::run(&fixture, self.requests).await?);
+            let rows = flood::run(&fixture, self.connections, length).await?;
             good &= print("a flood of wrong passwords", &rows);
             good &= print(
                 "50 users, as fast as Foxy answers",
-                &shares::of_requests(&scene, length).await?,
+                &shares::of_requests(&fixture, length).await?,
             );
-            drop(scene);
-            let scene = Scene::start(&program, shares::SITE).await?;
+            drop(fixture);
+            let fixture = Fixture::start(&program, shares::SITE).await?;
             good &= print(
                 "50 users under one limit of bytes",
-                &shares::of_bytes(&scene, length).await?,
+                &shares::of_bytes(&fixture, length).await?,
             );
-            drop(scene);
-            let scene = Scene::start(&program, shares::QUOTA).await?;
-            good &= print("quotas of a user", &shares::quotas(&scene, quota).await?);
+            drop(fixture);
+            let fixture = Fixture::start(&program, shares::QUOTA).await?;
+            good &= print("quotas of a user", &shares::quotas(&fixture, quota).await?);
             Ok(good)
         })
     }

@@ -6,7 +6,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep};
 
 use super::Row;
-use super::scene::{Client, LARGE, SMALL, Scene, USERS, right};
+use super::fixture::{Client, Fixture, LARGE, SMALL, USERS, right};
 
 /// Permitted requests per second of a user.
 const REQUESTS: u64 = 50;
@@ -25,14 +25,14 @@ const PAUSE: Duration = Duration::from_millis(2);
 const FAIR: f64 = 0.95;
 
 /// Measures the shares of 50 users who send small requests, each without a pause.
-pub(super) async fn of_requests(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
-    let got = together(scene, ("/small", SMALL), length).await?;
+pub(super) async fn of_requests(fixture: &Fixture, length: Duration) -> Result<Vec<Row>, String> {
+    let got = together(fixture, ("/small", SMALL), length).await?;
     Ok(vec![fair("Jain index of requests", &got, "requests")])
 }
 
 /// Measures the shares of 50 users who send requests for a large object under one limit of bytes per second.
-pub(super) async fn of_bytes(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
-    let got = together(scene, ("/large", LARGE), length).await?;
+pub(super) async fn of_bytes(fixture: &Fixture, length: Duration) -> Result<Vec<Row>, String> {
+    let got = together(fixture, ("/large", LARGE), length).await?;
     Ok(vec![fair("Jain index of bytes", &got, "MiB")])
 }
 
@@ -60,16 +60,16 @@ fn jain(shares: &[u64]) -> f64 {
 
 /// Returns the number of objects that each user gets. All users send requests without a pause.
 async fn together(
-    scene: &Scene,
+    fixture: &Fixture,
     object: (&'static str, usize),
     length: Duration,
 ) -> Result<Vec<u64>, String> {
-    let mut first = scene.client();
+    let mut first = fixture.client();
     first.take(object, Some(&right("user0"))).await?;
     let all = async {
         let mut clients = Vec::new();
         for user in 0..USERS {
-            let (mut client, login) = (scene.client(), right(&format!("user{user}")));
+            let (mut client, login) = (fixture.client(), right(&format!("user{user}")));
             client.take(("/small", SMALL), Some(&login)).await?;
             clients.push((client, login));
         }
@@ -98,10 +98,10 @@ async fn together(
 
 /// Measures the requests that one user gets and the bytes that another user gets. Both send requests
 /// without a pause.
-pub(super) async fn quotas(scene: &Scene, length: Duration) -> Result<Vec<Row>, String> {
+pub(super) async fn quotas(fixture: &Fixture, length: Duration) -> Result<Vec<Row>, String> {
     let (requests, bytes) = tokio::join!(
-        requests(scene.client(), length),
-        bytes(scene.client(), length)
+        requests(fixture.client(), length),
+        bytes(fixture.client(), length)
     );
     Ok(vec![
         row("requests in a second", requests?, REQUESTS as f64),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::client::{Source, replay};
+use super::fixture::{Server, Setup};
 use super::registry::{Package, Registry};
 use super::relay::{DELAY, RATE, relay};
 use super::report::Report;
-use super::scene::{Server, Setup};
 use super::{Mirrors, npm};
 
 const CONNECTIONS: usize = 8;

@@ -1,11 +1,12 @@
 //! Mirrors of registries: many long documents at once, the list of an installation, a slow line to the
 //! registry, and one large layer of an image for several clients.
 //!
-//! This program takes the part of the registries. The documents that a mirror must send are made without code of the
-//! product.
+//! This program takes the part of the registries. The documents that a mirror must send are made without code
+//! of the product.
 
 mod client;
 mod document;
+mod fixture;
 mod images;
 mod line;
 mod packuments;
@@ -14,7 +15,6 @@ mod registry;
 mod relay;
 mod replay;
 mod report;
-mod scene;
 mod verdaccio;
 
 use std::path::PathBuf;

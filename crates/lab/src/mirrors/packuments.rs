@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 
 use super::client::{Client, Source};
 use super::document::{Document, Substitutions};
+use super::fixture::{Before, Server, Setup};
 use super::registry::{Package, Registry};
 use super::report::Report;
-use super::scene::{Before, Server, Setup};
 use super::{Mirrors, npm};
 use crate::kit::cpu_time;
 

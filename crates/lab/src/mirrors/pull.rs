@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use super::Mirrors;
 use super::client::Client;
+use super::fixture::{Before, Server, Setup};
 use super::images::{Images, Layer, Storage};
 use super::report::Report;
-use super::scene::{Before, Server, Setup};
 use crate::kit::Child;
 
 const CLIENTS: usize = 4;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Source, replay};
+use super::fixture::{Server, Setup};
 use super::registry::{Package, Registry};
 use super::report::Report;
-use super::scene::{Server, Setup};
 use super::{Mirrors, npm, verdaccio};
 use crate::kit::peers::install::ensure;
 use crate::kit::{Child, cpu_time};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::scene::pinned;
+use super::fixture::pinned;
 use crate::kit::{Child, Launch, free_port, peers};
 
 /// The release that is measured.

@@ -71,7 +71,7 @@ impl Origins {
             servers.push(Server::start(Duration::from_millis(self.delay)).await?);
         }
         let (foxy, admin) = self.start(&servers, folder)?;
-        let scene = Scene {
+        let fixture = Fixture {
             site: target(foxy.address(), "site.test"),
             admin: target(admin, "localhost"),
             servers,
@@ -79,10 +79,10 @@ impl Origins {
         };
         let load = Load::start(foxy.address(), self.connections, self.rate);
         sleep(Duration::from_secs(1)).await;
-        let healthy = scene.phase(&load, "three are well").await;
-        let partly = scene.some_fail(&load).await?;
-        let back = scene.all_well(&load).await?;
-        let none = scene.all_fail(&load).await?;
+        let healthy = fixture.phase(&load, "three are well").await;
+        let partly = fixture.some_fail(&load).await?;
+        let back = fixture.all_well(&load).await?;
+        let none = fixture.all_fail(&load).await?;
         Ok(healthy.errors + healthy.broken == 0 && partly && back && none)
     }
 
@@ -115,14 +115,14 @@ fn target(proxy: SocketAddr, name: &str) -> Target {
 }
 
 /// Addresses of a run, and the site's origins.
-struct Scene {
+struct Fixture {
     site: Target,
     admin: Target,
     servers: Vec<Server>,
     length: Duration,
 }
 
-impl Scene {
+impl Fixture {
     /// Lets the load run for the length of a phase, and prints the counts of the answers.
     async fn phase(&self, load: &Load, name: &str) -> Got {
         let before = self.asked();

@@ -3,7 +3,7 @@
 use foxy_base::Rng;
 
 use super::Findings;
-use super::scene::Scene;
+use super::fixture::Fixture;
 use super::settings::Settings;
 
 /// A mistake in a file. It is appended to a correct file, or it is the complete file.
@@ -56,7 +56,7 @@ const MISTAKES: [Mistake; 25] = [
 
 /// Makes Foxy read `count` files with a mistake, and the correct file after each of these files.
 pub(super) async fn run(
-    (scene, settings): (&Scene, &Settings),
+    (fixture, settings): (&Fixture, &Settings),
     (count, rng): (u32, &mut Rng),
     findings: &mut Findings,
 ) -> Result<(), String> {
@@ -69,7 +69,7 @@ pub(super) async fn run(
             true => mistake.clone(),
             false => format!("{right}{mistake}"),
         };
-        match scene.reload(&wrong).await? {
+        match fixture.reload(&wrong).await? {
             Ok(words) => {
                 findings.fault(format!("a broken file was accepted: {mistake:?}: {words}"));
             }
@@ -78,7 +78,7 @@ pub(super) async fn run(
                 explained += usize::from(words.len() > 20);
             }
         }
-        let words = scene.apply(&right).await?;
+        let words = fixture.apply(&right).await?;
         findings.expect(words == "reloaded: nothing changed", || {
             format!("a broken file changed something: {mistake:?}: {words}")
         });

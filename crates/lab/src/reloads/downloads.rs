@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::scene::PATIENCE;
+use super::fixture::PATIENCE;
 use crate::kit::{
     AfterResponse, BufferedConn, ClientRequest, Progress, ReceivedRequest, Respond, Target, serve,
 };

@@ -9,7 +9,7 @@ use foxy_base::{Clock, SystemClock};
 use rcgen::generate_simple_self_signed;
 use tokio::time::sleep;
 
-use super::scene::{Scene, listener};
+use super::fixture::{Fixture, listener};
 use super::{Findings, Reloads};
 use crate::kit::{free_port, thread_times};
 
@@ -32,19 +32,19 @@ pub(super) async fn run(
     let (_origin, origin) = listener().await?;
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
-    let scene = Scene::start(program, folder, &text(0), (tls, admin))?;
+    let fixture = Fixture::start(program, folder, &text(0), (tls, admin))?;
     // Foxy accepts connections before its workers run. This first reload ensures that the workers run,
     // because Foxy answers a reload only then.
-    scene.apply(&text(0)).await?;
+    fixture.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);
     for mark in 1..=RELOADS {
-        let before = workers(scene.pid())?;
+        let before = workers(fixture.pid())?;
         let begun = clock.mono();
-        scene.apply(&text(mark)).await?;
+        fixture.apply(&text(mark)).await?;
         whole = whole.max(clock.mono().since(begun));
         sleep(AFTERWARDS).await;
-        let used = workers(scene.pid())?;
+        let used = workers(fixture.pid())?;
         for (now, before) in used.into_iter().zip(before) {
             slowest = slowest.max(now.saturating_sub(before));
         }

@@ -5,11 +5,11 @@
 
 mod broken;
 mod downloads;
+mod fixture;
 #[cfg(feature = "tls")]
 mod many;
 mod phases;
 mod races;
-mod scene;
 mod settings;
 
 use std::fmt;

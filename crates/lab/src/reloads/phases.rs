@@ -12,7 +12,7 @@ use foxy_bench::{Origin, OriginConfig};
 use tokio::time::{Instant, sleep};
 
 use super::downloads::{Downloads, Long};
-use super::scene::{PATIENCE, Scene, listener, target};
+use super::fixture::{Fixture, PATIENCE, listener, target};
 use super::settings::{Ports, Settings};
 use super::{Findings, Reloads, broken};
 use crate::kit::{ClientRequest, free_port};
@@ -49,7 +49,7 @@ pub(super) async fn run(
     let store = folder.join("store").display().to_string();
     let mut settings = Settings::new(ports, store);
     let listeners = (ports.main, ports.admin);
-    let scene = Scene::start(program, folder, &settings.text(), listeners)?;
+    let fixture = Fixture::start(program, folder, &settings.text(), listeners)?;
     warm(ports).await?;
     let load = Load::start(wanted, ports, &clock);
     let mut targets = vec![target(ports.forward, &format!("127.0.0.1:{long_port}"))];
@@ -58,8 +58,14 @@ pub(super) async fn run(
     let downloads = Downloads::start(u64::from(wanted.downloads), &targets);
     downloads.under_way().await?;
     let mut rng = Rng::new(wanted.seed).fork("reloads");
-    let times = reloads(wanted, (&scene, ports), (&mut settings, &mut rng), findings).await?;
-    broken::run((&scene, &settings), (wanted.broken, &mut rng), findings).await?;
+    let times = reloads(
+        wanted,
+        (&fixture, ports),
+        (&mut settings, &mut rng),
+        findings,
+    )
+    .await?;
+    broken::run((&fixture, &settings), (wanted.broken, &mut rng), findings).await?;
     long.finish();
     let cut = downloads.end().await;
     findings.figure(format!(
@@ -158,7 +164,7 @@ impl Load {
 /// Reloads one configuration after the other. Returns the durations, sorted.
 async fn reloads(
     wanted: &Reloads,
-    (scene, ports): (&Scene, Ports),
+    (fixture, ports): (&Fixture, Ports),
     (settings, rng): (&mut Settings, &mut Rng),
     findings: &mut Findings,
 ) -> Result<Vec<Duration>, String> {
@@ -166,7 +172,7 @@ async fn reloads(
     for number in 0..wanted.reloads {
         settings.change(rng);
         let begun = Instant::now();
-        let words = scene.apply(&settings.text()).await?;
+        let words = fixture.apply(&settings.text()).await?;
         times.push(begun.elapsed());
         findings.expect(words.starts_with("reloaded: "), || words.clone());
         findings.expect(

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use self::origin::Held;
 use self::table::{Late, Places, RACES, Race};
 use super::Findings;
-use super::scene::{PATIENCE, Scene, listener, words};
+use super::fixture::{Fixture, PATIENCE, listener, words};
 use crate::kit::{Answer, ClientRequest, Progress, Target, free_port};
 
 /// A request that the origin does not hold gets its answer within this time.
@@ -61,7 +61,7 @@ pub(super) async fn run(
     let one = Held::start("one", one.0);
     let _two = Held::start("two", two.0);
     let text = (RACES[0].before)(&places);
-    let scene = Scene::start(program, folder, &text, (places.site, places.admin))?;
+    let fixture = Fixture::start(program, folder, &text, (places.site, places.admin))?;
     let (mut count, mut number) = (0, 0);
     for race in &RACES {
         for point in [Point::Head, Point::Body, Point::Stored] {
@@ -71,7 +71,7 @@ pub(super) async fn run(
             }
             count += 1;
             let path = format!("/{}/{}/{number}", point.word(), race.path);
-            let told = run_race(race, point, path, (&scene, &places, &one)).await?;
+            let told = run_race(race, point, path, (&fixture, &places, &one)).await?;
             for fault in told {
                 findings.fault(format!("race {} ({}): {fault}", race.name, point.word()));
             }
@@ -89,10 +89,10 @@ async fn run_race(
     race: &Race,
     point: Point,
     path: String,
-    (scene, places, origin): (&Scene, &Places, &Arc<Held>),
+    (fixture, places, origin): (&Fixture, &Places, &Arc<Held>),
 ) -> Result<Vec<String>, String> {
     let mut faults = Vec::new();
-    scene.reload(&(race.before)(places)).await?.ok();
+    fixture.reload(&(race.before)(places)).await?.ok();
     let target = race.target(places);
     let request = |kind: &str| ClientRequest::get(path.clone()).with("X-Kind", kind);
     origin.hold();
@@ -105,7 +105,7 @@ async fn run_race(
             first.has_head().await?;
         }
     }
-    scene.apply(&(race.after)(places)).await?;
+    fixture.apply(&(race.after)(places)).await?;
     let second = request("b").send(&target, SOON, None).await;
     origin.release();
     let first = first.answer().await;

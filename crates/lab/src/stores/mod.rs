@@ -5,9 +5,9 @@
 //! the limit, and not the processor. Loop devices and control groups need root. Without root, each part that
 //! needs a loop device reports that it was not measured.
 
+mod fixture;
 mod load;
 mod origin;
-mod scene;
 mod small;
 mod speeds;
 mod starts;

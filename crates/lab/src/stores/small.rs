@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::fixture::Fixture;
 use super::load::{self, Paths};
 use super::origin;
-use super::scene::Scene;
 
 const STORE: u64 = 64 << 20;
 const BODIES: [u64; 3] = [400, 2_000, 8_000];
@@ -27,15 +27,15 @@ pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, Strin
         std::fs::create_dir(&folder).map_err(|error| format!("no folder: {error}"))?;
         let store = folder.join("store");
         let stores = [(store, Some(STORE))];
-        let scene = Scene::start(program, &folder, origin, &stores)?;
+        let fixture = Fixture::start(program, &folder, origin, &stores)?;
         let objects = STORE * 3 / 2 / (body + 300);
         let fill: Paths = Arc::new(move |n| (n < objects).then(|| format!("/{body}/object/{n}")));
-        let got = load::run(scene.address(), 8, fill, None).await;
+        let got = load::run(fixture.address(), 8, fill, None).await;
         if got.bad() > 0 {
             return Err("answers were wrong or missing".to_owned());
         }
         sleep(Duration::from_secs(3)).await;
-        let per_object = Bytes::of(&scene.stats().await?)?;
+        let per_object = Bytes::of(&fixture.stats().await?)?;
         let ratio = per_object.device / per_object.payload;
         println!(
             "body of {body} bytes: key, fields and body {:.0}, record {:.0}, in clusters {:.0}, on the device {:.0}: {ratio:.3} times",

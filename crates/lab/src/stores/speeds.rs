@@ -8,9 +8,9 @@ use foxy_base::Rng;
 use foxy_bench::store::{Limit, Loop, Throttle};
 use tokio::time::sleep;
 
+use super::fixture::Fixture;
 use super::load::{self, Paths};
 use super::origin;
-use super::scene::Scene;
 
 /// Permitted reads per second of each disk. A read may have one or more blocks.
 const READS: u64 = 300;
@@ -58,16 +58,16 @@ async fn read_rate(
 ) -> Result<f64, String> {
     let disks = disks(folder, count, 256 << 20)?;
     let _slow = Throttle::new(&disks, &[Limit::Reads(READS)]).map_err(|e| e.to_string())?;
-    let scene = Scene::start(program, folder, origin::start().await?, &on(&disks))?;
+    let fixture = Fixture::start(program, folder, origin::start().await?, &on(&disks))?;
     let path = |n: u64| format!("/{OBJECT}/{n}");
     let fill: Paths = Arc::new(move |n| (n < OBJECTS).then(|| path(n)));
-    load::run(scene.address(), 8, fill, None).await;
+    load::run(fixture.address(), 8, fill, None).await;
     // After this time, all objects are on disk and the store is idle.
     sleep(Duration::from_secs(4)).await;
     let any: Paths = Arc::new(move |n| Some(path(Rng::new(n).below(OBJECTS))));
     // After this run Foxy knows the read rate of the disks.
     load::run(
-        scene.address(),
+        fixture.address(),
         CLIENTS,
         any.clone(),
         Some(Duration::from_secs(3)),
@@ -75,7 +75,7 @@ async fn read_rate(
     .await;
     let longest = Duration::from_secs(seconds);
     let begun = tokio::time::Instant::now();
-    let got = load::run(scene.address(), CLIENTS, any, Some(longest)).await;
+    let got = load::run(fixture.address(), CLIENTS, any, Some(longest)).await;
     let rate = got.hits() as f64 / begun.elapsed().as_secs_f64();
     println!(
         "{count} disk(s): {rate:.0} hits/s, {} misses, {} bad",
@@ -85,7 +85,7 @@ async fn read_rate(
     if got.bad() > 0 {
         return Err("answers were wrong or missing".to_owned());
     }
-    drop(scene);
+    drop(fixture);
     Ok(rate)
 }
 
@@ -98,10 +98,10 @@ pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Resul
         slow.hold(disk, Limit::BytesWritten(limit))
             .map_err(|e| e.to_string())?;
     }
-    let scene = Scene::start(program, folder, origin::start().await?, &on(&disks))?;
+    let fixture = Fixture::start(program, folder, origin::start().await?, &on(&disks))?;
     let new: Paths = Arc::new(|n| Some(format!("/65536/{n}")));
     let load = load::run(
-        scene.address(),
+        fixture.address(),
         16,
         new,
         Some(Duration::from_secs(2 * seconds)),
@@ -109,9 +109,9 @@ pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Resul
     // In the first half Foxy learns the speeds of the disks.
     let measured = async {
         sleep(Duration::from_secs(seconds)).await;
-        let before = scene.written().await?;
+        let before = fixture.written().await?;
         sleep(Duration::from_secs(seconds)).await;
-        let after = scene.written().await?;
+        let after = fixture.written().await?;
         Ok::<_, String>((before, after))
     };
     let (got, measured) = tokio::join!(load, measured);
@@ -136,6 +136,6 @@ pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Resul
         "each has to get at least {:.0} % of its limit\n",
         FILLED * 100.0
     );
-    drop(scene);
+    drop(fixture);
     Ok(good)
 }

@@ -1,7 +1,7 @@
 //! The table of changes for the races. Each entry has the configuration before, the configuration after, and
 //! the answer that a later request may get.
 
-use super::super::scene::target;
+use super::super::fixture::target;
 use crate::kit::Target;
 
 /// Ports, and the store's file.

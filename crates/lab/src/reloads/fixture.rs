@@ -13,13 +13,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     foxy: Child,
     admin: Target,
     file: PathBuf,
 }
 
-impl Scene {
+impl Fixture {
     /// Starts Foxy with this configuration. It listens on `port` and has its admin address on `admin`.
     pub(super) fn start(
         program: &Path,

@@ -10,14 +10,14 @@ use super::origin::Origin;
 
 /// Addresses of a measured process, and its origin.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     pub(super) proxy: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) origin: Arc<Origin>,
     unique: AtomicU64,
 }
 
-impl Scene {
+impl Fixture {
     pub(super) fn new(proxy: SocketAddr, admin: SocketAddr, origin: &Arc<Origin>) -> Self {
         Self {
             proxy,

@@ -10,12 +10,12 @@ use crate::kit::{Child, ClientRequest, Launch, Target, free_port};
 
 /// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     foxy: Child,
     admin: SocketAddr,
 }
 
-impl Scene {
+impl Fixture {
     /// Starts Foxy with these stores, given by path and size.
     pub(super) fn start(
         program: &Path,

@@ -34,13 +34,13 @@ pub(super) const LARGE: usize = 1 << 20;
 
 /// A running Foxy with its users.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     foxy: Child,
     origin: u16,
     _folder: TempDir,
 }
 
-impl Scene {
+impl Fixture {
     /// Starts Foxy. `limits` contains sections that are appended to its configuration.
     pub(super) async fn start(program: &Path, limits: &str) -> Result<Self, String> {
         let folder = kit::folder()?;
