@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::State;
 use super::guard::Way;
-use super::open::Stage;
+use super::open::ConnState;
 
 const HEAD_BYTES: usize = 16 << 10;
 /// Longest body of a request in bytes.
@@ -56,11 +56,11 @@ impl Answer {
 }
 
 /// Reads a request, sends the answer and closes the connection. Errors affect only this client.
-pub(super) async fn serve<S>(mut stream: S, way: Way, state: &State, stage: &Stage)
+pub(super) async fn serve<S>(mut stream: S, way: Way, state: &State, conn_state: &ConnState)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let exchanged = exchange(&mut stream, (way, state), stage);
+    let exchanged = exchange(&mut stream, (way, state), conn_state);
     let exchanged = tokio::time::timeout(TIME, exchanged).await;
     if let Ok(Ok(Some(mut more))) = exchanged {
         while let Some(piece) = more.recv().await {
@@ -77,7 +77,7 @@ where
 async fn exchange<S>(
     stream: &mut S,
     asked: (Way, &State),
-    stage: &Stage,
+    conn_state: &ConnState,
 ) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -100,7 +100,7 @@ where
                 };
                 if let Some(body) = buffer.get(parts.len()..parts.len() + body) {
                     let head_only = head.method_text() == b"HEAD";
-                    stage.working();
+                    conn_state.working();
                     break (super::answer(&head, body, asked).await, head_only);
                 }
             }
@@ -111,7 +111,7 @@ where
             return Ok(None);
         }
     };
-    stage.sending();
+    conn_state.sending();
     stream.write_all(&encode(&answer, head_only)).await?;
     let more = answer.more.take().filter(|_| !head_only);
     if more.is_none() {

@@ -143,9 +143,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (state, place) = (Arc::clone(&current.read()), open.place());
-    let stage = place.stage();
+    let conn_state = place.state();
     let task = tokio::spawn(async move {
-        connection::serve(stream, way, &state, &stage).await;
+        connection::serve(stream, way, &state, &conn_state).await;
         drop(permit);
     });
     open.enter(place, task.abort_handle());

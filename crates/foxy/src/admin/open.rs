@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 
 /// The current activity of a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stage(Arc<AtomicU8>);
+pub(super) struct ConnState(Arc<AtomicU8>);
 
 /// The client has not sent a complete request yet.
 const READING: u8 = 0;
@@ -18,7 +18,7 @@ const WORKING: u8 = 1;
 /// The answer is being sent, or the client has not closed yet.
 const SENDING: u8 = 2;
 
-impl Stage {
+impl ConnState {
     /// Notes that the request is complete.
     pub(super) fn working(&self) {
         self.0.store(WORKING, Ordering::Relaxed);
@@ -29,18 +29,18 @@ impl Stage {
         self.0.store(SENDING, Ordering::Relaxed);
     }
 
-    fn is(&self, stage: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == stage
+    fn is(&self, state: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == state
     }
 }
 
 /// The entry of a connection in the list of open connections.
 #[derive(Debug)]
-pub(super) struct Place(Stage);
+pub(super) struct Place(ConnState);
 
 impl Place {
     /// Returns a shared handle by which the connection reports its activity.
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn state(&self) -> ConnState {
         self.0.clone()
     }
 }
@@ -49,7 +49,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Open {
     max: usize,
-    all: RefCell<VecDeque<(Stage, AbortHandle)>>,
+    all: RefCell<VecDeque<(ConnState, AbortHandle)>>,
 }
 
 impl Open {
@@ -67,13 +67,13 @@ impl Open {
         let mut all = self.all.borrow_mut();
         all.retain(|(_, task)| !task.is_finished());
         if all.len() >= self.max {
-            let oldest = |stage| all.iter().position(|(at, _)| at.is(stage));
+            let oldest = |state| all.iter().position(|(at, _)| at.is(state));
             let goes = oldest(READING).or_else(|| oldest(SENDING));
             if let Some((_, task)) = goes.and_then(|at| all.remove(at)) {
                 task.abort();
             }
         }
-        Place(Stage::default())
+        Place(ConnState::default())
     }
 
     /// Registers a connection whose task has started.
@@ -92,15 +92,15 @@ mod tests {
         let mut tasks = Vec::new();
         let mut come = || {
             let place = open.place();
-            let stage = place.stage();
+            let state = place.state();
             let task = tokio::spawn(std::future::pending::<()>());
             open.enter(place, task.abort_handle());
             tasks.push(task);
-            stage
+            state
         };
-        let stages = [come(), come(), come()];
-        stages[0].working();
-        stages[1].sending();
+        let states = [come(), come(), come()];
+        states[0].working();
+        states[1].sending();
         // The third connection waits for a request, and the second is sending. The first connection is busy.
         for _ in 0..3 {
             come().working();

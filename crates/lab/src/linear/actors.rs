@@ -32,7 +32,7 @@ impl Counts {
 
 /// Shared state of all actors.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RunState {
     pub(super) world: std::sync::Arc<World>,
     pub(super) foxy: Foxy,
     pub(super) counts: Counts,
@@ -41,7 +41,7 @@ pub(super) struct Stage {
     pub(super) over: AtomicBool,
 }
 
-impl Stage {
+impl RunState {
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -76,17 +76,17 @@ fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
 }
 
 /// Sends reads: plain GET, GET with ranges, GET with conditions, and HEAD.
-pub(super) fn reader(stage: &Stage, mut rng: Rng) {
-    while !stage.is_over() {
+pub(super) fn reader(state: &RunState, mut rng: Rng) {
+    while !state.is_over() {
         let resource = match rng.below(10) {
-            0 => choose(&mut rng, stage.world.fillers()),
-            _ => choose(&mut rng, stage.world.changing()),
+            0 => choose(&mut rng, state.world.fillers()),
+            _ => choose(&mut rng, state.world.changing()),
         };
-        read(stage, &mut rng, resource);
+        read(state, &mut rng, resource);
     }
 }
 
-fn read(stage: &Stage, rng: &mut Rng, resource: &Resource) {
+fn read(state: &RunState, rng: &mut Rng, resource: &Resource) {
     let now = resource.now();
     let length = resource.length(now);
     let some = now.saturating_sub(rng.below(2)).max(1);
@@ -110,15 +110,15 @@ fn read(stage: &Stage, rng: &mut Rng, resource: &Resource) {
         }
         _ => {}
     }
-    let began = stage.world.time();
-    let Some(answer) = stage.ask(resource, method, &format!("{fields}\r\n")) else {
+    let began = state.world.time();
+    let Some(answer) = state.ask(resource, method, &format!("{fields}\r\n")) else {
         return;
     };
-    let ended = stage.world.time();
-    Counts::add(&stage.counts.answers);
+    let ended = state.world.time();
+    Counts::add(&state.counts.answers);
     let cache = answer.field("Cache-Status").unwrap_or_default().to_owned();
     if cache.contains("hit") {
-        Counts::add(&stage.counts.hits);
+        Counts::add(&state.counts.hits);
     }
     let judged = judge(resource, method, &answer);
     let asked = fields.trim_end().replace("\r\n", "; ");
@@ -131,11 +131,11 @@ fn read(stage: &Stage, rng: &mut Rng, resource: &Resource) {
             form,
             cache,
         }),
-        Ok(None) if answer.whole => Counts::add(&stage.counts.errors),
-        Ok(None) => Counts::add(&stage.counts.cut),
+        Ok(None) if answer.whole => Counts::add(&state.counts.errors),
+        Ok(None) => Counts::add(&state.counts.cut),
         Err(problem) => {
             let url = resource.url();
-            stage.wrong("wrong bytes", format!("{url}: {problem}: {cache}"));
+            state.wrong("wrong bytes", format!("{url}: {problem}: {cache}"));
         }
     }
 }
@@ -199,13 +199,13 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
 }
 
 /// Changes resources by unsafe requests through the cache, or directly at the origin.
-pub(super) fn writer(stage: &Stage, mut rng: Rng) {
-    while !stage.is_over() {
+pub(super) fn writer(state: &RunState, mut rng: Rng) {
+    while !state.is_over() {
         thread::sleep(Duration::from_millis(rng.below(60)));
-        let resource = choose(&mut rng, stage.world.changing());
+        let resource = choose(&mut rng, state.world.changing());
         let rest = match rng.below(6) {
             0 | 1 => {
-                resource.publish(&stage.world);
+                resource.publish(&state.world);
                 continue;
             }
             2 => "POST \r\nContent-Length: 5\r\n\r\n12345",
@@ -214,12 +214,12 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
             _ => "DELETE \r\n\r\n",
         };
         let (method, rest) = rest.split_once(" \r\n").unwrap_or_default();
-        let (before, began) = (resource.now(), stage.world.time());
-        let Some(answer) = stage.ask(resource, method, rest) else {
+        let (before, began) = (resource.now(), state.world.time());
+        let Some(answer) = state.ask(resource, method, rest) else {
             continue;
         };
-        let ended = stage.world.time();
-        Counts::add(&stage.counts.changes);
+        let ended = state.world.time();
+        Counts::add(&state.counts.changes);
         // If a change was sent but not answered, it is unknown whether the origin has made a new version.
         // Then later requests must get at least the version from before the change.
         let version = match answer.status {
@@ -245,15 +245,15 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
 }
 
 /// Sends purges of all kinds.
-pub(super) fn purger(stage: &Stage, mut rng: Rng) {
-    while !stage.is_over() {
+pub(super) fn purger(state: &RunState, mut rng: Rng) {
+    while !state.is_over() {
         thread::sleep(Duration::from_millis(rng.below(300)));
-        purge(stage, &mut rng);
+        purge(state, &mut rng);
     }
 }
 
-fn purge(stage: &Stage, rng: &mut Rng) {
-    let resources = stage.world.changing();
+fn purge(state: &RunState, rng: &mut Rng) {
+    let resources = state.world.changing();
     let one = choose(rng, resources);
     let folder = one.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let tag = rng.below(TAGS);
@@ -287,28 +287,28 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     // After the purge, every request must get at least the version that was current when the purge began.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
-    let began = stage.world.time();
+    let began = state.world.time();
     let listener = query.starts_with("url=") && !soft && rng.chance(0.5);
     let answer = match listener {
-        true => stage.ask(one, "PURGE", "\r\n"),
+        true => state.ask(one, "PURGE", "\r\n"),
         false => {
             let request = format!(
                 "POST /purge?{query} HTTP/1.1\r\nHost: localhost\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\n\r\n"
             );
-            exchange(stage.foxy.admin, "POST", request.as_bytes()).ok()
+            exchange(state.foxy.admin, "POST", request.as_bytes()).ok()
         }
     };
-    let ended = stage.world.time();
+    let ended = state.world.time();
     let Some(answer) = answer.filter(|answer| answer.whole) else {
         return;
     };
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200 | 404 if !text.contains("\"durable\":false") => {}
-        429 => return Counts::add(&stage.counts.refused),
-        status => return stage.wrong("purge refused", format!("{query}: {status} {text}")),
+        429 => return Counts::add(&state.counts.refused),
+        status => return state.wrong("purge refused", format!("{query}: {status} {text}")),
     }
-    Counts::add(&stage.counts.purges);
+    Counts::add(&state.counts.purges);
     for (resource, version) in covered.into_iter().zip(least) {
         let what = format!("purge {query}");
         resource.note(Event::Acknowledged {

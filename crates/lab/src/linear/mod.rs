@@ -25,7 +25,7 @@ use std::time::Duration;
 use clap::Args;
 use foxy_base::Rng;
 
-use self::actors::{Counts, Stage, purger, reader, writer};
+use self::actors::{Counts, RunState, purger, reader, writer};
 use self::process::Foxy;
 use self::record::Violation;
 use self::world::{Life, World, lock};
@@ -116,7 +116,7 @@ impl Linear {
             own.with_file_name("foxy")
         };
         let program = self.foxy.clone().unwrap_or_else(beside);
-        let stage = Stage {
+        let state = RunState {
             world,
             foxy: Foxy::start(&program, folder.path())?,
             counts: Counts::default(),
@@ -125,39 +125,39 @@ impl Linear {
         };
         let ended = thread::scope(|scope| {
             let rng = |kind: u64, number: u64| Rng::new(self.seed ^ kind << 50 ^ number << 40);
-            let stage = &stage;
+            let state = &state;
             for number in 0..READERS {
-                scope.spawn(move || reader(stage, rng(1, number)));
+                scope.spawn(move || reader(state, rng(1, number)));
             }
             for number in 0..WRITERS {
-                scope.spawn(move || writer(stage, rng(2, number)));
+                scope.spawn(move || writer(state, rng(2, number)));
             }
             for number in 0..PURGERS {
-                scope.spawn(move || purger(stage, rng(3, number)));
+                scope.spawn(move || purger(state, rng(3, number)));
             }
-            let ended = self.direct(stage);
-            stage.over.store(true, Ordering::SeqCst);
+            let ended = self.direct(state);
+            state.over.store(true, Ordering::SeqCst);
             ended
         });
-        stage.foxy.kill();
+        state.foxy.kill();
         ended?;
-        Ok(report(&stage))
+        Ok(report(&state))
     }
 
     /// Kills Foxy at regular times until the end of the load.
-    fn direct(&self, stage: &Stage) -> Result<(), String> {
-        let elapsed = || Duration::from_micros(stage.world.time());
+    fn direct(&self, state: &RunState) -> Result<(), String> {
+        let elapsed = || Duration::from_micros(state.world.time());
         let (began, whole) = (elapsed(), Duration::from_secs(self.seconds));
         let between = whole / u32::try_from(self.kills + 1).unwrap_or(u32::MAX);
         let mut next = began + between;
         let mut left = self.kills;
         while elapsed() < began + whole {
             thread::sleep(Duration::from_millis(50));
-            if let Some(ended) = stage.foxy.has_ended() {
+            if let Some(ended) = state.foxy.has_ended() {
                 return Err(ended);
             }
             if left > 0 && elapsed() > next {
-                stage.foxy.kill_and_start()?;
+                state.foxy.kill_and_start()?;
                 left -= 1;
                 next += between;
             }
@@ -166,13 +166,13 @@ impl Linear {
     }
 }
 
-fn report(stage: &Stage) -> Report {
+fn report(state: &RunState) -> Report {
     let mut report = Report::default();
-    for violation in lock(&stage.wrong).iter() {
+    for violation in lock(&state.wrong).iter() {
         report.add("at once", violation);
     }
     let mut judged = 0;
-    for resource in &stage.world.resources {
+    for resource in &state.world.resources {
         let record = lock(&resource.record);
         judged += record.answers();
         for violation in record.check(resource.life == Life::Validated) {
@@ -188,7 +188,7 @@ fn report(stage: &Stage) -> Report {
         changes,
         purges,
         refused,
-    } = &stage.counts;
+    } = &state.counts;
     report.summary = format!(
         "{} answers, {judged} judged, {} hits, {} errors, {} cut off; {} changes, {} purges, {} refused",
         get(answers),

@@ -101,7 +101,7 @@ pub(super) struct Exchange {
 
 /// Shared state of all cells of a run.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RunState {
     pub(super) target: Target,
     pub(super) site: Arc<Site>,
     /// Number of the next request.
@@ -112,7 +112,7 @@ pub(super) struct Stage {
     pub(super) others: usize,
 }
 
-impl Stage {
+impl RunState {
     /// A person with a new request number.
     pub(super) fn person(&self, shows: Shows, number: usize) -> Person {
         let user = match shows {
@@ -140,7 +140,7 @@ impl Cell {
     }
 
     /// Sends all requests of the cell.
-    pub(super) async fn run(&self, stage: &Arc<Stage>) -> Vec<Exchange> {
+    pub(super) async fn run(&self, state: &Arc<RunState>) -> Vec<Exchange> {
         let path = self.path();
         let (age, hold) = match self.way {
             Way::Revalidation if self.set.life > 0 => (Some(self.set.life - 1), Hold::Nothing),
@@ -149,10 +149,10 @@ impl Cell {
             _ => (None, Hold::Head),
         };
         let page = Page::new(Arc::clone(&self.set), age, hold, Duration::ZERO);
-        let page = stage.site.add(&path, page);
+        let page = state.site.add(&path, page);
         let run = CellRun {
             cell: self,
-            stage,
+            state,
             page: &page,
             path: &path,
         };
@@ -182,7 +182,7 @@ const _: () = assert!(WHOLE > 2048, "the ranges are inside every page");
 
 struct CellRun<'a> {
     cell: &'a Cell,
-    stage: &'a Arc<Stage>,
+    state: &'a Arc<RunState>,
     page: &'a Page,
     path: &'a str,
 }
@@ -217,7 +217,7 @@ impl CellRun<'_> {
             (Kind::GuestLast, number) if number > 0 => Shows::Nothing,
             _ => Shows::Cookie,
         };
-        self.stage.person(shows, number)
+        self.state.person(shows, number)
     }
 
     fn start(
@@ -230,7 +230,7 @@ impl CellRun<'_> {
         let person = self.person(number);
         let request = change(person.request(method, self.path), &person);
         let (sender, progress) = watch::channel(Progress::Before);
-        let target = self.stage.target.clone();
+        let target = self.state.target.clone();
         let task = tokio::spawn(async move { request.send(&target, PATIENCE, Some(sender)).await });
         Running {
             person,
@@ -249,7 +249,7 @@ impl CellRun<'_> {
         for other in &mut others {
             other.reaches(Progress::Sent).await;
         }
-        tokio::time::sleep(self.stage.settle).await;
+        tokio::time::sleep(self.state.settle).await;
         others
     }
 
@@ -259,7 +259,7 @@ impl CellRun<'_> {
 
     async fn sequential(&self) -> Vec<Exchange> {
         let mut exchanges = Vec::new();
-        for number in 0..=self.stage.others {
+        for number in 0..=self.state.others {
             exchanges.push(self.plain(number).end().await);
         }
         exchanges
@@ -272,7 +272,7 @@ impl CellRun<'_> {
             Way::Late => first.reaches(Progress::Head).await,
             _ => self.page.asked(1).await,
         }
-        let others = self.others(1, self.stage.others + 1).await;
+        let others = self.others(1, self.state.others + 1).await;
         self.release();
         ends([vec![first], others]).await
     }
@@ -292,7 +292,7 @@ impl CellRun<'_> {
         };
         let mut second = wish(1);
         second.reaches(Progress::Sent).await;
-        tokio::time::sleep(self.stage.settle).await;
+        tokio::time::sleep(self.state.settle).await;
         self.release();
         let mut exchanges = ends([vec![first], vec![second]]).await;
         for number in 2..=wishes.len() {
@@ -314,14 +314,14 @@ impl CellRun<'_> {
             () = self.page.asked(2) => {}
             () = second.reaches(Progress::Head) => {}
         }
-        let others = self.others(2, self.stage.others + 1).await;
+        let others = self.others(2, self.state.others + 1).await;
         self.release();
         exchanges.extend(ends([vec![second], others]).await);
         let has = |request: ClientRequest, person: &Person| match request.method {
             "GET" => request.with("If-None-Match", mark::tag(&person.user)),
             _ => request,
         };
-        let last = self.start(self.stage.others + 1, has);
+        let last = self.start(self.state.others + 1, has);
         exchanges.push(last.end().await);
         exchanges
     }

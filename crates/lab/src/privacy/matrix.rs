@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foxy_base::Rng;
 use tokio::sync::Semaphore;
 
-use super::cell::{Cell, Exchange, Kind, Stage};
+use super::cell::{Cell, Exchange, Kind, RunState};
 use super::judge::judge;
 use super::table::{Pair, Set, Sharing, WAYS, Way};
 
@@ -74,14 +74,14 @@ impl Matrix {
         self.ways.values().map(|counts| counts.requests).sum()
     }
 
-    fn take(&mut self, cell: &Cell, exchanges: &[Exchange], stage: &Stage) {
+    fn take(&mut self, cell: &Cell, exchanges: &[Exchange], state: &RunState) {
         let name = (cell.set.name.clone(), cell.way, cell.kind.name());
         let counts = self.ways.entry(cell.way).or_default();
         counts.cells += 1;
         let mut shared = false;
         let path = cell.path();
         for exchange in exchanges {
-            let verdict = judge(&cell.set, cell.way, &path, exchange, exchanges, &stage.site);
+            let verdict = judge(&cell.set, cell.way, &path, exchange, exchanges, &state.site);
             counts.requests += 1;
             counts.shared += u64::from(verdict.shared);
             shared |= verdict.shared;
@@ -132,20 +132,20 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
 }
 
 /// Runs the cells and adds their results.
-pub(super) async fn run(cells: Vec<Cell>, stage: &Arc<Stage>, matrix: &mut Matrix) {
+pub(super) async fn run(cells: Vec<Cell>, state: &Arc<RunState>, matrix: &mut Matrix) {
     let room = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = Vec::new();
     for cell in cells {
-        let (room, stage) = (Arc::clone(&room), Arc::clone(stage));
+        let (room, state) = (Arc::clone(&room), Arc::clone(state));
         tasks.push(tokio::spawn(async move {
             let _turn = room.acquire().await;
-            let exchanges = cell.run(&stage).await;
+            let exchanges = cell.run(&state).await;
             (cell, exchanges)
         }));
     }
     for task in tasks {
         if let Ok((cell, exchanges)) = task.await {
-            matrix.take(&cell, &exchanges, stage);
+            matrix.take(&cell, &exchanges, state);
         }
     }
 }

@@ -23,7 +23,7 @@ use foxy_base::{Clock, Rng, SystemClock};
 use tokio::net::TcpListener;
 
 use crate::kit::{self, Child, Target, serve};
-use cell::Stage;
+use cell::RunState;
 use site::Site;
 
 pub use cli::Privacy;
@@ -136,7 +136,7 @@ pub fn measure<F: Front>(
         .map_err(|error| error.to_string())?
         .port();
     let proxy = start(port)?;
-    let stage = Arc::new(Stage {
+    let state = Arc::new(RunState {
         target: Target {
             proxy: proxy.address(),
             origin: format!("127.0.0.1:{}", proxy.origin(port)),
@@ -157,13 +157,13 @@ pub fn measure<F: Front>(
             let mut round = 0;
             while round < extent.rounds || clock.mono().since(begun) < extent.at_least {
                 let cells = matrix::cells(&sets, round, &mut rng);
-                matrix::run(cells, &stage, &mut findings.matrix).await;
+                matrix::run(cells, &state, &mut findings.matrix).await;
                 round += 1;
             }
         };
         let traffic = async {
             if extent.traffic {
-                traffic::run(&sets, &stage, &visits).await
+                traffic::run(&sets, &state, &visits).await
             } else {
                 BTreeMap::new()
             }

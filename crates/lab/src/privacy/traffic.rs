@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foxy_base::Rng;
 
-use super::cell::{Exchange, Shows, Stage};
+use super::cell::{Exchange, RunState, Shows};
 use super::judge::judge;
 use super::site::{Hold, Page};
 use super::table::{Set, Way};
@@ -40,15 +40,15 @@ pub struct Visits {
 /// Visits all pages in parallel. Returns the counts by header set.
 pub(super) async fn run(
     sets: &[Arc<Set>],
-    stage: &Arc<Stage>,
+    state: &Arc<RunState>,
     rng: &Rng,
 ) -> BTreeMap<String, Visits> {
     let mut pages = Vec::new();
     for set in sets.iter().filter(|set| PAGES.contains(&set.name.as_str())) {
-        let (set, stage) = (Arc::clone(set), Arc::clone(stage));
+        let (set, state) = (Arc::clone(set), Arc::clone(state));
         let rng = rng.fork(&set.name);
         pages.push(tokio::spawn(async move {
-            let visits = page(&set, &stage, rng).await;
+            let visits = page(&set, &state, rng).await;
             (set.name.clone(), visits)
         }));
     }
@@ -59,19 +59,19 @@ pub(super) async fn run(
     counts
 }
 
-async fn page(set: &Arc<Set>, stage: &Arc<Stage>, mut rng: Rng) -> Visits {
+async fn page(set: &Arc<Set>, state: &Arc<RunState>, mut rng: Rng) -> Visits {
     let path = format!("/traffic/{}", set.name);
     let page = Page::new(Arc::clone(set), None, Hold::Nothing, LATENCY);
-    stage.site.add(&path, page);
+    state.site.add(&path, page);
     let mut at = tokio::time::Instant::now();
     let mut running = Vec::new();
     for _ in 0..VISITS {
         let gap = -(1.0 - rng.unit()).ln() / VISITS_PER_SECOND;
         at += Duration::from_secs_f64(gap);
         tokio::time::sleep_until(at).await;
-        let person = stage.person(Shows::Cookie, rng.below(USERS) as usize);
+        let person = state.person(Shows::Cookie, rng.below(USERS) as usize);
         let request = person.request("GET", &path);
-        let target = stage.target.clone();
+        let target = state.target.clone();
         running.push(tokio::spawn(async move {
             let answer = request.send(&target, PATIENCE, None).await;
             Exchange { person, answer }
@@ -89,7 +89,7 @@ async fn page(set: &Arc<Set>, stage: &Arc<Stage>, mut rng: Rng) -> Visits {
             &path,
             exchange,
             &exchanges,
-            &stage.site,
+            &state.site,
         );
         counts.foreign += u64::from(!verdict.foreign.is_empty());
         counts.missing += u64::from(verdict.missing.is_some());
