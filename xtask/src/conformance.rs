@@ -35,7 +35,7 @@ pub(crate) struct ConformanceArgs {
 }
 
 /// Time limit of one run of the suite. A run usually takes one minute.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Runs the suite in both modes and compares the verdicts.
 pub(crate) fn run(args: &ConformanceArgs) -> Outcome {
@@ -127,6 +127,6 @@ fn one(
     }
     // The suite prints much text. The results are in its file.
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    servers::finish(command, PATIENCE)?;
+    servers::finish(command, TIMEOUT)?;
     Verdicts::read(&out)
 }

@@ -16,7 +16,7 @@ use crate::{Error, Hummingbird};
 pub(crate) const NOMEM: u16 = 1;
 
 /// Longest time that a write waits for room. `STEP` is the pause between two checks for room.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(1);
 
 pub(crate) const fn is_nomem(file: &Object) -> bool {
@@ -150,14 +150,14 @@ impl Inner {
     }
 
     /// Waits until so few bytes wait to be written that the store accepts files again. Gives up after
-    /// [`PATIENCE`].
+    /// [`TIMEOUT`].
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;
         }
         count(&self.counters.waits);
         let begun = self.clock.mono();
-        while self.engine.is_congested() && self.clock.mono().since(begun) < PATIENCE {
+        while self.engine.is_congested() && self.clock.mono().since(begun) < TIMEOUT {
             std::thread::sleep(STEP);
         }
     }

@@ -218,8 +218,8 @@ impl Running {
     }
 }
 
-/// Runs a command, which must succeed within `patience`.
-pub(super) fn finish(mut command: Command, patience: Duration) -> Result<(), String> {
+/// Runs a command, which must succeed within `timeout`.
+pub(super) fn finish(mut command: Command, timeout: Duration) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let clock = SystemClock::default();
     let start = clock.mono();
@@ -230,11 +230,11 @@ pub(super) fn finish(mut command: Command, patience: Duration) -> Result<(), Str
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("the test run failed ({status})")),
-            Ok(None) if clock.mono().since(start) < patience => sleep(Duration::from_millis(200)),
+            Ok(None) if clock.mono().since(start) < timeout => sleep(Duration::from_millis(200)),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("the test run took over {} s", patience.as_secs()));
+                return Err(format!("the test run took over {} s", timeout.as_secs()));
             }
         }
     }

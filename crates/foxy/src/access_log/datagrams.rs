@@ -17,7 +17,7 @@ use crate::config::LogService;
 const PRIORITY: u8 = 3 * 8 + 6;
 /// Longest time for which a line waits while the receiver (syslog or journald) reads nothing. After this
 /// time, the line is dropped and counted.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends lines, each in one datagram.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ fn unix(path: &Path) -> io::Result<Way> {
         ));
     }
     let socket = UnixDatagram::unbound()?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(TIMEOUT))?;
     Ok(Way::Unix(socket, path.to_owned()))
 }
 

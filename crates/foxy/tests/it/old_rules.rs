@@ -66,8 +66,8 @@ impl Foxy {
     /// Returns the answer with its head.
     fn get(&self, target: &str, fields: &str) -> String {
         let mut client = TcpStream::connect(self.address).unwrap();
-        let patience = Some(Duration::from_secs(20));
-        client.set_read_timeout(patience).unwrap();
+        let timeout = Some(Duration::from_secs(20));
+        client.set_read_timeout(timeout).unwrap();
         let request = format!(
             "GET {target} HTTP/1.1\r\nHost: golden.test\r\nConnection: close\r\n{fields}\r\n"
         );

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::kit::{Body, Head};
 
 /// A client gives up after this time without any progress.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The greatest length of an answer's head, in bytes.
 const HEAD_MAX: usize = 64 << 10;
 /// Greatest number of bytes that one read returns.
@@ -39,10 +39,10 @@ pub(super) enum Fault {
     Status(u16),
     /// The body had wrong bytes or a wrong length.
     Wrong,
-    /// No connection was made within [`PATIENCE`], usually because the listener's queue was full at each
+    /// No connection was made within [`TIMEOUT`], usually because the listener's queue was full at each
     /// attempt.
     Unconnected,
-    /// For the time [`PATIENCE`], no byte arrived while the client was reading, or the proxy did not accept
+    /// For the time [`TIMEOUT`], no byte arrived while the client was reading, or the proxy did not accept
     /// all bytes that the client was sending.
     Late,
     /// The load ended before the answer was complete.
@@ -91,7 +91,7 @@ impl Conn {
             stream.set_nodelay(true)?;
             Ok::<_, io::Error>(Self { stream })
         };
-        match timeout(PATIENCE, connect).await {
+        match timeout(TIMEOUT, connect).await {
             Ok(connected) => connected.map_err(|_| Fault::Connect),
             Err(_) => Err(Fault::Unconnected),
         }
@@ -99,7 +99,7 @@ impl Conn {
 
     /// Writes bytes.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        match timeout(PATIENCE, self.stream.write_all(bytes)).await {
+        match timeout(TIMEOUT, self.stream.write_all(bytes)).await {
             Ok(written) => written.map_err(|_| Fault::Gone),
             Err(_) => Err(Fault::Late),
         }
@@ -164,7 +164,7 @@ impl Conn {
     async fn read(&self, take: impl FnOnce(&[u8])) -> Result<bool, Fault> {
         let mut take = Some(take);
         loop {
-            match timeout(PATIENCE, self.stream.readable()).await {
+            match timeout(TIMEOUT, self.stream.readable()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(Fault::Gone),
                 Err(_) => return Err(Fault::Late),

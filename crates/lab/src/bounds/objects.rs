@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::conn::PATIENCE;
+use super::conn::TIMEOUT;
 use super::fixture::{Client, Fixture};
 use super::origin::{Origin, TAG, tagged};
 use super::row::milliseconds;
@@ -102,7 +102,7 @@ async fn admin(fixture: &Fixture, request: ClientRequest) -> Result<Value, Strin
         origin: fixture.admin.to_string(),
         scheme: None,
     };
-    let answer = request.send(&target, PATIENCE, None).await?;
+    let answer = request.send(&target, TIMEOUT, None).await?;
     match answer.head.status() {
         200 => serde_json::from_slice(&answer.body).map_err(|error| error.to_string()),
         status => Err(format!("status {status} from the admin address")),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use foxy_bench::Histogram;
 use tokio::time::{Instant, interval, sleep, timeout};
 
-use super::conn::{Fault, PATIENCE};
+use super::conn::{Fault, TIMEOUT};
 use super::fixture::{Client, Fixture};
 use super::loads::{SMALL, small};
 use super::origin::plain;
@@ -153,7 +153,7 @@ async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
                 let at = Instant::now();
                 // The connection's own time limit ends before this limit. So its error shows which part of
                 // the answer was missing.
-                let most = PATIENCE + TURN;
+                let most = TIMEOUT + TURN;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));
                 let took = at.elapsed();
@@ -178,7 +178,7 @@ async fn health(fixture: &Fixture, stop: &AtomicBool) -> Vec<Sample> {
     while !stop.load(Ordering::Relaxed) {
         let at = Instant::now();
         let request = ClientRequest::get("/healthz".to_owned());
-        let answer = request.send(&target, PATIENCE, None);
+        let answer = request.send(&target, TIMEOUT, None);
         let result = match answer.await {
             Ok(answer) if answer.head.status() == 200 && answer.whole => Ok(()),
             Ok(answer) => Err(Fault::Status(answer.head.status())),

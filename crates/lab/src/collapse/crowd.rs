@@ -11,7 +11,7 @@ use super::object::{Manner, Object};
 use super::{Fixture, Row, sent};
 use crate::kit::{Answer, ClientRequest, Progress};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
 /// Time for all requests of a crowd to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -55,7 +55,7 @@ async fn miss(fixture: &Arc<Fixture>, clients: usize) -> Row {
 async fn expired(fixture: &Arc<Fixture>, clients: usize) -> Row {
     let object = fixture.origin.add("/expired", Manner::Expiring, SIZE, true);
     let first = ClientRequest::get("/expired".to_owned());
-    let primed = first.send(&fixture.target, PATIENCE, None).await;
+    let primed = first.send(&fixture.target, TIMEOUT, None).await;
     sleep(EXPIRY).await;
     let right = crowd(fixture, "/expired", &object, clients).await;
     let expected = Expected {
@@ -101,7 +101,7 @@ async fn late(fixture: &Arc<Fixture>) -> Row {
         if number > 0 {
             sleep(Duration::from_secs(1)).await;
         }
-        running.push(sent(fixture, ClientRequest::get("/slow".to_owned()), PATIENCE).1);
+        running.push(sent(fixture, ClientRequest::get("/slow".to_owned()), TIMEOUT).1);
     }
     let mut right = 0;
     for client in running {
@@ -125,7 +125,7 @@ async fn late(fixture: &Arc<Fixture>) -> Row {
 async fn crowd(fixture: &Arc<Fixture>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {
-        running.push(sent(fixture, ClientRequest::get(path.to_owned()), PATIENCE));
+        running.push(sent(fixture, ClientRequest::get(path.to_owned()), TIMEOUT));
     }
     for (progress, _) in &mut running {
         let _ = progress.wait_for(|at| *at >= Progress::Sent).await;

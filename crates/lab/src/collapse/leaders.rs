@@ -16,7 +16,7 @@ const FOLLOWERS: usize = 5;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Time limit of a client. It is longer than `LIMIT`, so that late answers can be distinguished from
 /// missing answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const SIZE: usize = 200_000;
 /// Time for followers to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -208,14 +208,14 @@ pub(super) async fn run(fixture: &Arc<Fixture>) -> Vec<Row> {
 async fn one(fixture: &Arc<Fixture>, bad: Bad) -> Got {
     let path = format!("/leader/{}", bad as u8);
     let object = fixture.origin.add(&path, Manner::Leader(bad), SIZE, false);
-    let (_, leader) = sent(fixture, ClientRequest::get(path.clone()), PATIENCE);
+    let (_, leader) = sent(fixture, ClientRequest::get(path.clone()), TIMEOUT);
     object.first_asked().await;
     let begun = Instant::now();
     let mut followers = Vec::new();
     for _ in 0..FOLLOWERS {
         let (target, request) = (fixture.target.clone(), ClientRequest::get(path.clone()));
         followers.push(tokio::spawn(async move {
-            let answer = request.send(&target, PATIENCE, None).await;
+            let answer = request.send(&target, TIMEOUT, None).await;
             (answer, begun.elapsed())
         }));
     }

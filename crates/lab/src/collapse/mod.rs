@@ -144,10 +144,10 @@ type Sent = (
     JoinHandle<Result<Answer, String>>,
 );
 
-fn sent(fixture: &Fixture, request: ClientRequest, patience: Duration) -> Sent {
+fn sent(fixture: &Fixture, request: ClientRequest, timeout: Duration) -> Sent {
     let (sender, progress) = watch::channel(Progress::Before);
     let target = fixture.target.clone();
-    let task = tokio::spawn(async move { request.send(&target, patience, Some(sender)).await });
+    let task = tokio::spawn(async move { request.send(&target, timeout, Some(sender)).await });
     (progress, task)
 }
 

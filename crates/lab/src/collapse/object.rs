@@ -12,7 +12,7 @@ use super::leaders::Bad;
 use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 
 /// A held request continues after this time if nothing releases it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of parts of a slow body.
 const PARTS: usize = 80;
 /// Time before each part of a slow body. All parts together take 8 s.
@@ -64,7 +64,7 @@ impl Object {
     /// Waits for the first request.
     pub(super) async fn first_asked(&self) {
         let mut asked = self.asked.subscribe();
-        let _ = timeout(PATIENCE, asked.wait_for(|count| *count > 0)).await;
+        let _ = timeout(TIMEOUT, asked.wait_for(|count| *count > 0)).await;
     }
 
     /// Number of requests so far.
@@ -74,7 +74,7 @@ impl Object {
 
     async fn hold(&self) {
         let mut released = self.released.subscribe();
-        let _ = timeout(PATIENCE, released.wait_for(|released| *released)).await;
+        let _ = timeout(TIMEOUT, released.wait_for(|released| *released)).await;
     }
 
     /// Field lines of every answer that does not fail.

@@ -20,7 +20,7 @@ use origin::Origin;
 const LIMIT: Duration = Duration::from_millis(10);
 /// Pause between two purges of the operator.
 const PAUSE: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Kinds of purges that the flood sends: name of the field that selects the kind, value of the field, and
 /// path. With `None`, each purge has a new URL.
 const KINDS: [(&str, &str, Option<&str>); 8] = [
@@ -164,7 +164,7 @@ async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc
         let request = request.with(name, value);
         turn += 1;
         counts.sent.fetch_add(1, Ordering::Relaxed);
-        match request.send(&target, PATIENCE, None).await {
+        match request.send(&target, TIMEOUT, None).await {
             Ok(answer) if matches!(answer.head.status(), 403 | 429) => {
                 counts.refused.fetch_add(1, Ordering::Relaxed);
             }
@@ -195,7 +195,7 @@ impl Fixture {
     /// Requests an object. Returns true if the object was already stored.
     async fn get(&self, n: usize) -> Result<bool, String> {
         let request = ClientRequest::get(format!("/kept/{n}"));
-        let answer = request.send(&self.target, PATIENCE, None).await?;
+        let answer = request.send(&self.target, TIMEOUT, None).await?;
         if answer.head.status() != 200 || !answer.whole {
             return Err(format!("/kept/{n} gave {}", answer.head.start));
         }
@@ -214,7 +214,7 @@ impl Fixture {
                 ..ClientRequest::get(format!("/purge?tag=mine-{}", times.len()))
             };
             let asked = Instant::now();
-            let answer = request.send(&self.admin, PATIENCE, None).await?;
+            let answer = request.send(&self.admin, TIMEOUT, None).await?;
             times.push(asked.elapsed());
             if answer.head.status() != 200 {
                 let text = String::from_utf8_lossy(&answer.body);

@@ -15,7 +15,7 @@ const CLIENTS: u64 = 8;
 /// Time between two requests of one client. All clients together send 1,000 requests per second.
 const TURN: Duration = Duration::from_millis(8);
 /// A request fails after this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Results of all good clients.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ async fn client(target: TlsTarget, length: Duration) -> Times {
             Ok::<_, io::Error>(open)
         };
         all.requests += 1;
-        match timeout(PATIENCE, request).await {
+        match timeout(TIMEOUT, request).await {
             Ok(Ok(open)) => {
                 conn = Some(open);
                 all.times.add(asked.elapsed().as_nanos() as u64);

@@ -129,13 +129,13 @@ fn tail(log: &Path) -> String {
 /// Waits until a server accepts connections on this port of the loopback address.
 ///
 /// # Errors
-/// The server does not accept connections within `patience`.
-pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
+/// The server does not accept connections within `timeout`.
+pub fn wait_for(port: u16, timeout: Duration) -> Result<(), String> {
     let clock = SystemClock::default();
     let begun = clock.mono();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if clock.mono().since(begun) > patience {
-            let seconds = patience.as_secs();
+        if clock.mono().since(begun) > timeout {
+            let seconds = timeout.as_secs();
             return Err(format!("nothing listens on port {port} after {seconds} s"));
         }
         sleep(Duration::from_millis(10));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time;
 
 use super::{BufferedConn, Head};
 
@@ -114,11 +114,11 @@ impl ClientRequest {
     /// Sends the request on a new connection and returns the answer.
     ///
     /// # Errors
-    /// No head came: the connection was refused, closed or broken, or `patience` ended.
+    /// No head came: the connection was refused, closed or broken, or `timeout` has passed.
     pub async fn send(
         &self,
         target: &Target,
-        patience: Duration,
+        timeout: Duration,
         progress: Option<watch::Sender<Progress>>,
     ) -> Result<Answer, String> {
         let mut answer = Answer::default();
@@ -149,12 +149,12 @@ impl ClientRequest {
                 None => conn.until_close(body).await,
             }
         };
-        let ended = timeout(patience, exchange).await;
+        let ended = time::timeout(timeout, exchange).await;
         match ended {
             Ok(Ok(())) => answer.whole = true,
             _ if answer.head.status() > 0 => {}
             Ok(Err(error)) => return Err(error.to_string()),
-            Err(_) => return Err(format!("no answer in {} s", patience.as_secs())),
+            Err(_) => return Err(format!("no answer in {} s", timeout.as_secs())),
         }
         Ok(answer)
     }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait of a client.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection, and the bytes that were read from it but not used yet.
 #[derive(Debug)]
@@ -47,15 +47,15 @@ impl Answer {
 impl BufferedConn {
     pub(super) fn of(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let ahead = Vec::new();
         Ok(Self { stream, ahead })
     }
 
     pub(super) fn to(port: u16) -> io::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Self::of(TcpStream::connect_timeout(&address, PATIENCE)?)
+        Self::of(TcpStream::connect_timeout(&address, TIMEOUT)?)
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {

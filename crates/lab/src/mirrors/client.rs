@@ -15,7 +15,7 @@ use super::registry::Package;
 use crate::kit::{Body, BufferedConn, Child, Head};
 
 /// Longest duration of a request.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// The `Accept` field that npm sends.
 const ACCEPT: &str =
     "Accept: application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*\r\n";
@@ -58,10 +58,10 @@ impl Client {
             }
             Ok::<_, std::io::Error>(head)
         };
-        match timeout(PATIENCE, exchange).await {
+        match timeout(TIMEOUT, exchange).await {
             Ok(Ok(head)) => Ok(head),
             Ok(Err(error)) => Err(format!("{path}: {error}")),
-            Err(_) => Err(format!("{path}: no answer in {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("{path}: no answer in {} s", TIMEOUT.as_secs())),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use crate::kit::BufferedConn;
 
 /// An answer that takes longer counts as missing.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Counts of the answers that the clients got since the last reading.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool,
             let closes = head.get("Connection").is_some_and(|word| word == "close");
             Some((head.status(), (!closes).then_some(open)))
         };
-        let got = timeout(PATIENCE, exchange).await.ok().flatten();
+        let got = timeout(TIMEOUT, exchange).await.ok().flatten();
         let (status, open) = got.map_or((None, None), |(status, open)| (Some(status), open));
         conn = open;
         counts.note(status, asked.elapsed());

@@ -23,7 +23,7 @@ const OUT: Duration = Duration::from_secs(1);
 const STORM: f64 = 1.3;
 /// Number of objects that are stored before all origins fail.
 const KEPT: usize = 50;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two readings of the statistics.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -220,7 +220,7 @@ impl Fixture {
     /// Returns the status of the answer for a page that may be stored.
     async fn kept(&self, n: usize) -> Result<u16, String> {
         let answer = ClientRequest::get(format!("/kept/{n}"))
-            .send(&self.site, PATIENCE, None)
+            .send(&self.site, TIMEOUT, None)
             .await?;
         Ok(answer.head.status())
     }
@@ -236,7 +236,7 @@ impl Fixture {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(60) {
             let answer = ClientRequest::get("/stats".to_owned())
-                .send(&self.admin, PATIENCE, None)
+                .send(&self.admin, TIMEOUT, None)
                 .await?;
             let stats: Value = serde_json::from_slice(&answer.body).map_err(|e| e.to_string())?;
             let standing = |at: &usize| stats["origins"][*at]["standing"].as_str().unwrap_or("");

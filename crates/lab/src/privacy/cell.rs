@@ -14,7 +14,7 @@ use super::table::{Pair, Set, Way};
 use crate::kit::{Answer, ClientRequest, Progress, Target};
 
 /// After this time, an answer counts as missing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// After this wait, a remaining lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2200);
 
@@ -231,7 +231,7 @@ impl CellRun<'_> {
         let request = change(person.request(method, self.path), &person);
         let (sender, progress) = watch::channel(Progress::Before);
         let target = self.state.target.clone();
-        let task = tokio::spawn(async move { request.send(&target, PATIENCE, Some(sender)).await });
+        let task = tokio::spawn(async move { request.send(&target, TIMEOUT, Some(sender)).await });
         Running {
             person,
             progress,

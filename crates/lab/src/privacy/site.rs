@@ -15,7 +15,7 @@ use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 /// The field that contains a request's number. Proxies forward it.
 pub(super) const ID: &str = "X-Lab-Id";
 /// A held answer continues after this time if nothing releases it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Point at which the origin waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +55,12 @@ impl Page {
     /// Waits until this number of requests has arrived.
     pub(super) async fn asked(&self, times: u32) {
         let mut count = self.asked.subscribe();
-        let _ = timeout(PATIENCE, count.wait_for(|count| *count >= times)).await;
+        let _ = timeout(TIMEOUT, count.wait_for(|count| *count >= times)).await;
     }
 
     async fn released(&self, from: Hold) {
         let mut hold = self.hold.subscribe();
-        let _ = timeout(PATIENCE, hold.wait_for(|hold| *hold != from)).await;
+        let _ = timeout(TIMEOUT, hold.wait_for(|hold| *hold != from)).await;
     }
 }
 

@@ -26,7 +26,7 @@ pub const VISITS: u64 = 300;
 const VISITS_PER_SECOND: f64 = 42.0;
 /// Latency of the origin.
 const LATENCY: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Number of foreign and missing answers in the visits to one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ async fn page(set: &Arc<Set>, state: &Arc<RunState>, mut rng: Rng) -> Visits {
         let request = person.request("GET", &path);
         let target = state.target.clone();
         running.push(tokio::spawn(async move {
-            let answer = request.send(&target, PATIENCE, None).await;
+            let answer = request.send(&target, TIMEOUT, None).await;
             Exchange { person, answer }
         }));
     }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::fixture::PATIENCE;
+use super::fixture::TIMEOUT;
 use crate::kit::{
     AfterResponse, BufferedConn, ClientRequest, Progress, ReceivedRequest, Respond, Target, serve,
 };
@@ -150,7 +150,7 @@ impl Downloads {
     /// Waits until all downloads have a head.
     pub(super) async fn under_way(&self) -> Result<(), String> {
         let step = Duration::from_millis(10);
-        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+        for _ in 0..TIMEOUT.as_millis() / step.as_millis() {
             if self.begun.load(Ordering::Relaxed) == self.count {
                 return Ok(());
             }

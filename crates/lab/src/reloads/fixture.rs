@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use crate::kit::{Answer, Child, ClientRequest, Launch, Target};
 
 /// Longest time for an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running Foxy. It is killed when this value is dropped.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Fixture {
             ..ClientRequest::get("/reload".to_owned())
         };
         let answer = request.with("X-Foxy-Admin", "1");
-        let answer = answer.send(&self.admin, PATIENCE, None).await;
+        let answer = answer.send(&self.admin, TIMEOUT, None).await;
         let answer = answer.map_err(|error| format!("the admin address: {error}"))?;
         let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.head.status() {

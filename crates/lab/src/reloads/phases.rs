@@ -12,7 +12,7 @@ use foxy_bench::{Origin, OriginConfig};
 use tokio::time::{Instant, sleep};
 
 use super::downloads::{Downloads, Long};
-use super::fixture::{Fixture, PATIENCE, listener, target};
+use super::fixture::{Fixture, TIMEOUT, listener, target};
 use super::settings::{Ports, Settings};
 use super::{Findings, Reloads, broken};
 use crate::kit::{ClientRequest, free_port};
@@ -182,7 +182,7 @@ async fn reloads(
         // Every request that begins after the answer to the reload is handled with the new settings.
         let request = ClientRequest::get(format!("/o/{}?s={SIZE}&h=1", 1 + number % 9));
         let target = target(ports.main, "main.test");
-        let answer = match request.send(&target, PATIENCE, None).await {
+        let answer = match request.send(&target, TIMEOUT, None).await {
             Ok(answer) => answer,
             Err(error) => {
                 findings.fault(format!("reload {number}: a request got no answer: {error}"));

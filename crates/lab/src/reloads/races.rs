@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use self::origin::Held;
 use self::table::{Late, Places, RACES, Race};
 use super::Findings;
-use super::fixture::{Fixture, PATIENCE, listener, words};
+use super::fixture::{Fixture, TIMEOUT, listener, words};
 use crate::kit::{Answer, ClientRequest, Progress, Target, free_port};
 
 /// A request that the origin does not hold gets its answer within this time.
@@ -155,7 +155,7 @@ struct First {
 impl First {
     fn start(request: ClientRequest, target: Target) -> Self {
         let (sender, progress) = watch::channel(Progress::Before);
-        let send = async move { request.send(&target, PATIENCE, Some(sender)).await };
+        let send = async move { request.send(&target, TIMEOUT, Some(sender)).await };
         Self {
             task: tokio::spawn(send),
             progress,
@@ -169,7 +169,7 @@ impl First {
     }
 
     async fn ended(&self) -> Result<(), String> {
-        for _ in 0..PATIENCE.as_millis() {
+        for _ in 0..TIMEOUT.as_millis() {
             if self.task.is_finished() {
                 // The engine has the complete object a moment later than the client.
                 sleep(Duration::from_millis(20)).await;

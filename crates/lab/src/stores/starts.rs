@@ -18,7 +18,7 @@ use crate::kit::{Child, Launch, free_port};
 
 /// The first answer must arrive within this time.
 const WITHIN: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const STORE: u64 = 256 << 20;
 const OBJECTS: u64 = 4_000;
 
@@ -207,7 +207,7 @@ fn path(n: u64) -> String {
 }
 
 async fn first_answer(to: SocketAddr, begun: Instant) -> Option<Duration> {
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TIMEOUT {
         if load::ask(to, &path(7), None).await.is_some() {
             return Some(begun.elapsed());
         }

@@ -20,7 +20,7 @@ const TROUBLE_AT: u64 = 10;
 /// Duration of the load in seconds.
 const LOAD_SECONDS: u64 = 30;
 /// Longest wait for one answer.
-const PATIENCE: &str = "10s";
+const TIMEOUT: &str = "10s";
 
 /// One kind of trouble.
 struct Story {
@@ -138,7 +138,7 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
         "--modified",
         "0.02",
         "--timeout",
-        PATIENCE,
+        TIMEOUT,
         "--duration",
         seconds,
         "--quiet",
