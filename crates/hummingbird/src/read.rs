@@ -13,7 +13,7 @@ use crate::{Error, File, Hummingbird};
 
 /// Maximum number of lookups of one read. A lookup is repeated if the file was moved or replaced while it was
 /// read from disk.
-const LOOKS: u32 = 8;
+const MAX_LOOKUPS: u32 = 8;
 
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
@@ -66,7 +66,7 @@ impl Inner {
     /// Returns the file (the head of a long file), and true if it was in memory.
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
-        for look in 0..LOOKS {
+        for attempt in 0..MAX_LOOKUPS {
             let plan = match engine.reads().lookup(name.hash, name.bytes) {
                 Lookup::Memory(file) => return Some((file, true)),
                 Lookup::Disk(plan) => plan,
@@ -74,7 +74,7 @@ impl Inner {
             };
             // Only the first lookup widens the read. If a widened read fails, a read of only the file may
             // still succeed.
-            let plan = if look == 0 && keep {
+            let plan = if attempt == 0 && keep {
                 engine.reads().widen(&plan)
             } else {
                 plan
@@ -128,7 +128,7 @@ impl Inner {
     fn part(&self, head: &Arc<Object>, n: u32, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         let keep = |part: &Object| keep && !is_nomem(part);
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_LOOKUPS {
             let plan = match engine.reads().fragment_lookup_patient(head, n) {
                 Lookup::Memory(part) => return Some((part, true)),
                 Lookup::Disk(plan) => plan,

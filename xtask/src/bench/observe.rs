@@ -27,7 +27,7 @@ const TURNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
-/// Number of pauses between two readings of the metrics. All these pauses together take one second. After
+/// Number of pauses between two scrapes of the metrics. All these pauses together take one second. After
 /// each pause the reader may end.
 const PAUSES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -80,17 +80,17 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
 struct Measured {
     cpu: f64,
     rate: f64,
-    /// Number of readings of the metrics, and number of lines in the log.
+    /// Number of scrapes of the metrics, and number of lines in the log.
     seen: (u64, usize),
 }
 
 impl std::fmt::Display for Measured {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.0}/s, CPU {:.3} us", self.rate, self.cpu)?;
-        let (readings, lines) = self.seen;
+        let (scrapes, lines) = self.seen;
         write!(
             f,
-            "; metrics read {readings} times, {lines} lines in the log"
+            "; metrics read {scrapes} times, {lines} lines in the log"
         )
     }
 }
@@ -112,10 +112,10 @@ fn once(bench: &Bench, args: &ObserveArgs, watched: bool) -> Result<Measured, St
     load(bench, &foxy, &all)?;
     let seconds = format!("{}s", args.seconds);
     let length = ["--warm-up", "1s", "--duration", &seconds];
-    let (ended, readings) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (ended, scrapes) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = std::thread::scope(|scope| {
         if watched {
-            scope.spawn(|| read_metrics(&foxy.admin(), &ended, &readings));
+            scope.spawn(|| read_metrics(&foxy.admin(), &ended, &scrapes));
         }
         let report = load(bench, &foxy, &length);
         ended.store(true, Relaxed);
@@ -126,7 +126,7 @@ fn once(bench: &Bench, args: &ObserveArgs, watched: bool) -> Result<Measured, St
     let lines = std::fs::read(&log).unwrap_or_default();
     let lines = lines.iter().filter(|byte| **byte == b'\n').count();
     let _ = std::fs::remove_file(&log);
-    let seen = (readings.into_inner(), lines);
+    let seen = (scrapes.into_inner(), lines);
     if watched && (seen.0 == 0 || (lines as f64) < answers) {
         return Err(format!(
             "it was not watched: {seen:?} of {answers} requests"
@@ -177,10 +177,10 @@ fn pin(foxy: &Foxy) {
 }
 
 /// Reads the metrics each second until the load has ended, and counts the complete pages.
-fn read_metrics(admin: &str, ended: &AtomicBool, readings: &AtomicU64) {
+fn read_metrics(admin: &str, ended: &AtomicBool, scrapes: &AtomicU64) {
     while !ended.load(Relaxed) {
         if read_once(admin).is_ok_and(|page| page.contains("foxy_requests_total{")) {
-            readings.fetch_add(1, Relaxed);
+            scrapes.fetch_add(1, Relaxed);
         }
         for _ in 0..PAUSES {
             if !ended.load(Relaxed) {

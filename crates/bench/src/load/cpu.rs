@@ -19,7 +19,7 @@ impl CpuTime {
         self.user + self.system
     }
 
-    /// Time since an earlier reading.
+    /// Time since an earlier snapshot.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

@@ -142,8 +142,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
         shared.record = Some(Mutex::new(Recorder::create(path, clock.clone())?));
     }
     let source = SharedSource::new(source);
-    // Without a warm-up the first reading must come before the first request.
-    let first = (measuring && config.warm_up_requests == 0).then(|| Reading::take(config, clock));
+    // Without a warm-up the first snapshot must come before the first request.
+    let first = (measuring && config.warm_up_requests == 0).then(|| Snapshot::take(config, clock));
     let (finished, around) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.threads.max(1))
             .map(|thread| {
@@ -199,13 +199,13 @@ fn run_thread(
 
 /// Counters that are read at the beginning and at the end of the measurement.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct Snapshot {
     time: MonoTime,
     cpu: Option<cpu::CpuTime>,
     origin: Option<OriginCounters>,
 }
 
-impl Reading {
+impl Snapshot {
     fn take(config: &LoadConfig, clock: &Arc<dyn Clock>) -> Self {
         Self {
             time: clock.mono(),
@@ -218,13 +218,13 @@ impl Reading {
     }
 }
 
-/// Waits for the end of warm-up and measurement. If there is no warm-up, `first` is the reading at the
+/// Waits for the end of warm-up and measurement. If there is no warm-up, `first` is the snapshot at the
 /// start of the measurement.
 fn supervise(
     config: &LoadConfig,
     shared: &Shared,
     clock: &Arc<dyn Clock>,
-    mut first: Option<Reading>,
+    mut first: Option<Snapshot>,
     over: impl Fn() -> bool,
 ) -> Around {
     let bar = progress_bar(config);
@@ -234,7 +234,7 @@ fn supervise(
         if first.is_none() && now.since(begun) >= config.warm_up {
             shared.measure();
             if shared.warm() || over() {
-                first = Some(Reading::take(config, clock));
+                first = Some(Snapshot::take(config, clock));
             }
         }
         let time_up = first.is_some_and(|first| {
@@ -249,7 +249,7 @@ fn supervise(
         std::thread::sleep(Duration::from_millis(5));
     }
     bar.finish_and_clear();
-    let last = Reading::take(config, clock);
+    let last = Snapshot::take(config, clock);
     cool_down(config, shared, &over);
     let first = first.unwrap_or(last);
     Around {

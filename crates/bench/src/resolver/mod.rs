@@ -110,7 +110,7 @@ pub struct TestResolver {
 }
 
 /// Longest wait of the thread before it checks the stop flag.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl TestResolver {
     /// Starts a server that answers on `listen` (UDP; port 0 selects a free port). The phases follow each
@@ -126,7 +126,7 @@ impl TestResolver {
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(listen)?;
         let address = socket.local_addr()?;
-        socket.set_read_timeout(Some(GLANCE))?;
+        socket.set_read_timeout(Some(POLL_INTERVAL))?;
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::new(AtomicU64::new(0));
         let server = Server {
@@ -221,7 +221,9 @@ impl Server {
             *due > now
         });
         let next = self.held.iter().map(|(due, ..)| due.since(now)).min();
-        let wait = next.map_or(GLANCE, |next| next.clamp(Duration::from_millis(1), GLANCE));
+        let wait = next.map_or(POLL_INTERVAL, |next| {
+            next.clamp(Duration::from_millis(1), POLL_INTERVAL)
+        });
         let _ = self.socket.set_read_timeout(Some(wait));
     }
 

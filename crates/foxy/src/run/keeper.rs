@@ -30,7 +30,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 /// Longest wait until a closed disk has no more readers.
 const LET_GO: Duration = Duration::from_secs(3);
 /// Time between two checks for readers of a closed disk.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A command for a store's thread. Without a command, the thread calls `Writer::turn` of the store again and
 /// again.
@@ -323,11 +323,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Waits a short time until the disk is not open any more. Returns false if it is still open.
 fn is_let_go(disk: &Weak<dyn Disk>) -> bool {
-    for _ in 0..LET_GO.as_millis() / LOOK.as_millis() {
+    for _ in 0..LET_GO.as_millis() / POLL_INTERVAL.as_millis() {
         if disk.strong_count() == 0 {
             return true;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     false
 }

@@ -8,7 +8,7 @@ use foxy_base::MonoTime;
 use foxy_proxy::LocalAddresses;
 use ipnet::IpNet;
 
-/// Time between two readings. Interfaces can change while Foxy runs.
+/// Time between two updates of the list. Interfaces can change while Foxy runs.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the proxy's list of the machine's addresses up to date.

@@ -8,7 +8,7 @@
 //!
 //! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are used
 //! as an estimate of these buffers. The kernel needs 10 ms to list thousands of sockets, which is too long
-//! for each reading.
+//! for each sample.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +24,8 @@ use super::background::Background;
 use crate::admin::resident_bytes;
 use crate::config::{GroupUse, MemoryGroup};
 
-/// Time between two readings. A heavy load can allocate about 50 MiB in that time.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two samples. A heavy load can allocate about 50 MiB in that time.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Largest budget without huge pages, in bytes.
 const SMALL_PAGES: u64 = 512 << 20;
@@ -43,7 +43,7 @@ impl Memory {
         Self(Arc::new(bytes.into()))
     }
 
-    /// Replaces the budget for all later readings.
+    /// Replaces the budget for all later samples.
     pub(super) fn set(&self, bytes: u64) {
         adapt_allocator(bytes);
         self.0.store(bytes, Ordering::Relaxed);
@@ -86,11 +86,11 @@ pub(super) fn start(
 fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
     let group = MemoryGroup::own();
     let mut withheld = 0;
-    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+    while stopped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         let memory = memory.bytes();
         let share = signed(Budget::of(memory).requests);
         let sockets = Use::ALL.map(|of| of.in_sockets(proxy.memory_used(of)) as u64);
-        let over = Reading::now(group.as_ref(), sockets.iter().sum()).over(memory);
+        let over = Sample::now(group.as_ref(), sockets.iter().sum()).over(memory);
         let real = share.saturating_add(over).max(0);
         let real = usize::try_from(real).unwrap_or(usize::MAX);
         proxy.observe_memory(real, is_roomy(over, memory));
@@ -104,14 +104,14 @@ fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) 
 
 /// Memory of the process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct Sample {
     /// Resident memory and buffers of sockets.
     process: u64,
     /// Use and limit of the process's control group.
     group: Option<(u64, u64)>,
 }
 
-impl Reading {
+impl Sample {
     /// Reads the memory now. `sockets` is an estimate of the buffers of sockets, for groups that do not count
     /// them.
     fn now(group: Option<&MemoryGroup>, sockets: u64) -> Self {
@@ -145,7 +145,7 @@ impl Reading {
 }
 
 /// True if half of the budget is free. This is enough room for the memory that is allocated between two
-/// readings.
+/// samples.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn the_tighter_bound_counts() {
-        let reading = |process, group| Reading { process, group };
-        assert_eq!(reading(900, None).over(1000), -100);
-        assert_eq!(reading(900, Some((950, 2000))).over(1000), -100);
-        assert_eq!(reading(900, Some((950, 1000))).over(1000), 50);
-        assert_eq!(reading(1200, Some((950, 1000))).over(1000), 200);
+        let sample = |process, group| Sample { process, group };
+        assert_eq!(sample(900, None).over(1000), -100);
+        assert_eq!(sample(900, Some((950, 2000))).over(1000), -100);
+        assert_eq!(sample(900, Some((950, 1000))).over(1000), 50);
+        assert_eq!(sample(1200, Some((950, 1000))).over(1000), 200);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn half_of_the_budget_is_room() {
-        let roomy = |process, group| is_roomy(Reading { process, group }.over(1000), 1000);
+        let roomy = |process, group| is_roomy(Sample { process, group }.over(1000), 1000);
         assert!(roomy(500, None) && !roomy(501, None));
         // The process shares its control group with other processes, and the group is nearly full.
         assert!(!roomy(300, Some((850, 1000))));
@@ -197,16 +197,16 @@ mod tests {
     #[test]
     fn sockets_are_estimated_where_no_group_counts_them() {
         let counted = |sockets| Some((GroupUse { used: 500, sockets }, 1000));
-        let process = |group| Reading::of(400, group, 70).process;
+        let process = |group| Sample::of(400, group, 70).process;
         assert_eq!(process(None), 470, "no group");
         assert_eq!(process(counted(0)), 470, "a group that does not count them");
         assert_eq!(process(counted(30)), 430);
-        assert_eq!(Reading::of(400, counted(0), 70).group, Some((500, 1000)));
+        assert_eq!(Sample::of(400, counted(0), 70).group, Some((500, 1000)));
     }
 
     #[test]
     fn this_process_has_memory() {
-        let of = |sockets| Reading::now(None, sockets).over(0);
+        let of = |sockets| Sample::now(None, sockets).over(0);
         assert!(of(0) > 1 << 20);
         assert!(of(1 << 40) > 1 << 40, "and sockets");
     }

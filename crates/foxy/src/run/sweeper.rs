@@ -18,7 +18,7 @@ use crate::config::ScrubConfig;
 /// Bytes that are read from disks per second. Even the slowest disks can read more per second.
 const RATE: u64 = 64 << 20;
 /// Time between two checks for purges.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause before the next step of a sweep or drain if that step waits for writers, which must first make
 /// removals durable or write moved records.
 const WAIT: Duration = Duration::from_millis(20);
@@ -60,15 +60,15 @@ struct Scrubbing {
 
 impl Scrubbing {
     /// Continues a pass, or begins a new pass when it is due. Returns the time for which the thread may
-    /// pause. This is at most `LOOK`, so that a purge does not wait longer.
+    /// pause. This is at most `POLL_INTERVAL`, so that a purge does not wait longer.
     fn step(&mut self, engine: &Arc<Engine>) -> Duration {
         let now = self.clock.mono();
         if self.config.rate == 0 || now < self.next {
             let left = self.next.since(now).max(Duration::from_millis(1));
             return if self.config.rate == 0 {
-                LOOK
+                POLL_INTERVAL
             } else {
-                left.min(LOOK)
+                left.min(POLL_INTERVAL)
             };
         }
         let due = self.began.is_none_or(|b| now.since(b) >= self.config.every);
@@ -79,12 +79,12 @@ impl Scrubbing {
             }
         }
         let Some(pass) = &mut self.pass else {
-            return LOOK;
+            return POLL_INTERVAL;
         };
         match pass.step() {
             ScrubStep::Done => {
                 self.pass = None;
-                LOOK
+                POLL_INTERVAL
             }
             ScrubStep::Read { bytes, busy } => {
                 let pause = Duration::from_secs_f64(bytes as f64 / self.config.rate as f64);

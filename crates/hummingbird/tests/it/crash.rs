@@ -32,7 +32,7 @@ struct History {
     points: u64,
     /// Number of reads of names that had contents at the last checkpoint. The reads come after a crash that
     /// followed this checkpoint. `found` is the number of these reads that found the file.
-    looked: u64,
+    lookups: u64,
     found: u64,
 }
 
@@ -65,7 +65,7 @@ impl History {
             checkpoint: None,
             nothing_new: false,
             points: 0,
-            looked: 0,
+            lookups: 0,
             found: 0,
         }
     }
@@ -135,7 +135,7 @@ impl History {
             let again = self.rig.crash(Keep::Nothing);
             for (number, states) in &self.states {
                 if states.last().is_some_and(Option::is_some) {
-                    self.looked += 1;
+                    self.lookups += 1;
                     self.found += u64::from(again.read(&name(*number)).is_some());
                 }
             }
@@ -200,20 +200,20 @@ impl History {
 fn no_crash_gives_older_or_other_contents() {
     let long = std::env::var_os("FOXY_LONG").is_some();
     let (seeds, points) = if long { (20, 500) } else { (2, 150) };
-    let (mut all, mut looked, mut found) = (0, 0, 0);
+    let (mut all, mut lookups, mut found) = (0, 0, 0);
     for seed in 1..=seeds {
         println!("seed {seed}");
         let mut history = History::new(seed);
         history.run(points, 0.2);
         all += history.points;
-        looked += history.looked;
+        lookups += history.lookups;
         found += history.found;
     }
-    println!("{all} crash points; {found} of {looked} files found after a checkpoint");
+    println!("{all} crash points; {found} of {lookups} files found after a checkpoint");
     assert!(all >= seeds * points);
     // Without this check, a library that forgets every file would pass.
     assert!(
-        looked > 20 && found * 100 > looked * 80,
-        "{found} of {looked}"
+        lookups > 20 && found * 100 > lookups * 80,
+        "{found} of {lookups}"
     );
 }

@@ -76,7 +76,7 @@ pub(super) struct Scale {
     pub(super) time: Duration,
     /// The number of clients of every load is divided by this number.
     pub(super) divisor: usize,
-    /// Time from the end of a load to the last reading of the resident memory.
+    /// Time from the end of a load to the last sample of the resident memory.
     pub(super) after: Duration,
 }
 

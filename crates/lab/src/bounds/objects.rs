@@ -29,8 +29,8 @@ const CLIENTS: u64 = 64;
 const SETTLE: Duration = Duration::from_secs(4);
 /// Longest wait for a purge or a recovery.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Time between two readings of a figure.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two requests for a statistic.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Disk space that is planned for each object, in bytes. An object needs less.
 pub(super) const ON_DISK: u64 = 2_048;
@@ -120,7 +120,7 @@ pub(super) async fn purge(fixture: &Fixture) -> Result<String, String> {
     let number = answer["purge"].as_u64().unwrap_or(0);
     let acknowledged = begun.elapsed();
     loop {
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
         let state = admin(fixture, ClientRequest::get(format!("/purges/{number}"))).await;
         let state = state.map_err(|problem| format!("the purge is not reported: {problem}"))?;
         let found = state["objects"].as_u64().unwrap_or(0);
@@ -163,7 +163,7 @@ pub(super) async fn loaded(
         match note {
             Some(note) if took >= least => return Ok(note),
             None if took >= LONGEST => return Err("the store is not loaded after 60 s".to_owned()),
-            _ => sleep(LOOK).await,
+            _ => sleep(POLL_INTERVAL).await,
         }
     }
 }

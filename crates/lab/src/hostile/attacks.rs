@@ -17,7 +17,7 @@ use crate::kit::{Secured, TlsTarget, runtime};
 /// would show the speed of the machine, because attackers share the machine with Foxy.
 const RATE: f64 = 500.0;
 /// Time between two checks whether the attack is over.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Longest time of one attempt.
 const HOLD: Duration = Duration::from_secs(60);
 
@@ -132,7 +132,7 @@ impl Attackers {
             }
             runtime.block_on(async {
                 while !ended.load(Ordering::Relaxed) {
-                    sleep(LOOK).await;
+                    sleep(POLL_INTERVAL).await;
                 }
             });
         });

@@ -14,7 +14,7 @@ use crate::kit::BufferedConn;
 /// An answer that takes longer counts as missing.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Counts of the answers that the clients got since the last reading.
+/// Counts of the answers that the clients got since the counts were last read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     good: AtomicU64,

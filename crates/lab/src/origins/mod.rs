@@ -24,8 +24,8 @@ const STORM: f64 = 1.3;
 /// Number of objects that are stored before all origins fail.
 const KEPT: usize = 50;
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause between two readings of the statistics.
-const LOOK: Duration = Duration::from_millis(20);
+/// Pause between two requests for the statistics.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Measure a site with three origins that fail. Exit code 1 if a client's GET fails while one origin is
 /// healthy, if bad origins are used for longer than a second, or if the origins get more than 1.3 times the
@@ -243,7 +243,7 @@ impl Fixture {
             if which.iter().map(standing).all(&fits) {
                 return Ok(true);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         println!("not {what} within a minute");
         Ok(false)

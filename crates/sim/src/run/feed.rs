@@ -11,11 +11,11 @@ use std::{
     thread,
 };
 
-use super::{LOOK_EVERY, RunConfig, RunError, go_on};
+use super::{RunConfig, RunError, STOP_CHECK_INTERVAL, go_on};
 use crate::levels::{DiskOp, LevelCounts, Levels};
 
 /// Number of operations in one batch. It is equal to the number of operations between two checks for a stop.
-const BATCH: usize = LOOK_EVERY;
+const BATCH: usize = STOP_CHECK_INTERVAL;
 /// Number of batches that may wait. More batches would only take memory.
 const AHEAD: usize = 4;
 
@@ -47,7 +47,7 @@ fn make(config: &RunConfig, give: &SyncSender<Vec<DiskOp>>) -> Result<LevelCount
     let mut levels = Levels::new(config.levels);
     let mut ops = Vec::with_capacity(BATCH);
     for (number, request) in config.workload.open(config.seed)?.enumerate() {
-        if number.is_multiple_of(LOOK_EVERY) {
+        if number.is_multiple_of(STOP_CHECK_INTERVAL) {
             go_on()?;
         }
         levels.request(&request?, &mut ops);

@@ -35,7 +35,7 @@ pub(crate) use running::Course;
 use running::Running;
 
 /// Number of operations between two checks for a stop.
-pub(crate) const LOOK_EVERY: usize = 1 << 12;
+pub(crate) const STOP_CHECK_INTERVAL: usize = 1 << 12;
 
 /// Runs one configuration.
 ///

@@ -1,6 +1,6 @@
 //! The operations of a run. They are made once and can be passed to many layouts.
 
-use super::{LOOK_EVERY, RunConfig, RunError, go_on};
+use super::{RunConfig, RunError, STOP_CHECK_INTERVAL, go_on};
 use crate::levels::{DiskOp, DiskOpKind, LevelCounts, Levels};
 
 /// For each kind, the number of operations and their bytes.
@@ -57,7 +57,7 @@ impl OpStream {
         };
         for (number, request) in config.workload.open(config.seed)?.enumerate() {
             levels.request(&request?, &mut ops);
-            if number.is_multiple_of(LOOK_EVERY) {
+            if number.is_multiple_of(STOP_CHECK_INTERVAL) {
                 go_on()?;
             }
             if ops.len() >= most {

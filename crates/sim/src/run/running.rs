@@ -1,7 +1,8 @@
 //! A run in progress: its layout, its start, and the events so far.
 
 use super::{
-    LOOK_EVERY, OpStream, OpSums, RunConfig, RunError, RunResult, Sample, feed::feed, go_on,
+    OpStream, OpSums, RunConfig, RunError, RunResult, STOP_CHECK_INTERVAL, Sample, feed::feed,
+    go_on,
 };
 use crate::{
     layout::{Layout, LayoutError},
@@ -62,7 +63,7 @@ impl<'a> Running<'a> {
         let every = (ops.ops.len() / SAMPLES).max(1);
         for (number, op) in ops.ops.iter().enumerate() {
             self.apply(op)?;
-            if number.is_multiple_of(LOOK_EVERY) {
+            if number.is_multiple_of(STOP_CHECK_INTERVAL) {
                 go_on()?;
             }
             if (number + 1) % every == 0 {

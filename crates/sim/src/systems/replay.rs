@@ -11,7 +11,7 @@ use foxy_trace::{Request, TraceError};
 use super::{CacheSystem, SystemCounts, SystemResult};
 use crate::{
     model::{FsError, SimTime},
-    run::{LOOK_EVERY, RunError, go_on},
+    run::{RunError, STOP_CHECK_INTERVAL, go_on},
 };
 
 /// Pace at which events are played.
@@ -135,7 +135,7 @@ pub fn run_system(
             Err(error) => return Err(fs(error)),
         }
         number += 1;
-        if number.is_multiple_of(LOOK_EVERY as u64) {
+        if number.is_multiple_of(STOP_CHECK_INTERVAL as u64) {
             go_on()?;
         }
         if number == replay.warm_up {

@@ -21,7 +21,7 @@ pub struct Absent {
 }
 
 /// A disk, and the identity of the store on it.
-type Looked = (Arc<dyn Disk>, Option<[u8; 16]>);
+type DiskAndIdentity = (Arc<dyn Disk>, Option<[u8; 16]>);
 
 impl StoreKeeper {
     /// Opens the stores when Foxy starts, on the given disks or as configured.
@@ -62,7 +62,7 @@ impl StoreKeeper {
         let mut found: Vec<(Arc<dyn Disk>, Option<&StoreConfig>)> = Vec::new();
         let mut identities = Vec::new();
         for config in configs {
-            match self.look(config) {
+            match self.open_one(config) {
                 Ok((disk, identity)) => {
                     identities.extend(identity);
                     found.push((disk, Some(config)));
@@ -95,7 +95,7 @@ impl StoreKeeper {
     }
 
     /// Opens the disk of a store, and reads the identity of the store on it.
-    fn look(&self, config: &StoreConfig) -> Result<Looked, StartError> {
+    fn open_one(&self, config: &StoreConfig) -> Result<DiskAndIdentity, StartError> {
         let disk = open_disk(config)?;
         let identity = foxy_store::identity(&*disk, &self.options)?;
         Ok((disk, identity))

@@ -15,7 +15,7 @@ const SECONDS: usize = 60;
 /// had already arrived.
 const SLACK: u64 = 2 << 20;
 /// Positions in seconds that the page seeks, in this order.
-const LOOKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
+const SEEKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
 
 #[test]
 fn several_ranges_of_a_large_object_come_as_parts() {
@@ -60,7 +60,7 @@ fn chromium_seeks_in_a_video() {
     };
     let video = webm::video(SECONDS, 400_000);
     let length = video.len() as u64;
-    let page = PAGE.replace("TIMES", &format!("{LOOKS:?}"));
+    let page = PAGE.replace("TIMES", &format!("{SEEKS:?}"));
     let origin = web::serve(move |request| match request.path.as_str() {
         "/" => Response::cacheable("text/html", page.clone()),
         "/video.webm" => large("video/webm", video.clone()),
@@ -68,7 +68,7 @@ fn chromium_seeks_in_a_video() {
     });
     let origin = origin.unwrap();
     let foxy = Foxy::reverse(&origin.url(""));
-    let seen: String = LOOKS.map(webm::colour).into_iter().collect();
+    let seen: String = SEEKS.map(webm::colour).into_iter().collect();
     assert_eq!(watch(&foxy, &origin, 1), seen);
     let first = foxy.fetched_bytes();
     assert!(first < length + SLACK, "{first} bytes for {length}");
@@ -77,7 +77,7 @@ fn chromium_seeks_in_a_video() {
     assert!(both < length + SLACK, "{first}, then {both} of {length}");
 }
 
-/// Returns the colours that a new browser shows at the positions in `LOOKS`.
+/// Returns the colours that a new browser shows at the positions in `SEEKS`.
 fn watch(foxy: &Foxy, origin: &Web, visit: usize) -> String {
     let mut browser = chromium(&foxy.dir().join(format!("profile-{visit}")));
     // With a debugging port the browser runs until it is told to end.

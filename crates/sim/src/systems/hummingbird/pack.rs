@@ -7,7 +7,7 @@ use super::{
 use crate::systems::Stored;
 
 /// Packing stops after this number of attempts to add a file that the cluster cannot take.
-const LOOK: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 
 /// Contents of a cluster that is being packed.
 #[derive(Debug, Default)]
@@ -108,7 +108,7 @@ impl Hummingbird {
                     self.add(&mut parcel, *hint);
                 }
             }
-            if parcel.bytes >= enough || refused >= LOOK {
+            if parcel.bytes >= enough || refused >= MAX_ATTEMPTS {
                 break;
             }
         }

@@ -13,7 +13,7 @@ use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;
 
 /// Maximum number of files that one level of grouping checks.
-const LOOK: usize = 256;
+const MAX_CANDIDATES: usize = 256;
 
 /// Files that share a cluster, or one file that needs several clusters.
 #[derive(Debug, Default)]
@@ -99,11 +99,15 @@ impl Ucfs {
             return group;
         }
         if !self.config.grouping {
-            let oldest: Vec<_> = self.memory.oldest().take(LOOK).collect();
+            let oldest: Vec<_> = self.memory.oldest().take(MAX_CANDIDATES).collect();
             oldest.into_iter().for_each(|s| self.join(&mut group, s));
             return group;
         }
-        let site: Vec<_> = self.memory.of_host(head.host).take(LOOK).collect();
+        let site: Vec<_> = self
+            .memory
+            .of_host(head.host)
+            .take(MAX_CANDIDATES)
+            .collect();
         let same = |s: &&u32| self.memory.get(**s).path == head.path;
         for slot in site.iter().filter(same) {
             self.join(&mut group, *slot);
@@ -117,7 +121,7 @@ impl Ucfs {
             head.count.checked_sub(1),
         ];
         for count in counts.into_iter().flatten() {
-            let alike = self.memory.of_count(count).take(LOOK);
+            let alike = self.memory.of_count(count).take(MAX_CANDIDATES);
             let small = alike.filter(|s| self.memory.get(*s).size <= self.config.fill_below);
             let small: Vec<_> = small.collect();
             for slot in small {
