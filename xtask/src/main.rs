@@ -95,7 +95,7 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Run the measurements that a release must pass on this machine: replays, restarts, cost of a hit
     Accept(accept::AcceptArgs),
-    /// Measure figures that anyone can repeat: Foxy compared with its peers
+    /// Run measurements that anyone can repeat: Foxy compared with its peers
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Make packages: manual pages, .deb, container image; try them in a new system

@@ -24,7 +24,7 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Figures since the library was opened (the measurements of section 5), and figures of this
+/// Statistics since the library was opened (the measurements of section 5), and statistics of this
 /// moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -75,7 +75,7 @@ pub struct Statistics {
 }
 
 impl Hummingbird {
-    /// Returns the figures.
+    /// Returns the statistics.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let counters = &self.inner.counters;

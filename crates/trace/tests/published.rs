@@ -1,4 +1,4 @@
-//! Tests that the published traces have the published figures. The traces are not part of the repository. If
+//! Tests that the published traces have the published values. The traces are not part of the repository. If
 //! a trace is absent, its test prints this and checks nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test: a panic is its way to fail")]
@@ -7,7 +7,7 @@ use foxy_trace::analysis::{Summary, SummaryReport};
 use foxy_trace::files::Known;
 use foxy_trace::{Method, Options, open};
 
-/// The figures of the GETs answered by 200, 206 or 304. The second value is the number of clients in the
+/// The values of the GETs answered by 200, 206 or 304. The second value is the number of clients in the
 /// complete trace.
 fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     let path = known
@@ -88,13 +88,13 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // The fourth figure, the share of requests below 8 KiB, has a larger tolerance. In the published figure,
+    // The fourth value, the share of requests below 8 KiB, has a larger tolerance. In the published value,
     // an answer of 304 has a size even if it comes before the first answer of 200 for its object.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];
     for at in 0..want.len() {
-        near(&format!("figure {at}"), got[at], want[at], tolerance[at]);
+        near(&format!("value {at}"), got[at], want[at], tolerance[at]);
     }
     assert_eq!(
         (pages.p85, pages.p95),

@@ -1,7 +1,7 @@
 //! `cargo xtask accept`: measures and judges the properties that a release must have on this machine.
 //!
 //! A release build of Foxy runs as its own process between the load generator and the deterministic origin.
-//! Every byte of every answer is checked. Figures are printed in tables. Only counts and ratios are judged; a
+//! Every byte of every answer is checked. Results are printed in tables. Only counts and ratios are judged; a
 //! time by itself is never judged. The command takes about fifteen minutes and is not part of `check`. The
 //! part `mirrors` needs pip, npm, cargo, apt and their registries.
 

@@ -190,7 +190,7 @@ fn unix_millis() -> String {
 }
 
 /// Drops the page cache. This needs root. Without root the page cache stays, and no check fails for this
-/// reason, because stores use direct I/O. But the figures then mean less.
+/// reason, because stores use direct I/O. But the results then mean less.
 fn drop_page_cache() {
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: figures that anyone can repeat with one command each.
+//! `cargo xtask bench`: measurements that anyone can repeat with one command each.
 
 mod micro;
 mod observe;

@@ -49,13 +49,13 @@ pub(crate) struct ObserveArgs {
     dir: Option<PathBuf>,
 }
 
-/// Values of a figure, by turn.
-type Figures = [Vec<f64>; TURNS.len()];
+/// Measured values, by turn.
+type Values = [Vec<f64>; TURNS.len()];
 
 /// Measures and prints. Fails if a request fails, or if observation costs more than permitted.
 pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
     let bench = Bench::new(args.program.as_deref(), args.dir.as_deref())?;
-    let mut cpu = Figures::default();
+    let mut cpu = Values::default();
     for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no kind.
         let mut turns: Vec<_> = (0..TURNS.len()).collect();
@@ -69,14 +69,14 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
         }
     }
     println!(
-        "| figure of a request | silent | watched | watched / silent | silent / silent (noise) |"
+        "| value of a request | silent | watched | watched / silent | silent / silent (noise) |"
     );
     println!("| --- | --- | --- | --- | --- |");
     println!("{}", row("CPU, us", &cpu));
     Ok(Outcome::single(judge(ratio(&cpu))))
 }
 
-/// The figures of a turn. CPU is in microseconds per request.
+/// The results of a turn. CPU is in microseconds per request.
 struct Measured {
     cpu: f64,
     rate: f64,
@@ -210,21 +210,21 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-fn silent(figures: &Figures) -> f64 {
-    median(&[figures[0].as_slice(), figures[2].as_slice()].concat())
+fn silent(values: &Values) -> f64 {
+    median(&[values[0].as_slice(), values[2].as_slice()].concat())
 }
 
-fn ratio(figures: &Figures) -> f64 {
-    median(&figures[WATCHED]) / silent(figures)
+fn ratio(values: &Values) -> f64 {
+    median(&values[WATCHED]) / silent(values)
 }
 
-fn row(name: &str, figures: &Figures) -> String {
+fn row(name: &str, values: &Values) -> String {
     format!(
         "| {name} | {:.3} | {:.3} | {:.3} | {:.3} |",
-        silent(figures),
-        median(&figures[WATCHED]),
-        ratio(figures),
-        median(&figures[2]) / median(&figures[0]),
+        silent(values),
+        median(&values[WATCHED]),
+        ratio(values),
+        median(&values[2]) / median(&values[0]),
     )
 }
 
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn the_watched_one_is_held_against_both_turns_of_the_silent() {
-        let figures = [vec![10.0, 9.0], vec![10.0, 10.4], vec![11.0, 10.0]];
-        assert!((ratio(&figures) - 1.02).abs() < 1e-9);
-        assert!(judge(ratio(&figures)).is_ok());
+        let values = [vec![10.0, 9.0], vec![10.0, 10.4], vec![11.0, 10.0]];
+        assert!((ratio(&values) - 1.02).abs() < 1e-9);
+        assert!(judge(ratio(&values)).is_ok());
         assert!(judge(1.04).is_err());
-        assert!(row("CPU", &figures).contains("| 1.020 | 1.105 |"));
+        assert!(row("CPU", &values).contains("| 1.020 | 1.105 |"));
     }
 }

@@ -210,7 +210,7 @@ impl Snapshot {
         Self {
             time: clock.mono(),
             cpu: config.pid.and_then(cpu::of_process_tree),
-            // If the origin does not answer, only its figures are missing from the report.
+            // If the origin does not answer, only its counts are missing from the report.
             origin: config
                 .origin
                 .and_then(|address| read_counters(address).ok()),

@@ -11,7 +11,7 @@ use super::cpu::CpuTime;
 use super::stats::{FAULTS, Stats};
 use super::timeline::{STEP_MS, Timeline};
 
-/// The figures of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Measured time, seconds.
@@ -56,7 +56,7 @@ pub struct Report {
     pub cpu_us: Option<CpuPerRequest>,
     /// Fraction of wall time in which the busiest generator thread used its CPU, 0 to 1.
     pub generator_busy: f64,
-    /// True if the generator was below 90 % busy. Then the figures show the server and not the generator.
+    /// True if the generator was below 90 % busy. Then the results show the server and not the generator.
     pub valid: bool,
     /// Times of a cache's restart, and the answers over time.
     pub restart: Option<Restart>,
@@ -272,7 +272,7 @@ impl Report {
             if self.valid {
                 ""
             } else {
-                ": too much, the figures are not the server's"
+                ": too much, the results are not the server's"
             },
             self.connections,
             self.resent

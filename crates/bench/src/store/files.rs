@@ -113,7 +113,7 @@ fn fast(
 }
 
 /// Runs the stream on a device with the limit [`SLOW`]. Reads that were answered from memory do not count.
-/// The figure is compared with fio's sequential rate on that device.
+/// The result is compared with fio's sequential rate on that device.
 fn slow(
     context: &Context<'_>,
     all: &[Operation],

@@ -64,7 +64,7 @@ pub(super) fn run(jobs: &[Job<'_>], seconds: u32) -> io::Result<Vec<Measured>> {
     let text = system::run("fio", &arguments).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(
             error.kind(),
-            "fio is not installed; install it (Debian: apt install fio) to have its figures",
+            "fio is not installed; install it (Debian: apt install fio) to have its results",
         ),
         _ => error,
     })?;

@@ -1,8 +1,8 @@
 //! `bench store`: measures only the storage engine, without HTTP. Other programs are measured on the same
 //! disk for comparison.
 //!
-//! Every figure that depends on the machine is reported together with a figure of fio, of a file system or of
-//! another engine. Both figures are measured in the same run, on the same file, with the same pattern, size
+//! Every result that depends on the machine is reported together with a result of fio, of a file system or of
+//! another engine. Both results are measured in the same run, on the same file, with the same pattern, size
 //! and depth.
 
 mod files;
@@ -78,7 +78,7 @@ pub struct StoreArgs {
     /// Size of a store
     #[arg(long, default_value = "3GiB", value_name = "SIZE")]
     pub size: ByteSize,
-    /// Measure with smaller amounts: this shows that the measurements work, but figures are rough
+    /// Measure with smaller amounts: this shows that the measurements work, but results are rough
     #[arg(long)]
     pub quick: bool,
     /// Number of objects (index: 50 million; recover: 1 million)
@@ -91,7 +91,7 @@ pub struct StoreArgs {
     /// the programs that `cargo build --release --manifest-path bench/store-peers/Cargo.toml` has built)
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-    /// Also write all figures as JSON (`-`: standard output)
+    /// Also write all results as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Draw the figures into this folder (SVG and PNG)

@@ -95,7 +95,7 @@ type Curve = Vec<(f64, f64)>;
 pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.curves = vec![("Foxy".into(), foxy)];
     if fio.is_empty() {
-        section.missing("fio's figures: fio is not installed (Debian: apt install fio) or failed");
+        section.missing("fio's results: fio is not installed (Debian: apt install fio) or failed");
     } else {
         section.curves.push(("fio".into(), fio));
     }

@@ -1,5 +1,5 @@
-//! Report of the measurements: aligned tables, JSON, figures. A row contains one figure with its unit, the
-//! figure of a peer from the same run, and the goal.
+//! Report of the measurements: aligned tables, JSON, figures. A row contains one value with its unit, the
+//! value of a peer from the same run, and the goal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,13 +8,13 @@ use std::path::Path;
 use foxy_sim::figure::{Figure, Series};
 use serde::Serialize;
 
-/// Goal of a figure.
+/// Goal of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// The figure must not be above this value.
+    /// The value must not be above this limit.
     Most(f64),
-    /// The figure must not be below this value.
+    /// The value must not be below this limit.
     Least(f64),
 }
 
@@ -27,19 +27,19 @@ impl Goal {
     }
 }
 
-/// One figure.
+/// One measured value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Name of the figure.
+    /// Name of the value.
     pub name: String,
-    /// Value of the figure.
+    /// The value.
     pub value: f64,
-    /// Unit of the figure.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// Another program that was measured in the same run, with its figure in the same unit.
+    /// Another program that was measured in the same run, with its value in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<(String, f64)>,
-    /// Goal of the figure.
+    /// Goal of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
     /// True if the goal was reached.
@@ -47,14 +47,14 @@ pub struct Row {
     pub met: Option<bool>,
 }
 
-/// The figures of one measurement.
+/// The results of one measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Section {
     /// Short name, as on the command line.
     pub name: &'static str,
     /// Description of the measurement in one sentence.
     pub what: String,
-    /// The figures.
+    /// The measured values.
     pub rows: Vec<Row>,
     /// Descriptions of measurements that are missing, and of the way to get them.
     pub missing: Vec<String>,
@@ -76,7 +76,7 @@ impl Section {
         }
     }
 
-    /// Adds a figure. Later calls of `beside` and `goal` on the result apply to this figure.
+    /// Adds a value. Later calls of `beside` and `goal` on the returned row apply to this value.
     pub(super) fn row(
         &mut self,
         name: impl Into<String>,
@@ -127,7 +127,7 @@ impl Section {
     }
 
     /// The drawings of this section: one shows its curves, and one shows its rows as fractions of the peers'
-    /// figures.
+    /// values.
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let mut all = Vec::new();
         if !self.curves.is_empty() {
@@ -170,7 +170,7 @@ impl Section {
         all
     }
 
-    /// Name of the peer with which these figures are compared. If there are several peers, it is a general
+    /// Name of the peer with which these values are compared. If there are several peers, it is a general
     /// name.
     fn peer(&self) -> &str {
         let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
@@ -178,7 +178,7 @@ impl Section {
         if peers.all(|(name, _)| name == first) {
             first
         } else {
-            "the other's figure"
+            "the other's value"
         }
     }
 
@@ -233,7 +233,7 @@ pub(super) fn summary(sections: &[Section]) -> String {
     text
 }
 
-/// A row's figure as a percentage of its peer's figure. Only rows with a goal and rows whose unit is a rate
+/// A row's value as a percentage of its peer's value. Only rows with a goal and rows whose unit is a rate
 /// or `%` have such a percentage.
 fn share(row: &Row) -> Option<(String, f64)> {
     let (peer, other) = row.peer.as_ref()?;
@@ -256,7 +256,7 @@ fn share(row: &Row) -> Option<(String, f64)> {
 }
 
 impl Row {
-    /// Sets the figure of a peer.
+    /// Sets the value of a peer.
     pub(super) fn beside(&mut self, name: impl Into<String>, value: f64) -> &mut Self {
         self.peer = Some((name.into(), value));
         self

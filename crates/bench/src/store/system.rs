@@ -94,7 +94,7 @@ impl Loop {
         if !is_root() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "a loop device needs root; run it as root to have this figure",
+                "a loop device needs root; run it as root to have this result",
             ));
         }
         let file = Scratch::new(folder, name);

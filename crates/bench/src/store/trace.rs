@@ -182,8 +182,8 @@ fn both(context: &Context<'_>, stream: &Stream) -> io::Result<Section> {
 }
 
 fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Replayed>) {
-    type Figure = (&'static str, &'static str, Aim, fn(&Replayed, f64) -> f64);
-    let figures: [Figure; 13] = [
+    type Statistic = (&'static str, &'static str, Aim, fn(&Replayed, f64) -> f64);
+    let statistics: [Statistic; 13] = [
         ("hit ratio", "%", Aim::More, |r, n| r.hits / n * 100.0),
         ("resident memory", "MB", Aim::Less, |r, _| r.resident / 1e6),
         ("opened and everything back", "ms", Aim::Less, |r, _| {
@@ -208,7 +208,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
             r.dropped / n * 100.0
         }),
     ];
-    for (name, unit, aim, of) in figures {
+    for (name, unit, aim, of) in statistics {
         let row = section.row(name, of(foxy, requests), unit);
         let Some(peer) = peer else { continue };
         let other = of(peer, requests);
@@ -225,7 +225,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
 enum Aim {
     More,
     Less,
-    /// The figure has no goal.
+    /// The value has no goal.
     None,
 }
 

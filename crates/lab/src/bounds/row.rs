@@ -11,7 +11,7 @@ const HEALTH: Duration = Duration::from_millis(100);
 /// Permitted excess over the budget, in percent.
 const EXCESS: u64 = 10;
 
-/// Figures of a load.
+/// Results of a load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! The run of one load: a new Foxy process, the load, the watching clients, and the figures.
+//! The run of one load: a new Foxy process, the load, the watching clients, and the results.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

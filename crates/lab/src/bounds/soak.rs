@@ -82,7 +82,7 @@ impl Held {
 }
 
 impl Soak {
-    /// Runs the soak, prints the figures and judges them.
+    /// Runs the soak, prints the results and judges them.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         kit::exit(self.measure().map(|broken| {

@@ -1,6 +1,6 @@
 //! Kernel memory of TCP sockets, read by the kernel's socket diagnosis (netlink).
 //!
-//! The program `ss` reads the same figures. But a process that prints 15,000 lines ten times a second uses a
+//! The program `ss` reads the same values. But a process that prints 15,000 lines ten times a second uses a
 //! whole core, and the measurement needs this core. Here, one dump of 15,000 sockets takes about 10 ms. `mem`
 //! in /proc/net/sockstat is faster, but it counts the sockets of all processes on the machine, including the
 //! laboratory's own ends of the same connections.

@@ -63,7 +63,7 @@ pub struct Report {
     pub broken: BTreeMap<&'static str, u64>,
     /// Some of the histories with violations, as text.
     pub histories: Vec<String>,
-    /// One line of text with figures.
+    /// One line of text with numbers.
     pub summary: String,
 }
 

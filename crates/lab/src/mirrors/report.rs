@@ -22,7 +22,7 @@ impl Report {
         }
     }
 
-    /// Adds a line of figures.
+    /// Adds a line with results.
     pub(super) fn line(&mut self, line: String) {
         self.lines.push(line);
     }

@@ -86,7 +86,7 @@ pub(super) async fn run(
     findings.expect(explained == refused, || {
         format!("{} refusals say nothing", refused - explained)
     });
-    findings.figure(format!(
+    findings.result(format!(
         "broken files    {refused} of {count} refused, nothing changed by them"
     ));
     Ok(())

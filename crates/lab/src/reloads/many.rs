@@ -49,7 +49,7 @@ pub(super) async fn run(
             slowest = slowest.max(now.saturating_sub(before));
         }
     }
-    findings.figure(format!(
+    findings.result(format!(
         "many sites      {} with TLS, {RELOADS} reloads that change each: at most {:.1} ms of a worker, {:.0} ms until the answer",
         wanted.sites,
         slowest.as_secs_f64() * 1e3,

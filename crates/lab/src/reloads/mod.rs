@@ -54,15 +54,15 @@ pub struct Reloads {
 /// Result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Lines of figures.
-    pub figures: Vec<String>,
+    /// Lines with results.
+    pub results: Vec<String>,
     /// Descriptions of the promises that were not kept.
     pub faults: Vec<String>,
 }
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in &self.figures {
+        for line in &self.results {
             writeln!(f, "{line}")?;
         }
         for fault in &self.faults {
@@ -73,8 +73,8 @@ impl fmt::Display for Findings {
 }
 
 impl Findings {
-    fn figure(&mut self, line: String) {
-        self.figures.push(line);
+    fn result(&mut self, line: String) {
+        self.results.push(line);
     }
 
     fn fault(&mut self, text: impl Into<String>) {

@@ -68,7 +68,7 @@ pub(super) async fn run(
     broken::run((&fixture, &settings), (wanted.broken, &mut rng), findings).await?;
     long.finish();
     let cut = downloads.end().await;
-    findings.figure(format!(
+    findings.result(format!(
         "downloads       {} of {} whole after the last reload",
         u64::from(wanted.downloads) - cut.len() as u64,
         wanted.downloads
@@ -208,7 +208,7 @@ fn judge(report: &Report, times: &[Duration], findings: &mut Findings) {
         let time = times.get((last as f64 * share).round() as usize);
         time.map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
-    findings.figure(format!(
+    findings.result(format!(
         "reloads         {}, ms: p50 {:.1}  p99 {:.1}  max {:.1}",
         times.len(),
         at(0.5),
@@ -216,7 +216,7 @@ fn judge(report: &Report, times: &[Duration], findings: &mut Findings) {
         at(1.0)
     ));
     let ratio = report.hit_ratio.unwrap_or(0.0);
-    findings.figure(format!(
+    findings.result(format!(
         "load            {} requests, {:.0} per second, {} failed, {} sent again; hit ratio {ratio:.4} \
          (without reloads {:.4}); ms of hits: p99 {:.2}  max {:.2}",
         report.answers + report.errors,

@@ -77,7 +77,7 @@ pub(super) async fn run(
             }
         }
     }
-    findings.figure(format!(
+    findings.result(format!(
         "races           {count}, of {} changes",
         RACES.len()
     ));

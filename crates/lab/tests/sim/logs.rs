@@ -34,7 +34,7 @@ fn garbage() -> Vec<u8> {
     (0..30_000).map(|_| rng.below(256) as u8).collect()
 }
 
-/// A case: name, log, exit code, words of the message, and whether figures are printed.
+/// A case: name, log, exit code, words of the message, and whether results are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
 /// Logs of which all lines or no lines can be read.
@@ -76,7 +76,7 @@ fn broken_cases() -> Vec<Case> {
 #[test]
 fn every_bad_log_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    for Case(name, bytes, code, words, figures) in plain_cases().into_iter().chain(broken_cases()) {
+    for Case(name, bytes, code, words, results) in plain_cases().into_iter().chain(broken_cases()) {
         let path = folder.path().join(name.replace(' ', "-"));
         std::fs::write(&path, bytes).unwrap();
         let (got, out, error) = call("size {} --policies lru --sizes 1MiB", &path);
@@ -86,7 +86,7 @@ fn every_bad_log_is_told_with_its_place() {
         }
         let shown = path.display().to_string();
         assert!(code == 0 || error.contains(&shown), "{name}: {error}");
-        assert_eq!(out.contains("cacheable requests"), figures, "{name}: {out}");
+        assert_eq!(out.contains("cacheable requests"), results, "{name}: {out}");
         if name == "a bad line" {
             let told = "1 bad lines\n  line 101: no date in brackets";
             assert!(out.contains(told), "{out}");

@@ -88,7 +88,7 @@ impl SizeArgs {
             Some(error) => Err(RunError::Partly {
                 text,
                 error: Box::new(error.into()),
-                note: "; the figures are of what comes before",
+                note: "; the results are of what comes before",
             }),
             None => Ok(text),
         }

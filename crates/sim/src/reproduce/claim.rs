@@ -1,16 +1,16 @@
-//! Claims. A claim compares a published figure with the figure of this simulator (our figure).
+//! Claims. A claim compares a published value with the value of this simulator (our value).
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Align, Table};
 
-/// Kind of comparison that is possible for a figure.
+/// Kind of comparison that is possible for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// The figure follows from a rule or from arithmetic, so the values must be equal.
+    /// The value follows from a rule or from arithmetic, so the values must be equal.
     Exact,
-    /// The generator or model was made to meet the figure, so that the figure proves nothing about the
+    /// The generator or model was made to meet the value, so that the value proves nothing about the
     /// systems.
     Input,
     /// The values must agree within a band, because the drive is modelled and the stream is synthetic.
@@ -35,18 +35,18 @@ impl Comparison {
     }
 }
 
-/// A published figure and our figure.
+/// A published value and our value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Place in the publication, such as `table 2`.
     pub source: String,
-    /// Name of the figure, with its unit.
+    /// Name of the value, with its unit.
     pub what: String,
     /// Published value.
     pub published: f64,
     /// Our value.
     pub ours: f64,
-    /// Kind of comparison that the figure allows.
+    /// Kind of comparison that the value allows.
     pub comparison: Comparison,
     /// Minimum and maximum of the published range, if a range was published.
     #[serde(default)]
@@ -85,7 +85,7 @@ impl Claim {
         }
     }
 
-    /// Returns the claim for a figure of which only the lower bound was published.
+    /// Returns the claim for a value of which only the lower bound was published.
     #[must_use]
     pub fn at_least(self) -> Self {
         let least = self.published;
@@ -109,7 +109,7 @@ impl Claim {
         }
     }
 
-    /// The published figure; a dash if nothing was published.
+    /// The published value; a dash if nothing was published.
     #[must_use]
     pub fn published_text(&self) -> String {
         if self.published == 0.0 {
@@ -205,7 +205,7 @@ impl Verdict {
 pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
     let mut table = Table::new(&[
         ("source", Align::Left),
-        ("figure", Align::Left),
+        ("value", Align::Left),
         ("published", Align::Right),
         ("ours", Align::Right),
         ("ratio", Align::Right),

@@ -92,7 +92,7 @@ impl Conditions {
     }
 
     /// A run with the second interpretation of table 2: objects have 10.5 KB on average. This size follows
-    /// from two figures of the papers, the bytes moved and the number of reads and writes. Objects are
+    /// from two values in the papers, the bytes moved and the number of reads and writes. Objects are
     /// written by write().
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {

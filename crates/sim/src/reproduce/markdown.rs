@@ -12,7 +12,7 @@ const TITLE: &str = "# The papers, done again\n\n";
 
 const HEAD: &str = "
 This page is written by `foxy sim reproduce --write-docs`; its figures are in `reproduction/`.
-All times are simulated: the same command gives the same figures on every machine. Decisions
+All times are simulated: the same command gives the same results on every machine. Decisions
 [10](decisions/0010-frozen-model-constants.md), 11 and
 [130](decisions/0130-calls-that-write-shared-files.md) to 134 explain how the models were made. No constant
 was fitted to a result. Two choices were made when results were already known; their decisions say so (130
@@ -20,12 +20,12 @@ and [133](decisions/0133-isp-stream.md)).
 
 There are five kinds of comparison. *Exact*: a rule or arithmetic. *Calibration input*: a value that the
 generator or the model was made to meet, within a tenth. *Band*: a modelled drive with a generated stream.
-*Shape*: a plot without axes, or a figure whose digits are partly lost. *Order only*: the order of the
+*Shape*: a plot without axes, or a value whose digits are partly lost. *Order only*: the order of the
 systems, and their approximate factors. The last three kinds count as met within a quarter of the published
 value or range.
 
 Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they are
-[beside the other figures of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).
+[beside the other results of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).
 ";
 
 impl Reproduction {

@@ -27,7 +27,7 @@ pub struct Section {
     pub title: String,
     /// The publication and its measurements; set by [`super::run_parts`].
     pub about: String,
-    /// All results for which a figure was published.
+    /// All results for which a value was published.
     pub claims: Vec<Claim>,
     /// Tables of our own results, each with a heading.
     #[serde(default)]

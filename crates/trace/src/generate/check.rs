@@ -1,14 +1,14 @@
-//! Compares a generated stream with the published figures of the trace that it imitates.
+//! Compares a generated stream with the published values of the trace that it imitates.
 
 use std::fmt;
 
 use crate::Request;
 use crate::analysis::{Cascade, SizeCounts, Summary};
 
-/// One figure, as published and in the generated stream.
+/// One value, as published and in the generated stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
-    /// Name of the figure.
+    /// Name of the value.
     pub name: &'static str,
     /// Published value.
     pub published: f64,
@@ -16,13 +16,13 @@ pub struct Delta {
     pub ours: f64,
 }
 
-/// All compared figures of a stream.
+/// All compared values of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deltas(pub Vec<Delta>);
 
 const MB: u64 = 1 << 20;
 
-/// Figures of the DEC stream. The hits, misses and deletes are those of a cascade with 512 MB of memory
+/// Values of the DEC stream. The hits, misses and deletes are those of a cascade with 512 MB of memory
 /// before 2 GB of disk. They were published for the first 1,058,206 GETs. The expected object sizes follow
 /// from the published number of live files.
 pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
@@ -57,7 +57,7 @@ pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
     ])
 }
 
-/// Figures of the Hummingbird ISP stream of 4.8 million requests.
+/// Values of the Hummingbird ISP stream of 4.8 million requests.
 pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
     let mut summary = Summary::default();
     requests.for_each(|request| summary.add(&request));
@@ -103,13 +103,13 @@ pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
             6_600.0,
             mean_up_to(&s.object_sizes, 64 << 10),
         ),
-        // For this figure the goal is the value of the stream `dec`, because no value was published for the
+        // For this value the goal is that of the stream `dec`, because no value was published for the
         // ISP's log (decision 133).
         delta("repeats within 100 objects", 0.25, s.stack.below(100)),
     ])
 }
 
-/// Figures of the stream of the NLANR proxies: one day, 1,766,409 requests.
+/// Values of the stream of the NLANR proxies: one day, 1,766,409 requests.
 pub fn nlanr(requests: impl Iterator<Item = Request>) -> Deltas {
     let mut summary = Summary::default();
     requests.for_each(|request| summary.add(&request));
@@ -149,7 +149,7 @@ impl fmt::Display for Deltas {
         write!(
             f,
             "{:<32} {:>12} {:>12} {:>8}",
-            "figure", "published", "ours", "ratio"
+            "value", "published", "ours", "ratio"
         )?;
         for Delta {
             name,

@@ -167,7 +167,7 @@ fn state(seen: &Seen) -> &str {
         .unwrap_or("unknown")
 }
 
-/// Growth of a figure between two observations.
+/// Growth of a statistic between two observations.
 fn grown(before: &Seen, after: &Seen, path: &[&str]) -> f64 {
     number(&after.stats, path) - number(&before.stats, path)
 }

@@ -43,7 +43,7 @@ const SWEEPS: [Sweep; 2] = [
         spread: false,
     },
 ];
-/// For each curve: end of the file's name, figure, label of the axis, scale.
+/// For each curve: end of the file's name, value, label of the axis, scale.
 const CURVES: [(&str, &str, &str, Scale); 3] = [
     ("throughput", "rate", "answers per second", Scale::Linear),
     (
@@ -63,7 +63,7 @@ const CURVES: [(&str, &str, &str, Scale); 3] = [
 /// Draws the figures that have rows, as SVG and PNG.
 pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    for (file, figure, title, note) in [
+    for (file, value, title, note) in [
         (
             "peers-cpu",
             "cpu",
@@ -77,12 +77,12 @@ pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
             "Closed loop; load and origin on another core",
         ),
     ] {
-        draw(&bars(results, figure, title, note), &folder.join(file))?;
+        draw(&bars(results, value, title, note), &folder.join(file))?;
     }
     for sweep in &SWEEPS {
-        for (file, figure, axis, scale) in CURVES {
+        for (file, value, axis, scale) in CURVES {
             let stem = folder.join(format!("{}-{file}", sweep.stem));
-            draw(&curves(results, sweep, figure, axis, scale), &stem)?;
+            draw(&curves(results, sweep, value, axis, scale), &stem)?;
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ fn cell<'a>(results: &'a Results, scenario: &'a str, kind: Kind) -> Option<&'a C
     results.of(scenario).find(|c| c.proxy == kind.name())
 }
 
-fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
+fn bars(results: &Results, what: &str, title: &str, note: &str) -> Figure {
     let present: Vec<_> = BARS
         .iter()
         .filter(|(scenario, ..)| results.of(scenario).next().is_some())
@@ -112,7 +112,7 @@ fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
         .filter(|k| k.is_proxy() && *k != Kind::FoxyReverse);
     let series = series.filter_map(|kind| {
         let value = |(scenario, part, _): &&(&str, &str, &str)| {
-            cell(results, scenario, kind)?.get(&format!("{part} {figure}"))
+            cell(results, scenario, kind)?.get(&format!("{part} {what}"))
         };
         let values: Vec<_> = present.iter().map(value).collect();
         let points = values
@@ -135,14 +135,14 @@ fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
     }
 }
 
-fn curves(results: &Results, sweep: &Sweep, figure: &str, axis: &str, scale: Scale) -> Figure {
+fn curves(results: &Results, sweep: &Sweep, what: &str, axis: &str, scale: Scale) -> Figure {
     let series = KINDS.into_iter().chain(LAYOUTS).filter_map(|kind| {
         let cell = cell(results, sweep.scenario, kind)?;
-        let suffix = format!(" {figure}");
+        let suffix = format!(" {what}");
         let point = |(name, value): (&String, &f64)| {
             Some((name.strip_suffix(&suffix)?.parse::<f64>().ok()?, *value))
         };
-        let mut points: Vec<_> = cell.figures.iter().filter_map(point).collect();
+        let mut points: Vec<_> = cell.values.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Some(Series::new(kind.name(), points))
     });

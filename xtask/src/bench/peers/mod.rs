@@ -40,7 +40,7 @@ pub(crate) struct PeersArgs {
     /// Measure only these rows, such as foxy,nginx
     #[arg(long, value_delimiter = ',', value_name = "PROXY")]
     proxies: Vec<Kind>,
-    /// Run short measurements, to check that everything works; the figures mean little
+    /// Run short measurements, to check that everything works; the results mean little
     #[arg(long)]
     quick: bool,
     /// Keep the rows of an interrupted run and measure only the missing rows

@@ -1,4 +1,4 @@
-//! Figures of `bench peers` by scenario and proxy. They are saved in a file after each row.
+//! Results of `bench peers` by scenario and proxy. They are saved in a file after each row.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,8 +17,9 @@ pub(super) struct Cell {
     pub(super) scenario: String,
     /// Name of the proxy in the table.
     pub(super) proxy: String,
-    /// Figures by name, of the form `<part> <what>`.
-    pub(super) figures: BTreeMap<String, f64>,
+    /// Values by name, of the form `<part> <what>`.
+    #[serde(rename = "figures")]
+    pub(super) values: BTreeMap<String, f64>,
     /// Notes that a reader of this row needs.
     pub(super) notes: Vec<String>,
     /// Problems: errors, wrong bodies, a server that did not start.
@@ -39,11 +40,11 @@ impl Cell {
     }
 
     pub(super) fn set(&mut self, name: &str, value: f64) {
-        self.figures.insert(name.to_owned(), value);
+        self.values.insert(name.to_owned(), value);
     }
 
     pub(super) fn get(&self, name: &str) -> Option<f64> {
-        self.figures.get(name).copied()
+        self.values.get(name).copied()
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
@@ -53,12 +54,11 @@ impl Cell {
         }
     }
 
-    /// Adds the figures of a load's report. Their names begin with `part`.
+    /// Adds the values of a load's report. Their names begin with `part`.
     pub(super) fn take(&mut self, part: &str, report: &Value) {
         let mut copy = |name: &str, path: &[&str], factor: f64| {
             if let Some(value) = number(report, path) {
-                self.figures
-                    .insert(format!("{part} {name}"), value * factor);
+                self.values.insert(format!("{part} {name}"), value * factor);
             }
         };
         copy("rate", &["rate"], 1.0);
@@ -88,8 +88,8 @@ impl Cell {
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
         let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));
-        *self.figures.entry("errors".into()).or_default() += errors;
-        *self.figures.entry("wrong".into()).or_default() += wrong;
+        *self.values.entry("errors".into()).or_default() += errors;
+        *self.values.entry("wrong".into()).or_default() += wrong;
         if errors + wrong > 0.0 {
             let text = &report["described"][0];
             self.problems.push(format!(

@@ -13,7 +13,7 @@ use super::servers::Kind;
 use super::tools;
 use crate::workspace::root;
 
-/// Heading, figure, decimal places. A figure `a/b` shows both values, separated by a slash.
+/// Heading, name of the value, decimal places. A name `a/b` shows both values, separated by a slash.
 type Column = (&'static str, &'static str, usize);
 
 struct Table {
@@ -202,7 +202,7 @@ const TABLES: [Table; 9] = [
     },
 ];
 
-/// For each scenario, the figure that orders the proxies.
+/// For each scenario, the value that orders the proxies.
 const ORDERS: [(&str, &str); 4] = [
     ("s1", "closed cpu"),
     ("s2", "closed cpu"),
@@ -239,10 +239,10 @@ pub(super) fn markdown(results: &Results) -> String {
         results
             .cells
             .iter()
-            // In S7 the load exceeds the limits of the peers. So errors there are figures in their rows.
+            // In S7 the load exceeds the limits of the peers. So errors there are results in their rows.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
-            .fold(0.0, |sum, figure| sum + figure)
+            .fold(0.0, |sum, value| sum + value)
     };
     let _ = write!(
         text,
@@ -282,12 +282,12 @@ fn name(cell: &Cell) -> String {
     }
 }
 
-fn show(cell: &Cell, (_, figures, digits): &Column) -> String {
-    // `MB/s` and `B/object` are names with a slash, not two figures.
-    if let Some(value) = cell.get(figures) {
+fn show(cell: &Cell, (_, names, digits): &Column) -> String {
+    // `MB/s` and `B/object` are single names that contain a slash.
+    if let Some(value) = cell.get(names) {
         return format!("{value:.digits$}");
     }
-    let values: Vec<_> = figures.split('/').map(|figure| cell.get(figure)).collect();
+    let values: Vec<_> = names.split('/').map(|name| cell.get(name)).collect();
     if values.iter().all(Option::is_none) {
         return "-".into();
     }
@@ -298,11 +298,11 @@ fn show(cell: &Cell, (_, figures, digits): &Column) -> String {
 }
 
 /// Proxies, ordered by CPU time per request, lowest first.
-fn order(results: &Results, scenario: &str, figure: &str) -> Vec<(f64, String)> {
+fn order(results: &Results, scenario: &str, value: &str) -> Vec<(f64, String)> {
     let mut order: Vec<_> = results
         .of(scenario)
         .filter(|c| c.proxy.parse().is_ok_and(Kind::is_proxy))
-        .filter_map(|c| Some((c.get(figure)?, name(c))))
+        .filter_map(|c| Some((c.get(value)?, name(c))))
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     order
@@ -310,8 +310,8 @@ fn order(results: &Results, scenario: &str, figure: &str) -> Vec<(f64, String)> 
 
 fn orders(results: &Results) -> String {
     let mut text = String::new();
-    for (scenario, figure) in ORDERS {
-        let order = order(results, scenario, figure);
+    for (scenario, value) in ORDERS {
+        let order = order(results, scenario, value);
         if order.len() > 1 {
             let all: Vec<_> = order
                 .iter()
@@ -331,9 +331,9 @@ fn orders(results: &Results) -> String {
 /// Compares the order of the proxies in two runs.
 pub(super) fn order_beside(results: &Results, previous: &Results) -> String {
     let mut text = String::new();
-    for (scenario, figure) in ORDERS {
+    for (scenario, value) in ORDERS {
         let names = |of: &Results| -> Vec<String> {
-            order(of, scenario, figure)
+            order(of, scenario, value)
                 .into_iter()
                 .map(|(_, name)| name)
                 .collect()
@@ -401,7 +401,7 @@ pub(super) fn about(host: &Host, kinds: &[Kind], quick: bool) -> BTreeMap<String
     let seconds = u64::try_from(SystemClock::default().wall().secs()).unwrap_or(0);
     let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
     let length = if quick {
-        "quick: figures mean little"
+        "quick: results mean little"
     } else {
         "full"
     };

@@ -12,8 +12,8 @@ use super::servers::Kind;
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// Figures that are compared, given by the ends of their names.
-const FIGURES: [&str; 3] = [" cpu", " rate", " hits p99"];
+/// Values that are compared, given by the ends of their names.
+const COMPARED: [&str; 3] = [" cpu", " rate", " hits p99"];
 /// Turns of a round. The older build has two turns.
 const TURNS: [&str; 3] = ["old", "new", "old again"];
 
@@ -40,7 +40,7 @@ pub(crate) struct VersionsArgs {
     dir: Option<PathBuf>,
 }
 
-/// Values by scenario and figure, then by turn.
+/// Values by scenario and name, then by turn.
 type Values = BTreeMap<String, [Vec<f64>; TURNS.len()]>;
 
 /// Measures and prints. Fails if a run has errors or wrong answers.
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &VersionsArgs) -> Result<Outcome, String> {
             println!("   round {}: {}", round + 1, TURNS[turn]);
             let results = args.once(turn == 1)?;
             for cell in &results.cells {
-                for (name, value) in &cell.figures {
-                    if FIGURES.iter().any(|end| name.ends_with(end)) {
+                for (name, value) in &cell.values {
+                    if COMPARED.iter().any(|end| name.ends_with(end)) {
                         let name = format!("{} {name}", cell.scenario);
                         values.entry(name).or_default()[turn].push(*value);
                     }
@@ -116,7 +116,7 @@ fn median(values: &[f64]) -> f64 {
 
 fn table(values: &Values) -> String {
     let mut text = String::from(
-        "| figure | old | new | new / old | old / old (noise) |\n| --- | --- | --- | --- | --- |\n",
+        "| value | old | new | new / old | old / old (noise) |\n| --- | --- | --- | --- | --- |\n",
     );
     for (name, [old, new, again]) in values {
         let (first, second) = (median(old), median(again));

@@ -47,7 +47,7 @@ pub(crate) struct TlsArgs {
 }
 
 /// CPU time per answer in microseconds, by turn.
-type Figures = [Vec<f64>; TURNS];
+type Values = [Vec<f64>; TURNS];
 
 /// Measures and prints. Fails if a request fails or a goal is missed.
 pub(crate) fn run(args: &TlsArgs) -> Result<Outcome, String> {
@@ -62,9 +62,9 @@ pub(crate) fn run(args: &TlsArgs) -> Result<Outcome, String> {
     println!("| case | nginx us | foxy us | foxy / nginx | at most | nginx / nginx (noise) |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for case in Case::ALL {
-        let figures = measured(args, case, &servers, folder.path())?;
-        println!("{}", row(case, &figures));
-        outcome.note(judged(case, ratio(&figures)));
+        let values = measured(args, case, &servers, folder.path())?;
+        println!("{}", row(case, &values));
+        outcome.note(judged(case, ratio(&values)));
     }
     outcome.note(swap::measure(servers.foxy(), folder.path()));
     outcome.note(idle::measure(servers.foxy(), folder.path(), connections));
@@ -76,8 +76,8 @@ fn measured(
     case: Case,
     servers: &Servers,
     folder: &Path,
-) -> Result<Figures, String> {
-    let mut figures = Figures::default();
+) -> Result<Values, String> {
+    let mut values = Values::default();
     // The first requests make Foxy fetch and store the objects.
     case.measure(servers.foxy(), folder, 0.02)?;
     let share = if args.quick { 0.1 } else { 1.0 };
@@ -92,10 +92,10 @@ fn measured(
                 FOXY => servers.foxy(),
                 _ => servers.nginx(),
             };
-            figures[turn].push(case.measure(server, folder, share)?);
+            values[turn].push(case.measure(server, folder, share)?);
         }
     }
-    Ok(figures)
+    Ok(values)
 }
 
 /// The middle value; 0 without values.
@@ -105,23 +105,23 @@ fn median(values: &[f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn nginx(figures: &Figures) -> f64 {
-    median(&[figures[0].as_slice(), figures[2].as_slice()].concat())
+fn nginx(values: &Values) -> f64 {
+    median(&[values[0].as_slice(), values[2].as_slice()].concat())
 }
 
-fn ratio(figures: &Figures) -> f64 {
-    median(&figures[FOXY]) / nginx(figures)
+fn ratio(values: &Values) -> f64 {
+    median(&values[FOXY]) / nginx(values)
 }
 
-fn row(case: Case, figures: &Figures) -> String {
+fn row(case: Case, values: &Values) -> String {
     format!(
         "| {} | {:.2} | {:.2} | {:.3} | {} | {:.3} |",
         case.name(),
-        nginx(figures),
-        median(&figures[FOXY]),
-        ratio(figures),
+        nginx(values),
+        median(&values[FOXY]),
+        ratio(values),
         case.most(),
-        median(&figures[2]) / median(&figures[0]),
+        median(&values[2]) / median(&values[0]),
     )
 }
 
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn the_median_of_foxy_is_held_against_both_of_nginx() {
-        let figures = [vec![8.0, 9.0], vec![6.0, 7.0], vec![10.0, 9.0]];
-        assert!((ratio(&figures) - 7.0 / 9.0).abs() < 1e-9);
-        assert!(judged(Case::Small, ratio(&figures)).is_ok());
-        assert!(judged(Case::Large, ratio(&figures)).is_err());
+        let values = [vec![8.0, 9.0], vec![6.0, 7.0], vec![10.0, 9.0]];
+        assert!((ratio(&values) - 7.0 / 9.0).abs() < 1e-9);
+        assert!(judged(Case::Small, ratio(&values)).is_ok());
+        assert!(judged(Case::Large, ratio(&values)).is_err());
     }
 }

@@ -45,14 +45,14 @@ fn requests<'s>(sites: impl Iterator<Item = (&'s str, SiteTotals)>, page: &mut P
 }
 
 /// Name, kind, help and value of a metric of one origin.
-type Figure = (
+type OriginMetric = (
     &'static str,
     &'static str,
     &'static str,
     fn(&OriginState) -> f64,
 );
 
-const FIGURES: [Figure; 8] = [
+const ORIGIN_METRICS: [OriginMetric; 8] = [
     (
         "foxy_origin_up",
         "gauge",
@@ -113,7 +113,7 @@ fn of_origins(state: &State, page: &mut Page) {
     if all.is_empty() {
         return;
     }
-    for (name, kind, help, value) in FIGURES {
+    for (name, kind, help, value) in ORIGIN_METRICS {
         page.family(name, kind, help);
         for (site, of) in &all {
             let labels = format!("site=\"{site}\",origin=\"{}\"", of.origin);

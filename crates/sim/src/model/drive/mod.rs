@@ -1,7 +1,7 @@
 //! Modelled drives. The cost of a request depends on the position of the head and the contents of the buffer.
 //!
 //! A disk has zones, skewed tracks, and a platter whose angle depends on the time. Its seek curve goes
-//! through the three figures of its data sheet. It has a segmented buffer with read-ahead, and a write cache
+//! through the three values of its data sheet. It has a segmented buffer with read-ahead, and a write cache
 //! if the original disk used a write cache. A flash drive has latency, parallel requests, one shared path,
 //! and copying before erasing. [`Queue`] is the driver's elevator before a drive of either kind.
 //!

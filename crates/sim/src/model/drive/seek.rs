@@ -23,10 +23,10 @@ pub(super) struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve through the three figures of the data sheet.
+    /// The curve through the three values of the data sheet.
     ///
     /// For random pairs on `n` cylinders the mean of `d` is `n / 3` and the mean of `sqrt(d)` is
-    /// `8/15 * sqrt(n)`, so each figure gives one linear equation for the three parameters.
+    /// `8/15 * sqrt(n)`, so each value gives one linear equation for the three parameters.
     pub(super) fn fit(times: SeekTimes, cylinders: u32) -> Self {
         let n = f64::from(cylinders.max(2) - 1);
         let root = n.sqrt();

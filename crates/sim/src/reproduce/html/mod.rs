@@ -82,7 +82,7 @@ fn tiles(all: &Reproduction) -> String {
         )
     };
     let mut text = String::from("<div class=\"tiles\">");
-    let band = format!("within {:.0} % of a published figure", 100.0 * BAND);
+    let band = format!("within {:.0} % of a published value", 100.0 * BAND);
     text += &tile(&[Comparison::Band], &band);
     text += &tile(&[Comparison::Exact], "rules and arithmetic met exactly");
     text += &tile(&[Comparison::Input], "inputs as published (within a tenth)");
@@ -95,7 +95,7 @@ fn tiles(all: &Reproduction) -> String {
         let _ = write!(
             text,
             "<p class=\"warn\">A quick look: memory, disks and numbers of operations were divided \
-             by {}. Nothing here compares with the published figures.</p>",
+             by {}. Nothing here compares with the published values.</p>",
             all.scale
         );
     }
@@ -109,7 +109,7 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
         escaped(&section.about)
     );
     if !section.claims.is_empty() {
-        text += "<div class=\"scroll\"><table><thead><tr><th>source</th><th>figure</th>\
+        text += "<div class=\"scroll\"><table><thead><tr><th>source</th><th>value</th>\
                  <th class=\"n\">published</th><th class=\"n\">ours</th><th class=\"n\">ratio</th>\
                  <th></th><th>comparison</th><th>verdict</th></tr></thead><tbody>\n";
         section.claims.iter().for_each(|claim| text += &row(claim));

@@ -1,4 +1,4 @@
-//! Repeats Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the figures of 2001
+//! Repeats Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the results of 2001
 //! that compare Hummingbird with FFS.
 //!
 //! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of memory,

@@ -144,7 +144,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn words(out: &mut Section) {
     out.note(
         "What the stream meets",
-        "The generator has fewer parameters than there are published figures. Small sets are a little too \
+        "The generator has fewer parameters than there are published values. Small sets are a little too \
          small for the required mean size of objects, and the mean object is a tenth too large. The rate of \
          repeats within 100 objects is that of the DEC stream (decision 133).",
     );
@@ -156,7 +156,7 @@ fn words(out: &mut Section) {
     out.because("Hummingbird table 1", &[""], "Idle time");
 }
 
-/// Adds claims for the published figures that the generator of the ISP stream was made to meet.
+/// Adds claims for the published values that the generator of the ISP stream was made to meet.
 fn acceptance(config: &SystemConfig, out: &mut Section) -> Result<(), RunError> {
     let mut failed = None;
     let stream = config.requests()?.map_while(|r| match r {

@@ -1,4 +1,4 @@
-//! Tests of the parts at a small scale: every table and figure exists, and every figure is a number.
+//! Tests of the parts at a small scale: every table and figure exists, and every value is a number.
 
 use super::*;
 use crate::reproduce::run_parts;

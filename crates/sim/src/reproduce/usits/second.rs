@@ -109,8 +109,8 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
     }
 }
 
-/// Adds two kinds of figures that do not depend on the share of deletes. For each layout, the first figure is
-/// the number of reads and writes per second. For the layouts that extend STREAM, the second figure is a time
+/// Adds two kinds of values that do not depend on the share of deletes. For each layout, the first value is
+/// the number of reads and writes per second. For the layouts that extend STREAM, the second value is a time
 /// per read. To compute it, the time to move all bytes at the sequential rate is subtracted from the run
 /// time, and the rest is divided by the number of reads. Deletes are left out because larger objects fill the
 /// same disk sooner. Then more of the operations are deletes, which cost these layouts almost nothing.

@@ -1,4 +1,4 @@
-//! The scenarios: the requests that are sent, and the figures that are kept.
+//! The scenarios: the requests that are sent, and the values that are recorded.
 
 mod device;
 mod mix;

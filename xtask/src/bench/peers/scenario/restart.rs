@@ -1,4 +1,4 @@
-//! S5: a server is stopped and started, and is killed and started. The figures show how soon there are hits,
+//! S5: a server is stopped and started, and is killed and started. The results show how soon there are hits,
 //! and how many objects are kept.
 
 use std::fs;

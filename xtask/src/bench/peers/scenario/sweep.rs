@@ -176,7 +176,7 @@ impl Climb<'_> {
     }
 }
 
-/// Records a step's figures. Returns the answers per second.
+/// Records a step's results. Returns the answers per second.
 fn note(cell: &mut Cell, offered: u32, report: &Value) -> f64 {
     let part = offered.to_string();
     cell.take(&part, report);

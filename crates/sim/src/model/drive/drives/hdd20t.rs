@@ -15,7 +15,7 @@ pub(super) fn params() -> DiskParams {
             single: 0.5,
             average: 8.0,
             full: 15.0,
-        }, // memory: class figures
+        }, // memory: class values
         write_seek: SeekTimes {
             single: 0.6,
             average: 8.8,

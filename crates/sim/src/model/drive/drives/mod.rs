@@ -1,8 +1,8 @@
-//! The parameters of the drives: one drive per file, with the source of each figure beside it.
+//! The parameters of the drives: one drive per file, with the source of each value beside it.
 //!
-//! The comment on a figure usually begins with its source. *sheet*: data sheet or product manual as quoted in
+//! The comment on a value usually begins with its source. *sheet*: data sheet or product manual as quoted in
 //! the papers. *memory*: recalled from the maker's manual, which was not available when the parameters were
-//! written. *derived*: computed from other figures.
+//! written. *derived*: computed from other values.
 
 mod atlas10k2;
 mod hdd20t;

@@ -10,7 +10,7 @@ pub(super) fn params() -> FlashParams {
         read_us: 80,              // memory: 4 KiB random read at depth 1
         write_us: 15,             // memory: into the power-safe buffer
         parallel: 64,             // derived: 800 k reads/s x 80 us
-        read_mb: 6_500,           // memory: class figures
+        read_mb: 6_500,           // memory: class values
         write_mb: 3_500,
         page: 4_096,
         erase_block: 16 << 20, // derived: one block on each of the dies that a stripe uses

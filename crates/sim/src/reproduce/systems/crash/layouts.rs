@@ -88,7 +88,7 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
          the checkpoint are lost. Its entries of objects that were deleted later point to bytes of other \
          objects. Without the name beside each object, such an entry would cause a wrong answer. A scan \
          finds all objects that were written from the buffers, after it has read the complete file once at \
-         the sequential rate. Nobody published figures for this.",
+         the sequential rate. Nobody published values for this.",
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Notes on the differences from the figures of UCFS, and the assignment of notes to missed claims.
+//! Notes on the differences from the published results of UCFS, and the assignment of notes to missed claims.
 
 use super::{SOURCE, Section, SystemResult};
 
