@@ -3,9 +3,9 @@
 //! changed. The table describes a cache that uses everything that the standard allows. Foxy's defaults use
 //! less. A second table lists the tests whose verdict is different with the defaults, with reasons.
 
+mod certificate;
 mod install;
 mod losses;
-mod papers;
 mod servers;
 mod table;
 
@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use crate::report::Outcome;
 use crate::workspace::{programs, root};
+use certificate::TestCertificate;
 use install::{Suite, Tools};
-use papers::Papers;
 use servers::{Mode, Running, Settings};
 use table::{Table, Verdicts};
 
@@ -59,12 +59,20 @@ fn measure(args: &ConformanceArgs) -> Result<Outcome, String> {
     } else {
         Settings::Wide
     };
-    let papers = match args.tls {
-        true => Some(Papers::make(&folder)?),
+    let certificate = match args.tls {
+        true => Some(TestCertificate::make(&folder)?),
         false => None,
     };
-    let papers = papers.as_ref();
-    let run = |mode| one((mode, settings, papers), &suite, &client, &foxy, &folder);
+    let certificate = certificate.as_ref();
+    let run = |mode| {
+        one(
+            (mode, settings, certificate),
+            &suite,
+            &client,
+            &foxy,
+            &folder,
+        )
+    };
     let (reverse, forward) = thread::scope(|scope| {
         let reverse = scope.spawn(|| run(Mode::Reverse));
         let forward = run(Mode::Forward);
@@ -99,14 +107,14 @@ fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<O
 
 /// Runs the complete suite once.
 fn one(
-    (mode, settings, papers): (Mode, Settings, Option<&Papers>),
+    (mode, settings, certificate): (Mode, Settings, Option<&TestCertificate>),
     suite: &Suite,
     client: &Path,
     foxy: &Path,
     folder: &Path,
 ) -> Result<Verdicts, String> {
-    let origin = Running::origin(suite, (mode, papers), folder)?;
-    let proxy = Running::foxy(foxy, suite, (mode, settings, papers), &origin, folder)?;
+    let origin = Running::origin(suite, (mode, certificate), folder)?;
+    let proxy = Running::foxy(foxy, suite, (mode, settings, certificate), &origin, folder)?;
     let out = folder.join(format!("{}.json", mode.name()));
     let mut command = Command::new("node");
     command
@@ -122,8 +130,8 @@ fn one(
         Mode::Reverse => command.args(["--base", &proxy.url()]),
         Mode::Forward => command.args(["--base", &origin.url(), "--proxy", &proxy.url()]),
     };
-    if let Some(papers) = papers {
-        command.env("NODE_EXTRA_CA_CERTS", &papers.certificate);
+    if let Some(certificate) = certificate {
+        command.env("NODE_EXTRA_CA_CERTS", &certificate.file);
     }
     // The suite prints much text. The results are in its file.
     command.stdin(Stdio::null()).stdout(Stdio::null());

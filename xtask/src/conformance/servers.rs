@@ -11,8 +11,8 @@ use std::time::Duration;
 use foxy_base::{Clock, SystemClock};
 use foxy_lab::kit::free_port;
 
+use super::certificate::TestCertificate;
 use super::install::Suite;
-use super::papers::Papers;
 
 /// Role of Foxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Settings {
     }
 }
 
-const fn scheme(papers: Option<&Papers>) -> &'static str {
-    match papers {
+const fn scheme(certificate: Option<&TestCertificate>) -> &'static str {
+    match certificate {
         Some(_) => "https",
         None => "http",
     }
@@ -66,8 +66,8 @@ fn on_top(mode: Mode, address: &str) -> String {
 }
 
 /// Sections of the file for a Foxy with TLS.
-fn below(mode: Mode, papers: &Papers, (address, origin): (&str, &str)) -> String {
-    let (certificate, key) = (papers.certificate.display(), papers.key.display());
+fn below(mode: Mode, certificate: &TestCertificate, (address, origin): (&str, &str)) -> String {
+    let (certificate, key) = (certificate.file.display(), certificate.key.display());
     let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
     match mode {
         Mode::Forward => format!("[tls]\n{pair}"),
@@ -97,11 +97,11 @@ impl Running {
     /// Starts the suite's origin.
     pub(super) fn origin(
         suite: &Suite,
-        (mode, papers): (Mode, Option<&Papers>),
+        (mode, certificate): (Mode, Option<&TestCertificate>),
         folder: &Path,
     ) -> Result<Self, String> {
         let port = free_port()?;
-        let scheme = scheme(papers);
+        let scheme = scheme(certificate);
         let name = mode.name();
         let mut command = Command::new("node");
         command
@@ -114,9 +114,9 @@ impl Running {
                 "npm_config_pidfile",
                 folder.join(format!("{name}-origin.pid")),
             );
-        if let Some(papers) = papers {
-            command.env("npm_config_certfile", &papers.certificate);
-            command.env("npm_config_keyfile", &papers.key);
+        if let Some(certificate) = certificate {
+            command.env("npm_config_certfile", &certificate.file);
+            command.env("npm_config_keyfile", &certificate.key);
         }
         let log = folder.join(format!("{name}-origin.log"));
         Self::start(command, (scheme, port), &log)
@@ -126,7 +126,7 @@ impl Running {
     pub(super) fn foxy(
         program: &Path,
         suite: &Suite,
-        (mode, settings, papers): (Mode, Settings, Option<&Papers>),
+        (mode, settings, certificate): (Mode, Settings, Option<&TestCertificate>),
         origin: &Self,
         folder: &Path,
     ) -> Result<Self, String> {
@@ -138,12 +138,12 @@ impl Running {
         let lines = settings.lines();
         let mut text = format!("[cache]\nsurrogate_control = {}\n{lines}", suite.surrogate);
         let address = format!("127.0.0.1:{port}");
-        if let Some(papers) = papers {
+        if let Some(certificate) = certificate {
             text.insert_str(0, &on_top(mode, &address));
-            text += &below(mode, papers, (&address, &origin.url()));
+            text += &below(mode, certificate, (&address, &origin.url()));
             // The forward proxy trusts the system's certificate authorities. This variable replaces them with
             // the certificate of the run.
-            command.env("SSL_CERT_FILE", &papers.certificate);
+            command.env("SSL_CERT_FILE", &certificate.file);
         } else {
             command.args(["--listen", &address]);
         }
@@ -156,7 +156,7 @@ impl Running {
             "--memory",
             "128MiB",
         ]);
-        match (mode, papers) {
+        match (mode, certificate) {
             (Mode::Reverse, Some(_)) => command.args(["--store", "off"]),
             (Mode::Reverse, None) => command.args(["--store", "off", "--origin", &origin.url()]),
             (Mode::Forward, _) => {
@@ -169,7 +169,7 @@ impl Running {
             }
         };
         let log = folder.join(format!("{name}-foxy.log"));
-        Self::start(command, (scheme(papers), port), &log)
+        Self::start(command, (scheme(certificate), port), &log)
     }
 
     /// Starts a server and waits until it accepts connections.

@@ -97,12 +97,12 @@ impl Secured {
     /// # Errors
     /// As [`Child::start`], and also if there is no port or no certificate.
     pub fn start(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Self, String> {
-        let papers = Papers::new(folder)?;
+        let certificate = TestCertificate::new(folder)?;
         let mut runtime = Builder::new_multi_thread();
         runtime.worker_threads(1).enable_all();
         let bridges = runtime.build().map_err(|e| format!("no runtime: {e}"))?;
         let origin = local(origin);
-        let acceptor = papers.acceptor()?;
+        let acceptor = certificate.acceptor()?;
         let before_origin = bridges.block_on(bridge(move |plain| {
             let acceptor = acceptor.clone();
             async move {
@@ -114,11 +114,11 @@ impl Secured {
             }
         }))?;
         let port = free_port()?;
-        let launch = papers.launch(program, (mode, folder), (port, before_origin.port()))?;
+        let launch = certificate.launch(program, (mode, folder), (port, before_origin.port()))?;
         let foxy = Child::start(&launch, folder, port)?;
         let target = TlsTarget {
             to: foxy.address(),
-            config: papers.client()?,
+            config: certificate.client()?,
         };
         let secured = target.clone();
         let address = bridges.block_on(bridge(move |plain| {
@@ -165,16 +165,16 @@ impl Secured {
     }
 }
 
-/// Files with a certificate for Foxy. Foxy and the origin present this certificate, and both sides trust
-/// it.
-struct Papers {
-    certificate: PathBuf,
+/// A certificate, and the files that contain it and its key. Foxy and the origin present it, and both sides
+/// trust it.
+struct TestCertificate {
+    file: PathBuf,
     key: PathBuf,
     der: CertificateDer<'static>,
     secret: Vec<u8>,
 }
 
-impl Papers {
+impl TestCertificate {
     fn new(folder: &Path) -> Result<Self, String> {
         let made = generate_simple_self_signed([NAME, ADDRESS].map(str::to_owned))
             .map_err(|e| e.to_string())?;
@@ -186,7 +186,7 @@ impl Papers {
             Ok::<_, String>(path)
         };
         Ok(Self {
-            certificate: write("certificate.pem", made.cert.pem())?,
+            file: write("certificate.pem", made.cert.pem())?,
             key: write("key.pem", made.signing_key.serialize_pem())?,
             der: made.cert.der().clone(),
             secret: made.signing_key.serialize_der(),
@@ -219,7 +219,7 @@ impl Papers {
         (mode, folder): (Mode, &Path),
         (port, origin): (u16, u16),
     ) -> Result<Launch, String> {
-        let (certificate, key) = (self.certificate.display(), self.key.display());
+        let (certificate, key) = (self.file.display(), self.key.display());
         let listen = format!("listen_tls = \"{ADDRESS}:{port}\"\n");
         let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
         let text = match mode {

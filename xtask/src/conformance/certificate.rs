@@ -17,18 +17,18 @@ basicConstraints = CA:FALSE
 subjectAltName = IP:127.0.0.1, DNS:localhost
 ";
 
-/// Two files: a certificate that is its own certificate authority, and the key of this certificate.
+/// A certificate that is its own certificate authority, and its key, in two files.
 #[derive(Debug)]
-pub(super) struct Papers {
-    pub(super) certificate: PathBuf,
+pub(super) struct TestCertificate {
+    pub(super) file: PathBuf,
     pub(super) key: PathBuf,
 }
 
-impl Papers {
+impl TestCertificate {
     /// Creates both files in `folder` with the program `openssl`.
     pub(super) fn make(folder: &Path) -> Result<Self, String> {
-        let papers = Self {
-            certificate: folder.join("certificate.pem"),
+        let certificate = Self {
+            file: folder.join("certificate.pem"),
             key: folder.join("key.pem"),
         };
         let request = folder.join("certificate.cnf");
@@ -39,14 +39,14 @@ impl Papers {
             .args(["-pkeyopt", "ec_paramgen_curve:P-256", "-config"])
             .arg(&request)
             .arg("-keyout")
-            .arg(&papers.key)
+            .arg(&certificate.key)
             .arg("-out")
-            .arg(&papers.certificate)
+            .arg(&certificate.file)
             .stderr(Stdio::null())
             .status();
         let help = "the conformance tests over TLS need it: install the package `openssl`";
         match status {
-            Ok(status) if status.success() => Ok(papers),
+            Ok(status) if status.success() => Ok(certificate),
             Ok(status) => Err(format!("openssl made no certificate ({status})")),
             Err(error) => Err(format!("openssl did not start ({error}); {help}")),
         }
