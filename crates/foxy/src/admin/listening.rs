@@ -67,7 +67,7 @@ impl AdminThread {
     }
 
     /// Replaces the state for later requests.
-    pub(crate) fn renew(&self, state: State) {
+    pub(crate) fn replace_state(&self, state: State) {
         *self.current.write() = Arc::new(state);
     }
 

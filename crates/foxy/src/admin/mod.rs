@@ -52,7 +52,7 @@ use self::names::Names;
 use self::stats::health_word;
 use crate::access_log::LogHandle;
 use crate::config::Config;
-use crate::run::{Addresses, ReloadWish, StoreKeeper};
+use crate::run::{Addresses, ReloadRequest, StoreKeeper};
 
 const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
                         file with --token-file (access.admin_token_file of the configuration)";
@@ -73,7 +73,7 @@ pub(crate) struct State {
     keys: Keys,
     addresses: Addresses,
     certificates: Vec<ServerTls>,
-    reloads: mpsc::Sender<ReloadWish>,
+    reloads: mpsc::Sender<ReloadRequest>,
     /// The origins of sites.
     origins: Vec<Origins>,
 }
@@ -86,7 +86,7 @@ impl State {
         log: Option<LogHandle>,
         (config, addresses, origins): (&Config, &Addresses, Vec<Origins>),
         (keys, started): (Keys, MonoTime),
-        reloads: mpsc::Sender<ReloadWish>,
+        reloads: mpsc::Sender<ReloadRequest>,
     ) -> Self {
         let sites = addresses.sites.iter().map(|(name, _)| name.clone());
         let forward = (!addresses.forward.is_empty()).then(|| "forward".to_owned());

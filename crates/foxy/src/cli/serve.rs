@@ -172,14 +172,14 @@ async fn until_ended(
     running: &Running,
     level: &LevelHandle,
 ) -> &'static str {
-    let mut wishes = running.reload_wishes();
-    let mut wish = async || match &mut wishes {
-        Some(wishes) => wishes.recv().await,
+    let mut requests = running.reload_requests();
+    let mut request = async || match &mut requests {
+        Some(requests) => requests.recv().await,
         None => None,
     };
     loop {
         tokio::select! {
-            Some(reply) = wish() => {
+            Some(reply) = request() => {
                 let outcome = reload::reload(args, running, level);
                 reload::report(&outcome);
                 // The client may have left already.

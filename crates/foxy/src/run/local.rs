@@ -13,12 +13,12 @@ const EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the proxy's list of the machine's addresses up to date.
 #[derive(Debug)]
-pub(super) struct Renewal {
+pub(super) struct AddressRefresh {
     list: LocalAddresses,
     next: Option<MonoTime>,
 }
 
-impl Renewal {
+impl AddressRefresh {
     /// Reads the addresses for the first time.
     pub(super) fn new(list: &LocalAddresses) -> Self {
         list.set(addresses());
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn this_machine_has_loopback_and_it_is_found_again() {
         let list = LocalAddresses::default();
-        let mut renewal = Renewal::new(&list);
+        let mut refresh = AddressRefresh::new(&list);
         let loopback = IpAddr::from([127, 0, 0, 1]);
         assert!(list.contains(loopback));
-        renewal.step(MonoTime(0));
+        refresh.step(MonoTime(0));
         list.set(Vec::new());
-        renewal.step(MonoTime(0) + EVERY / 2);
+        refresh.step(MonoTime(0) + EVERY / 2);
         assert!(!list.contains(loopback));
-        renewal.step(MonoTime(0) + EVERY);
+        refresh.step(MonoTime(0) + EVERY);
         assert!(list.contains(loopback));
     }
 }

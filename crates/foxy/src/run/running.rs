@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::StartError;
 use super::background::Background;
 use super::keeper::{Absent, StoreKeeper};
-use super::renewable::{ReloadWish, Reloaded, Renewable};
+use super::reloadable::{ReloadRequest, Reloadable, Reloaded};
 use crate::access_log::{Log, LogHandle};
 use crate::admin::AdminThread;
 use crate::config::Config;
@@ -27,7 +27,7 @@ pub(crate) struct Addresses {
 /// All threads of a Foxy. Dropping this value ends them as in a crash: waiting contents are not written.
 #[derive(Debug)]
 pub struct Running {
-    renewable: Renewable,
+    reloadable: Reloadable,
     engine: Arc<Engine>,
     stores: Arc<StoreKeeper>,
     admin: Option<AdminThread>,
@@ -38,14 +38,14 @@ pub struct Running {
 
 impl Running {
     pub(super) fn new(
-        renewable: Renewable,
+        reloadable: Reloadable,
         engine: Arc<Engine>,
         stores: Arc<StoreKeeper>,
         admin: Option<AdminThread>,
         log: Log,
     ) -> Self {
         Self {
-            renewable,
+            reloadable,
             engine,
             stores,
             admin,
@@ -57,7 +57,7 @@ impl Running {
 
     pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>, renewers: Vec<Renewer>) {
         self.workers = workers;
-        self.renewable.set_workers(renewers);
+        self.reloadable.set_workers(renewers);
     }
 
     pub(super) fn add_background(&mut self, thread: Background) {
@@ -73,7 +73,7 @@ impl Running {
     /// Returns the state that the workers share, with the current settings.
     #[must_use]
     pub fn proxy(&self) -> Arc<Proxy> {
-        self.renewable.proxy()
+        self.reloadable.proxy()
     }
 
     /// Applies the parts of a configuration that can change while Foxy runs, and returns their names. Blocks
@@ -82,20 +82,20 @@ impl Running {
     /// # Errors
     /// A listener cannot be bound, or a file cannot be used.
     pub fn reload(&self, new: &Config) -> Result<Reloaded, StartError> {
-        let around = (&self.engine, &self.stores, &self.log);
-        self.renewable.reload(new, around, self.admin.as_ref())
+        let context = (&self.engine, &self.stores, &self.log);
+        self.reloadable.reload(new, context, self.admin.as_ref())
     }
 
     /// Returns the receiver of the admin listener's requests for a reload. Only the first caller gets it.
-    pub(crate) fn reload_wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
-        self.renewable.wishes()
+    pub(crate) fn reload_requests(&self) -> Option<mpsc::Receiver<ReloadRequest>> {
+        self.reloadable.reload_requests()
     }
 
     /// Returns the configuration that is in effect: the configuration of the start, with the changes of
     /// reloads.
     #[must_use]
     pub fn config(&self) -> Config {
-        self.renewable.config()
+        self.reloadable.config()
     }
 
     /// Returns the store engine.
@@ -107,19 +107,19 @@ impl Running {
     /// Returns the addresses of the forward proxy, as bound.
     #[must_use]
     pub fn forward(&self) -> Vec<SocketAddr> {
-        self.renewable.addresses().forward
+        self.reloadable.addresses().forward
     }
 
     /// Returns the names of the sites with their addresses, as bound.
     #[must_use]
     pub fn sites(&self) -> Vec<(String, Vec<SocketAddr>)> {
-        self.renewable.addresses().sites
+        self.reloadable.addresses().sites
     }
 
     /// Returns the address of the admin listener, as bound.
     #[must_use]
     pub fn admin(&self) -> Option<SocketAddr> {
-        self.renewable.addresses().admin
+        self.reloadable.addresses().admin
     }
 
     /// Returns the access log, if there is one.
@@ -153,7 +153,7 @@ impl Running {
     }
 
     fn end_workers(&mut self) {
-        self.renewable.proxy().shutdown();
+        self.reloadable.proxy().shutdown();
         for thread in self.background.drain(..) {
             thread.stop();
         }

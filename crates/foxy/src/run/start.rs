@@ -12,8 +12,8 @@ use foxy_tls::OriginTls;
 
 use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
-use super::local::Renewal;
-use super::renewable::{Fixed, Renewable};
+use super::local::AddressRefresh;
+use super::reloadable::{Permanent, Reloadable};
 use super::resident::Memory;
 use super::running::Running;
 use super::workers::{Bound, spawn};
@@ -93,16 +93,16 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         .resolver
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let admin_address = admin_socket.as_ref().and_then(|s| s.local_addr().ok());
-    let fixed = Fixed {
+    let permanent = Permanent {
         seed: parts.seed,
         memory: memory.clone(),
         admin: admin_address,
         clock: Arc::clone(&parts.clock),
         started: parts.clock.mono(),
     };
-    let proxy_config = fixed.proxy_config(config, &bound, &keys);
+    let proxy_config = permanent.proxy_config(config, &bound, &keys);
     read_trust(config, &proxy_config.upstream.tls)?;
-    let addresses = Renewal::new(&proxy_config.access.local_addresses);
+    let addresses = AddressRefresh::new(&proxy_config.access.local_addresses);
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
@@ -114,16 +114,16 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     if let Some(stand_in) = parts.stand_in {
         proxy.set_stand_in(stand_in);
     }
-    let renewable = Renewable::new(fixed, (config, origins, keys), proxy, &bound);
-    let certificates = Certificates::new(renewable.certificates());
+    let reloadable = Reloadable::new(permanent, (config, origins, keys), proxy, &bound);
+    let certificates = Certificates::new(reloadable.certificates());
     let admin = match (admin_socket, unix_socket) {
         (None, None) => None,
         sockets => {
-            let state = renewable.admin_state((&engine, &stores, &log));
+            let state = reloadable.admin_state((&engine, &stores, &log));
             Some(admin::AdminThread::start(sockets, state)?)
         }
     };
-    let mut running = Running::new(renewable, engine, stores, admin, log);
+    let mut running = Running::new(reloadable, engine, stores, admin, log);
     let (threads, renewers) = spawn(
         &running.proxy(),
         bound.per_worker,

@@ -12,7 +12,7 @@ use foxy_store::{Drain, DrainStep, Engine, Scrub, ScrubStep, Sweep, SweepStep};
 use super::StartError;
 use super::background::Background;
 use super::certificates::Certificates;
-use super::local::Renewal;
+use super::local::AddressRefresh;
 use crate::config::ScrubConfig;
 
 /// Bytes that are read from disks per second. Even the slowest disks can read more per second.
@@ -31,7 +31,7 @@ pub(super) fn start(
     engine: &Arc<Engine>,
     clock: &Arc<dyn Clock>,
     scrub: ScrubConfig,
-    (mut addresses, mut certificates): (Renewal, Certificates),
+    (mut addresses, mut certificates): (AddressRefresh, Certificates),
 ) -> Result<Background, StartError> {
     let engine = Arc::clone(engine);
     let mut scrubbing = Scrubbing {
@@ -113,7 +113,7 @@ fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duratio
 fn run(
     engine: &Arc<Engine>,
     scrubbing: &mut Scrubbing,
-    (addresses, certificates): (&mut Renewal, &mut Certificates),
+    (addresses, certificates): (&mut AddressRefresh, &mut Certificates),
     stopped: &Receiver<()>,
 ) {
     let mut sweep: Option<Sweep> = None;

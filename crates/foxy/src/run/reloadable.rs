@@ -32,14 +32,14 @@ pub struct Reloaded {
 
 /// A request of the admin listener for a reload. It is the channel on which the listener waits for the
 /// outcome: a line about the changes, or the list of mistakes.
-pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
+pub(crate) type ReloadRequest = oneshot::Sender<Result<String, Vec<String>>>;
 
 /// Largest number of waiting requests for a reload.
-const WISHES: usize = 8;
+const MAX_RELOAD_REQUESTS: usize = 8;
 
 /// Parts that stay as long as Foxy runs.
 #[derive(Debug)]
-pub(super) struct Fixed {
+pub(super) struct Permanent {
     pub(super) seed: u64,
     /// The memory budget. Reloads change it, and the thread that watches the memory reads it.
     pub(super) memory: Memory,
@@ -48,7 +48,7 @@ pub(super) struct Fixed {
     pub(super) started: MonoTime,
 }
 
-impl Fixed {
+impl Permanent {
     /// The proxy's configuration, completed by facts that are only known at run time.
     pub(super) fn proxy_config(
         &self,
@@ -73,7 +73,7 @@ impl Fixed {
 
 /// The settings in effect, and the parts that were made from them.
 #[derive(Clone, Debug)]
-struct Now {
+struct Current {
     config: Config,
     proxy: Arc<Proxy>,
     keys: Keys,
@@ -86,39 +86,39 @@ struct Now {
 
 /// The parts that a reload replaces. See the module.
 #[derive(Debug)]
-pub(super) struct Renewable {
-    fixed: Fixed,
-    now: Mutex<Now>,
+pub(super) struct Reloadable {
+    permanent: Permanent,
+    current: Mutex<Current>,
     certificates: InUse,
     renewers: Vec<Renewer>,
-    wishes: mpsc::Sender<ReloadWish>,
-    wished: Mutex<Option<mpsc::Receiver<ReloadWish>>>,
+    reload_requests: mpsc::Sender<ReloadRequest>,
+    reload_receiver: Mutex<Option<mpsc::Receiver<ReloadRequest>>>,
 }
 
 /// The parts that the admin listener needs in addition to the proxy.
-pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, &'a Log);
+pub(super) type AdminContext<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, &'a Log);
 
-impl Renewable {
+impl Reloadable {
     pub(super) fn new(
-        fixed: Fixed,
+        permanent: Permanent,
         (config, origins, keys): (&Config, Vec<Origins>, Keys),
         proxy: Arc<Proxy>,
         bound: &Bound,
     ) -> Self {
-        let (wishes, wished) = mpsc::channel(WISHES);
+        let (reload_requests, reload_receiver) = mpsc::channel(MAX_RELOAD_REQUESTS);
         Self {
-            wishes,
-            wished: Mutex::new(Some(wished)),
-            certificates: InUse::new(config.certificates(), &*fixed.clock),
-            now: Mutex::new(Now {
+            reload_requests,
+            reload_receiver: Mutex::new(Some(reload_receiver)),
+            certificates: InUse::new(config.certificates(), &*permanent.clock),
+            current: Mutex::new(Current {
                 config: config.clone(),
                 proxy,
                 keys,
                 origins,
-                addresses: addresses(bound, fixed.admin),
+                addresses: addresses(bound, permanent.admin),
                 bound: bound.addresses.clone(),
             }),
-            fixed,
+            permanent,
             renewers: Vec::new(),
         }
     }
@@ -128,20 +128,20 @@ impl Renewable {
     }
 
     /// Returns the receiver of requests for a reload. Only the first caller gets it.
-    pub(super) fn wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
-        self.wished.lock().take()
+    pub(super) fn reload_requests(&self) -> Option<mpsc::Receiver<ReloadRequest>> {
+        self.reload_receiver.lock().take()
     }
 
     pub(super) fn proxy(&self) -> Arc<Proxy> {
-        Arc::clone(&self.now.lock().proxy)
+        Arc::clone(&self.current.lock().proxy)
     }
 
     pub(super) fn addresses(&self) -> Addresses {
-        self.now.lock().addresses.clone()
+        self.current.lock().addresses.clone()
     }
 
     pub(super) fn config(&self) -> Config {
-        self.now.lock().config.clone()
+        self.current.lock().config.clone()
     }
 
     /// Returns the certificates that are checked for changes while Foxy runs.
@@ -149,20 +149,20 @@ impl Renewable {
         self.certificates.clone()
     }
 
-    pub(super) fn admin_state(&self, around: Around<'_>) -> State {
-        self.state_of(&self.now.lock(), around)
+    pub(super) fn admin_state(&self, context: AdminContext<'_>) -> State {
+        self.state_of(&self.current.lock(), context)
     }
 
-    fn state_of(&self, now: &Now, (engine, stores, log): Around<'_>) -> State {
-        let fixed = &self.fixed;
+    fn state_of(&self, current: &Current, (engine, stores, log): AdminContext<'_>) -> State {
+        let permanent = &self.permanent;
         State::new(
-            &now.proxy,
+            &current.proxy,
             (engine, stores),
-            &fixed.clock,
+            &permanent.clock,
             log.handle(),
-            (&now.config, &now.addresses, now.origins.clone()),
-            (now.keys.clone(), fixed.started),
-            self.wishes.clone(),
+            (&current.config, &current.addresses, current.origins.clone()),
+            (current.keys.clone(), permanent.started),
+            self.reload_requests.clone(),
         )
     }
 
@@ -170,31 +170,31 @@ impl Renewable {
     pub(super) fn reload(
         &self,
         new: &Config,
-        around: Around<'_>,
+        context: AdminContext<'_>,
         admin: Option<&AdminThread>,
     ) -> Result<Reloaded, StartError> {
-        let mut now = self.now.lock();
-        let (config, mut changes) = new.after(&now.config);
+        let mut current = self.current.lock();
+        let (config, mut changes) = new.after(&current.config);
         let keys = token::keys(&config)?;
-        changes.note("admin tokens", keys != now.keys);
-        let origins = config.origins_after(&now.config, &now.origins);
-        let bound = Bound::bind_beside(&config, &origins, now.bound.clone())?;
-        let mut settings = self.fixed.proxy_config(&config, &bound, &keys);
+        changes.note("admin tokens", keys != current.keys);
+        let origins = config.origins_after(&current.config, &current.origins);
+        let bound = Bound::bind_beside(&config, &origins, current.bound.clone())?;
+        let mut settings = self.permanent.proxy_config(&config, &bound, &keys);
         // The new settings share the list of local addresses, because a thread keeps that list up to date.
-        let local = &now.config.proxy.access.local_addresses;
+        let local = &current.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;
-        let (engine, _, log) = around;
+        let (engine, _, log) = context;
         let prepared = log.prepare(&config.log);
         let prepared =
             prepared.map_err(|source| StartError::access_log(&config.log.access, source))?;
         // No step after this one can fail.
         let old_log = log.apply(&config.log, prepared);
-        if config.memory != now.config.memory {
-            self.fixed.memory.set(config.memory);
+        if config.memory != current.config.memory {
+            self.permanent.memory.set(config.memory);
             engine.set_memory(Budget::of(config.memory).engine);
         }
-        let proxy = now.proxy.renewed(settings, changes.alike);
+        let proxy = current.proxy.renewed(settings, changes.alike);
         let sent: Vec<_> = self
             .renewers
             .iter()
@@ -213,21 +213,21 @@ impl Renewable {
             log.finish();
         }
         self.certificates
-            .set(config.certificates(), &*self.fixed.clock);
-        *now = Now {
+            .set(config.certificates(), &*self.permanent.clock);
+        *current = Current {
             proxy,
             keys,
             origins,
             addresses: Addresses {
                 forward: bound.forward,
                 sites: bound.sites,
-                admin: self.fixed.admin,
+                admin: self.permanent.admin,
             },
             bound: bound.addresses,
             config,
         };
         if let Some(admin) = admin {
-            admin.renew(self.state_of(&now, around));
+            admin.replace_state(self.state_of(&current, context));
         }
         Ok(Reloaded {
             applied: changes.now,
