@@ -62,7 +62,7 @@ pub use origin::origins::{
 };
 pub use origin::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
 pub use sites::compress::Compress;
-pub use sites::manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+pub use sites::local_responses::{ErrorPage, LocalResponses, Maintenance, OriginTimeouts, ToHttps};
 pub use sites::objects::{Objects, Writers};
 pub use sites::table::{Clash, NoSite, SiteNames, SiteTable};
 pub use state::config::{

@@ -9,7 +9,7 @@ use foxy_base::ByteSize;
 use foxy_base::settings::{Plain, Range};
 use foxy_proxy::rules::rewrite::Rewriting;
 use foxy_proxy::rules::rules::Pattern;
-use foxy_proxy::{Compress, Manner, Objects, OriginTimeouts, OriginsConfig, SiteNames};
+use foxy_proxy::{Compress, LocalResponses, Objects, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
@@ -124,7 +124,7 @@ pub struct SiteConfig {
     /// Times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
     /// Settings for answers that the site makes without its origins.
-    pub manner: Manner,
+    pub local_responses: LocalResponses,
     /// Rewriting of fields and URLs, if there is any.
     pub rewriting: Option<Arc<Rewriting>>,
     /// Compression of answers that are stored uncompressed; `None`: they are not compressed.

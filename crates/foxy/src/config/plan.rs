@@ -9,7 +9,7 @@ use foxy_store::ReadMode;
 use super::build::{Config, LogTarget, SiteConfig};
 use super::clients::{Users, users};
 use super::machine::Machine;
-use super::{manner, mirrors, objects, origins, rewriting};
+use super::{local_responses, mirrors, objects, origins, rewriting};
 
 impl Config {
     /// Returns a few lines that describe what Foxy would start.
@@ -151,7 +151,7 @@ fn site_lines(site: &SiteConfig) -> String {
     if site.proxy_protocol {
         text.push_str("               trusted proxies name clients by the PROXY protocol\n");
     }
-    text.push_str(&manner::lines(&site.manner));
+    text.push_str(&local_responses::lines(&site.local_responses));
     let (rewriting, compress) = (site.rewriting.as_deref(), site.compress.as_deref());
     text.push_str(&rewriting::lines(rewriting, compress));
     text.push_str(&origins::lines(&site.origins));

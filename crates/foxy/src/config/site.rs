@@ -12,7 +12,7 @@ use super::kind::Value;
 use super::origin::{OriginEntry, OriginUrl};
 use super::problem::Problem;
 use super::values::Values;
-use super::{certificates, manner, objects, origin_tls, origins, rewriting};
+use super::{certificates, local_responses, objects, origin_tls, origins, rewriting};
 
 /// Reads one site; returns `None` if essential settings are missing or cannot be read.
 pub(super) fn read(
@@ -56,11 +56,11 @@ pub(super) fn read(
     let of_origin = || format!("{}:{}", origin.host.replace(':', "-"), origin.port);
     let name = given.unwrap_or_else(of_origin);
     let host = check_host(&names, preserve_host, &origin);
-    let timeouts = manner::timeouts(&values);
+    let timeouts = local_responses::timeouts(&values);
     let tls_to = (&origin_tls, timeouts);
     let origins = origins::read(&mut values, (&name, host), all, tls_to, &place);
     let plain = section.contains_key("listen");
-    let manner = manner::read(&mut values, (plain, &listen_tls), &place);
+    let local_responses = local_responses::read(&mut values, (plain, &listen_tls), &place);
     let rewriting = rewriting::read(&values);
     let compress = rewriting::compress(&mut values);
     let allow_clients = match values.given("allow_clients") {
@@ -78,7 +78,7 @@ pub(super) fn read(
         origin,
         origins,
         timeouts,
-        manner,
+        local_responses,
         rewriting,
         compress,
         origin_tls,

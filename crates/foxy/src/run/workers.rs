@@ -188,7 +188,7 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
         port: site.origin.port,
         tls: site.origin_tls.clone(),
         timeouts: site.timeouts,
-        manner: site.manner.clone(),
+        local_responses: site.local_responses.clone(),
         rewriting: site.rewriting.clone(),
         compress: site.compress.clone(),
         preserve_host: site.preserve_host,

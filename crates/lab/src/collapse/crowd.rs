@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::object::{Manner, Object};
+use super::object::{Behaviour, Object};
 use super::{Fixture, Row, sent};
 use crate::kit::{Answer, ClientRequest, Progress};
 
@@ -36,7 +36,7 @@ pub(super) async fn run(fixture: &Arc<Fixture>, clients: usize) -> Vec<Row> {
 
 /// A crowd requests an object that is not stored, and whose answer may be shared.
 async fn miss(fixture: &Arc<Fixture>, clients: usize) -> Row {
-    let object = fixture.origin.add("/miss", Manner::Fresh, SIZE, false);
+    let object = fixture.origin.add("/miss", Behaviour::Fresh, SIZE, false);
     let right = crowd(fixture, "/miss", &object, clients).await;
     let expected = Expected {
         requests: 1,
@@ -53,7 +53,9 @@ async fn miss(fixture: &Arc<Fixture>, clients: usize) -> Row {
 
 /// A crowd requests an expired object. The origin's 304 makes the object fresh again.
 async fn expired(fixture: &Arc<Fixture>, clients: usize) -> Row {
-    let object = fixture.origin.add("/expired", Manner::Expiring, SIZE, true);
+    let object = fixture
+        .origin
+        .add("/expired", Behaviour::Expiring, SIZE, true);
     let first = ClientRequest::get("/expired".to_owned());
     let primed = first.send(&fixture.target, TIMEOUT, None).await;
     sleep(EXPIRY).await;
@@ -75,7 +77,7 @@ async fn expired(fixture: &Arc<Fixture>, clients: usize) -> Row {
 async fn validated(fixture: &Arc<Fixture>, clients: usize) -> Row {
     let object = fixture
         .origin
-        .add("/no-cache", Manner::NoCache, SIZE, false);
+        .add("/no-cache", Behaviour::NoCache, SIZE, false);
     let right = crowd(fixture, "/no-cache", &object, clients).await;
     let expected = Expected {
         requests: u32::try_from(clients).unwrap_or(u32::MAX),
@@ -95,7 +97,7 @@ async fn late(fixture: &Arc<Fixture>) -> Row {
     const CLIENTS: usize = 8;
     let object = fixture
         .origin
-        .add("/slow", Manner::SlowNoCache, 80_000, true);
+        .add("/slow", Behaviour::SlowNoCache, 80_000, true);
     let mut running = Vec::new();
     for number in 0..CLIENTS {
         if number > 0 {

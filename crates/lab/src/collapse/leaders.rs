@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::object::Manner;
+use super::object::Behaviour;
 use super::{Fixture, Row, sent};
 use crate::kit::{AfterResponse, Answer, BufferedConn, ClientRequest};
 
@@ -207,7 +207,9 @@ pub(super) async fn run(fixture: &Arc<Fixture>) -> Vec<Row> {
 
 async fn one(fixture: &Arc<Fixture>, bad: Bad) -> Got {
     let path = format!("/leader/{}", bad as u8);
-    let object = fixture.origin.add(&path, Manner::Leader(bad), SIZE, false);
+    let object = fixture
+        .origin
+        .add(&path, Behaviour::Leader(bad), SIZE, false);
     let (_, leader) = sent(fixture, ClientRequest::get(path.clone()), TIMEOUT);
     object.first_asked().await;
     let begun = Instant::now();

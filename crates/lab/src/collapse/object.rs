@@ -20,7 +20,7 @@ const PART_TIME: Duration = Duration::from_millis(100);
 
 /// Behaviour of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Behaviour {
     /// Fresh for one minute.
     Fresh,
     /// Fresh for one second; a 304 makes it fresh for one minute.
@@ -36,7 +36,7 @@ pub(super) enum Manner {
 /// An object and its request counters.
 #[derive(Debug)]
 pub(super) struct Object {
-    pub(super) manner: Manner,
+    pub(super) behaviour: Behaviour,
     pub(super) body: Vec<u8>,
     /// The first answer waits until this is true.
     pub(super) released: watch::Sender<bool>,
@@ -48,11 +48,11 @@ pub(super) struct Object {
 }
 
 impl Object {
-    fn new(path: &str, manner: Manner, size: usize, released: bool) -> Self {
+    fn new(path: &str, behaviour: Behaviour, size: usize, released: bool) -> Self {
         let line = format!("{path} ");
         let body = line.bytes().cycle().take(size).collect();
         Self {
-            manner,
+            behaviour,
             body,
             released: watch::Sender::new(released),
             asked: watch::Sender::new(0),
@@ -79,9 +79,11 @@ impl Object {
 
     /// Field lines of every answer that does not fail.
     fn fields(&self, confirms: bool) -> &'static str {
-        match self.manner {
-            Manner::Expiring if !confirms => "Cache-Control: max-age=1\r\nETag: \"v1\"\r\n",
-            Manner::NoCache | Manner::SlowNoCache => "Cache-Control: no-cache\r\nETag: \"v1\"\r\n",
+        match self.behaviour {
+            Behaviour::Expiring if !confirms => "Cache-Control: max-age=1\r\nETag: \"v1\"\r\n",
+            Behaviour::NoCache | Behaviour::SlowNoCache => {
+                "Cache-Control: no-cache\r\nETag: \"v1\"\r\n"
+            }
             _ => "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
         }
     }
@@ -116,7 +118,7 @@ impl Object {
             ),
         };
         conn.write(head.as_bytes()).await?;
-        if self.manner != Manner::SlowNoCache {
+        if self.behaviour != Behaviour::SlowNoCache {
             return conn.write(body).await;
         }
         for part in body.chunks(whole.div_ceil(PARTS)) {
@@ -150,11 +152,11 @@ impl Origin {
     pub(super) fn add(
         &self,
         path: &str,
-        manner: Manner,
+        behaviour: Behaviour,
         size: usize,
         released: bool,
     ) -> Arc<Object> {
-        let object = Arc::new(Object::new(path, manner, size, released));
+        let object = Arc::new(Object::new(path, behaviour, size, released));
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.insert(path.to_owned(), Arc::clone(&object));
         object
@@ -182,7 +184,7 @@ impl Respond for Origin {
         });
         if first {
             object.hold().await;
-            if let Manner::Leader(bad) = object.manner {
+            if let Behaviour::Leader(bad) = object.behaviour {
                 return bad.respond(&object.body, conn).await;
             }
         }

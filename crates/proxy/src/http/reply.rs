@@ -10,7 +10,7 @@ use crate::access::refusal::Refusal;
 use crate::http::errors;
 use crate::http::net::{Io, Transport};
 use crate::http::rewriting::{Facts, ResponseContext};
-use crate::sites::manner::MAINTENANCE;
+use crate::sites::local_responses::MAINTENANCE;
 use crate::sites::objects::METHODS;
 use crate::state::local::Local;
 
@@ -179,8 +179,8 @@ pub(crate) async fn send_page_with<T: Transport>(
     keep: bool,
 ) -> io::Result<u64> {
     let Refusal { status, reason } = refusal;
-    let manner = to.role.manner();
-    let own_page = manner.and_then(|manner| manner.page(status));
+    let local_responses = to.role.local_responses();
+    let own_page = local_responses.and_then(|responses| responses.page(status));
     let (content_type, body) = match own_page {
         _ if let Some((content_type, body)) = of_mirror(refusal, to, head) => {
             (content_type, Cow::Owned(body))
@@ -208,8 +208,8 @@ pub(crate) async fn send_page_with<T: Transport>(
     if status == 429 && extra.fields.is_empty() || refusal == crate::http::connection::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");
     }
-    if let Some(manner) = manner.filter(|_| refusal == MAINTENANCE) {
-        write::number_field(out, b"Retry-After", manner.retry_after.as_secs());
+    if let Some(responses) = local_responses.filter(|_| refusal == MAINTENANCE) {
+        write::number_field(out, b"Retry-After", responses.retry_after.as_secs());
     }
     let cache = CacheStatus {
         cache: &local.proxy.config.headers.name,

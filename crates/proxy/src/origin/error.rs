@@ -7,7 +7,7 @@ use foxy_tls::Failure;
 use crate::access::guard::Forbidden;
 use crate::cache::stored::stored_facts;
 use crate::mirrors::BadBody;
-use crate::sites::manner::MAINTENANCE;
+use crate::sites::local_responses::MAINTENANCE;
 use crate::{Outcome, Trouble};
 
 /// Reason why there is no answer, or no complete answer, from an origin.

@@ -12,8 +12,8 @@ use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use crate::{
-    Access, Compress, Gatekeeper, Maintenance, Manner, MirrorSite, Mirrored, Mirrors, Objects,
-    OriginTimeouts, Origins,
+    Access, Compress, Gatekeeper, LocalResponses, Maintenance, MirrorSite, Mirrored, Mirrors,
+    Objects, OriginTimeouts, Origins,
 };
 
 const DAY: u64 = 86_400;
@@ -263,9 +263,9 @@ impl Config {
 
 impl Role {
     /// Returns the settings for answers that the site makes without its origins.
-    pub(crate) const fn manner(&self) -> Option<&Manner> {
+    pub(crate) const fn local_responses(&self) -> Option<&LocalResponses> {
         match self {
-            Self::Site(site) => Some(&site.manner),
+            Self::Site(site) => Some(&site.local_responses),
             _ => None,
         }
     }
@@ -323,9 +323,9 @@ impl Role {
 
     /// True if the origins of the site are not asked now.
     pub(crate) fn is_closed(&self) -> bool {
-        let manner = self.manner();
+        let local_responses = self.local_responses();
         self.objects().is_some()
-            || manner.is_some_and(|manner| manner.maintenance != Maintenance::Off)
+            || local_responses.is_some_and(|responses| responses.maintenance != Maintenance::Off)
     }
 }
 
@@ -346,7 +346,7 @@ pub struct Site {
     /// Longest times for which the site waits for its origins.
     pub timeouts: OriginTimeouts,
     /// Settings for answers that the site makes without its origins.
-    pub manner: Manner,
+    pub local_responses: LocalResponses,
     /// Rewriting of fields and URLs, if there is any.
     pub rewriting: Option<Arc<Rewriting>>,
     /// Compression of answers that are stored uncompressed; `None`: they are not compressed.

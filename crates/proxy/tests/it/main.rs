@@ -31,7 +31,7 @@ mod in_progress;
 mod keys;
 mod large;
 mod leaders;
-mod manner;
+mod local_responses;
 mod methods;
 mod mirror_attacks;
 mod mirrors;

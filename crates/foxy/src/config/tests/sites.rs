@@ -193,13 +193,13 @@ fn a_site_may_redirect_close_and_have_pages_of_its_own() {
         page.display()
     );
     let config = build(&site(&text)).unwrap();
-    let manner = &config.sites[0].manner;
+    let responses = &config.sites[0].local_responses;
     assert_eq!(
-        manner.to_https.map(|to| (to.status, to.port)),
+        responses.to_https.map(|to| (to.status, to.port)),
         Some((308, 443))
     );
-    assert_eq!(manner.retry_after, Duration::from_secs(300));
-    assert_eq!(&*manner.pages[0].body, b"closed");
+    assert_eq!(responses.retry_after, Duration::from_secs(300));
+    assert_eq!(&*responses.pages[0].body, b"closed");
     assert_eq!(
         config.sites[0].timeouts.first_byte,
         Some(Duration::from_secs(2))

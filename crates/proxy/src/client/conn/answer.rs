@@ -32,7 +32,7 @@ use crate::http::rewriting::{ResponseContext, Turned, turned};
 use crate::http::route::{Route, route};
 use crate::http::sent::Sent;
 use crate::mirrors::DigestCheck;
-use crate::sites::manner::{Aside, MAINTENANCE, ToHttps};
+use crate::sites::local_responses::{Aside, MAINTENANCE, ToHttps};
 use crate::sites::objects::{NO_OBJECT, ObjectWish, wish};
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
@@ -312,7 +312,7 @@ fn aside(
     local: &Local,
     secure: bool,
 ) -> Option<Instead> {
-    match to.role.manner()?.aside(secure) {
+    match to.role.local_responses()?.aside(secure) {
         Aside::No if to.role.rewriting().is_none() => None,
         Aside::No => match turned(local, to, head) {
             Turned::No => None,

@@ -3,7 +3,7 @@
 use foxy_http1::{Authority, RequestHead, Scheme};
 
 use crate::access::refusal::Refusal;
-use crate::sites::manner::ToHttps;
+use crate::sites::local_responses::ToHttps;
 
 /// Returns status, reason and field lines that send a client to the same URL with https. Host, path and query
 /// stay the same.

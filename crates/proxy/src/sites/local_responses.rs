@@ -1,5 +1,5 @@
-//! The behaviour of a site that does not depend on its origins: redirects to https, maintenance, error pages,
-//! and the time limits for its origins.
+//! Responses that a site makes without its origins: redirects to https, maintenance, and error pages. Also
+//! the time limits for its origins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ pub(crate) const MAINTENANCE: Refusal = Refusal {
     reason: "maintenance",
 };
 
-/// The behaviour of a site that does not depend on its origins.
+/// Settings of the responses that a site makes without its origins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct LocalResponses {
     /// The redirect for clients that do not use TLS.
     pub to_https: Option<ToHttps>,
     /// The state of maintenance, which decides whether the origins are asked.
@@ -78,7 +78,7 @@ pub(crate) enum Aside {
     Closed,
 }
 
-impl Manner {
+impl LocalResponses {
     /// Returns the treatment of a request that came with TLS (`secure`) or without it.
     #[inline]
     pub(crate) fn aside(&self, secure: bool) -> Aside {
@@ -105,12 +105,12 @@ mod tests {
             status: 308,
             port: 443,
         };
-        let manner = |to_https, maintenance| Manner {
+        let responses = |to_https, maintenance| LocalResponses {
             to_https,
             maintenance,
-            ..Manner::default()
+            ..LocalResponses::default()
         };
-        let word = |manner: &Manner, secure| match manner.aside(secure) {
+        let word = |responses: &LocalResponses, secure| match responses.aside(secure) {
             Aside::No => "no",
             Aside::Moved(_) => "moved",
             Aside::Closed => "closed",
@@ -122,8 +122,11 @@ mod tests {
             (None, Maintenance::All, "closed", "closed"),
             (Some(to), Maintenance::All, "moved", "closed"),
         ] {
-            let manner = manner(to_https, maintenance);
-            assert_eq!((word(&manner, false), word(&manner, true)), (plain, secure));
+            let responses = responses(to_https, maintenance);
+            assert_eq!(
+                (word(&responses, false), word(&responses, true)),
+                (plain, secure)
+            );
         }
     }
 }

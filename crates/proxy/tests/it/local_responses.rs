@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use crate::common::{Foxy, Origin};
-use foxy_proxy::{Config, ErrorPage, Maintenance, Manner, OriginTimeouts, Role, Site, ToHttps};
+use foxy_proxy::{
+    Config, ErrorPage, LocalResponses, Maintenance, OriginTimeouts, Role, Site, ToHttps,
+};
 
 fn start(port: u16, change: impl Fn(&mut Site)) -> Foxy {
     let mut site = Site {
@@ -33,7 +35,7 @@ fn plain_requests_are_sent_to_the_same_url_with_https() {
     let origin = pages();
     for (status, port) in [(301, 443), (308, 8443)] {
         let foxy = start(origin.addr.port(), |site| {
-            site.manner.to_https = Some(ToHttps { status, port });
+            site.local_responses.to_https = Some(ToHttps { status, port });
         });
         let end = if port == 443 { "" } else { ":8443" };
         for (line, host, expected) in [
@@ -84,10 +86,10 @@ fn maintenance_answers_what_is_stored_or_nothing() {
             name: "shop".into(),
             host: "127.0.0.1".into(),
             port: origin.addr.port(),
-            manner: Manner {
+            local_responses: LocalResponses {
                 maintenance,
                 retry_after: Duration::from_secs(120),
-                ..Manner::default()
+                ..LocalResponses::default()
             },
             ..Site::default()
         };
@@ -132,7 +134,7 @@ fn own_pages_take_the_place_of_foxys_and_not_of_the_origins() {
         true
     });
     let foxy = start(origin.addr.port(), |site| {
-        site.manner.pages = [ErrorPage {
+        site.local_responses.pages = [ErrorPage {
             status: 502,
             content_type: "application/json",
             body: b"{}"[..].into(),

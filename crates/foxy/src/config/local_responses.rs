@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use foxy_proxy::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+use foxy_proxy::{ErrorPage, LocalResponses, Maintenance, OriginTimeouts, ToHttps};
 
 use super::kind::Value;
 use super::problem::Problem;
@@ -20,7 +20,7 @@ pub(super) fn read(
     values: &mut Values<'_>,
     (plain, listen_tls): (bool, &[SocketAddr]),
     place: &str,
-) -> Manner {
+) -> LocalResponses {
     let to_https = match values.text("redirect_to_https").parse() {
         Ok(status) => Some(ToHttps {
             status,
@@ -62,7 +62,7 @@ pub(super) fn read(
             }
         }
     }
-    Manner {
+    LocalResponses {
         to_https,
         maintenance,
         retry_after: values.duration("retry_after"),
@@ -111,17 +111,17 @@ pub(super) fn timeouts(values: &Values<'_>) -> OriginTimeouts {
 }
 
 /// Returns the lines for `foxy check`.
-pub(super) fn lines(manner: &Manner) -> String {
+pub(super) fn lines(responses: &LocalResponses) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    if let Some(to) = manner.to_https {
+    if let Some(to) = responses.to_https {
         let (status, port) = (to.status, to.port);
         let _ = writeln!(
             text,
             "               redirects to https at port {port} with {status}"
         );
     }
-    match manner.maintenance {
+    match responses.maintenance {
         Maintenance::Off => {}
         Maintenance::Origin => {
             text.push_str("               MAINTENANCE: its origins are not asked\n");
@@ -130,8 +130,8 @@ pub(super) fn lines(manner: &Manner) -> String {
             text.push_str("               MAINTENANCE: every request gets 503\n");
         }
     }
-    if !manner.pages.is_empty() {
-        let statuses = manner.pages.iter().map(|page| page.status.to_string());
+    if !responses.pages.is_empty() {
+        let statuses = responses.pages.iter().map(|page| page.status.to_string());
         let statuses: Vec<_> = statuses.collect();
         let _ = writeln!(text, "               own pages for {}", statuses.join(", "));
     }
