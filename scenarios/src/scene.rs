@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use foxy::config::{AllGiven, Config, ThisMachine, parse};
+use foxy::config::{Config, RawConfig, ThisMachine, parse};
 use foxy::{Parts, Running, start};
 use foxy_base::{Clock, ManualClock, WallTime};
 use foxy_disk::{Disk, MemDisk};
@@ -107,8 +107,8 @@ impl SceneBuilder {
                 "[[site]]\nname = \"www\"\nlisten = \"127.0.0.1:0\"\norigin = \"http://{origin}\"\n"
             );
         }
-        let given: AllGiven = parse(&text, "scene").expect("valid configuration");
-        let config = Config::build(&given, &ThisMachine).expect("right configuration");
+        let raw: RawConfig = parse(&text, "scene").expect("valid configuration");
+        let config = Config::build(&raw, &ThisMachine).expect("right configuration");
         let stand_in = self.stand_in;
         let foxy = Some(run(&config, &clock, disk.as_ref(), stand_in.clone()));
         Scene {

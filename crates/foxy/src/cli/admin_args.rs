@@ -42,13 +42,13 @@ impl AdminArgs {
     /// # Errors
     /// A named file cannot be read.
     pub(super) fn resolve(&self) -> Result<Admin, String> {
-        let given = config::read(self.config.as_deref()).map_err(|problems| {
+        let raw = config::read(self.config.as_deref()).map_err(|problems| {
             let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
             texts.join("; ")
         })?;
         let setting = |section: &str, name: &str| {
-            let given = given.single.get(section)?.get(name)?;
-            given.texts.first().cloned()
+            let setting = raw.single.get(section)?.get(name)?;
+            setting.texts.first().cloned()
         };
         // A user who can open the socket needs no token.
         let socket = || setting("access", "admin_socket").map(|path| format!("{SOCKET}{path}"));

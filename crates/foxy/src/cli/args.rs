@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(super) use super::admin_args::AdminArgs;
-use crate::config::{self, AllGiven, Config, Given, Machine, Problem, Section};
+use crate::config::{self, Config, Machine, Problem, RawConfig, RawSetting, Section};
 
 const EXAMPLES: &str = "Examples:
   foxy                                              forward proxy on 127.0.0.1:3128
@@ -384,12 +384,12 @@ impl ServeArgs {
     /// # Errors
     /// All problems of the file and the arguments.
     pub fn configuration(&self, machine: &dyn Machine) -> Result<Config, Vec<Problem>> {
-        let mut given = config::read(self.config.as_deref())?;
-        self.overlay(&mut given)?;
-        Config::build(&given, machine)
+        let mut raw = config::read(self.config.as_deref())?;
+        self.overlay(&mut raw)?;
+        Config::build(&raw, machine)
     }
 
-    fn overlay(&self, given: &mut AllGiven) -> Result<(), Vec<Problem>> {
+    fn overlay(&self, raw: &mut RawConfig) -> Result<(), Vec<Problem>> {
         let singles = [
             ("", "admin", &self.admin, "--admin"),
             ("", "memory", &self.memory, "--memory"),
@@ -398,7 +398,7 @@ impl ServeArgs {
         ];
         for (section, name, value, place) in singles {
             if let Some(text) = value {
-                given.set(section, name, vec![text.clone()], place);
+                raw.set(section, name, vec![text.clone()], place);
             }
         }
         let lists = [
@@ -418,19 +418,19 @@ impl ServeArgs {
         ];
         for (section, name, values, place) in lists {
             if !values.is_empty() {
-                given.set(section, name, values.clone(), place);
+                raw.set(section, name, values.clone(), place);
             }
         }
-        self.overlay_origin(given);
-        self.overlay_mirrors(given);
-        self.overlay_stores(given)
+        self.overlay_origin(raw);
+        self.overlay_mirrors(raw);
+        self.overlay_stores(raw)
     }
 
     /// Applies `--origin`, which turns the listener into a site: the address of the forward proxy becomes the
     /// address of the site.
-    fn overlay_origin(&self, given: &mut AllGiven) {
+    fn overlay_origin(&self, raw: &mut RawConfig) {
         let Some(origin) = &self.origin else { return };
-        let top = given.single.entry(String::new()).or_default();
+        let top = raw.single.entry(String::new()).or_default();
         let listen = top
             .remove("listen")
             .unwrap_or_else(|| one("127.0.0.1:3128", "--origin"));
@@ -438,19 +438,19 @@ impl ServeArgs {
             ("listen".to_owned(), listen),
             ("origin".to_owned(), one(origin, "--origin")),
         ]);
-        given.repeated.insert("site".to_owned(), vec![site]);
+        raw.repeated.insert("site".to_owned(), vec![site]);
     }
 
-    fn overlay_mirrors(&self, given: &mut AllGiven) {
+    fn overlay_mirrors(&self, raw: &mut RawConfig) {
         if !self.mirror.is_empty() {
             let section =
                 |name: &String| Section::from([("preset".to_owned(), one(name, "--mirror"))]);
             let sections = self.mirror.iter().map(section).collect();
-            given.repeated.insert("mirror".to_owned(), sections);
+            raw.repeated.insert("mirror".to_owned(), sections);
         }
     }
 
-    fn overlay_stores(&self, given: &mut AllGiven) -> Result<(), Vec<Problem>> {
+    fn overlay_stores(&self, raw: &mut RawConfig) -> Result<(), Vec<Problem>> {
         if self.store_size.len() > self.store.len().max(1) {
             let text = "there are more sizes than stores; give each --store its --store-size";
             return Err(vec![Problem::conflict("--store-size", text.to_owned())]);
@@ -469,15 +469,13 @@ impl ServeArgs {
                 .map(|size| ("size".to_owned(), one(size, "--store-size")));
             path.into_iter().chain(size).collect()
         });
-        given
-            .repeated
-            .insert("store".to_owned(), sections.collect());
+        raw.repeated.insert("store".to_owned(), sections.collect());
         Ok(())
     }
 }
 
-fn one(text: &str, place: &str) -> Given {
-    Given {
+fn one(text: &str, place: &str) -> RawSetting {
+    RawSetting {
         texts: vec![text.to_owned()],
         list: false,
         place: place.to_owned(),

@@ -7,21 +7,21 @@ use foxy_proxy::access_rules::{Action, HostPattern, RULES_MAX, Rule, RuleSet, Sc
 use foxy_proxy::rules::rules::Pattern;
 
 use super::build::SiteConfig;
-use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::problem::Problem;
 use super::rates;
+use super::raw::{RawConfig, Section};
 use super::values::Values;
 use super::{logins, objects, parents};
 
 /// Returns the gatekeeper; `None` if there are neither rules nor users. `names` are the names of sites and
 /// mirrors, and `forward` if there is a forward proxy.
 pub(super) fn read(
-    given: &AllGiven,
+    raw: &RawConfig,
     (sites, names): (&[SiteConfig], &[String]),
     problems: &mut Vec<Problem>,
 ) -> Option<Arc<Gatekeeper>> {
-    let sections = given
+    let sections = raw
         .repeated
         .get("access_rule")
         .map_or(&[][..], Vec::as_slice);
@@ -48,7 +48,7 @@ pub(super) fn read(
         );
         problems.push(Problem::conflict("access_rule", text));
     }
-    let logins = logins::read(given.single.get("login"), names, problems);
+    let logins = logins::read(raw.single.get("login"), names, problems);
     objects::check(logins.as_ref(), sites, problems);
     let certificates = sites.iter().any(|site| site.tls.is_some());
     let named = |rule: &&Rule| !rule.users.is_empty() || !rule.groups.is_empty();
@@ -62,8 +62,8 @@ pub(super) fn read(
         );
         problems.push(Problem::conflict("access_rule.user", text));
     }
-    let zone = zone(given.single.get("access"), problems);
-    let parents = parents::read(given, problems);
+    let zone = zone(raw.single.get("access"), problems);
+    let parents = parents::read(raw, problems);
     for rule in &rules {
         if let Action::Parent(name) = &rule.action
             && !parents.iter().any(|group| group.name == *name)
@@ -72,7 +72,7 @@ pub(super) fn read(
             problems.push(Problem::conflict("access_rule.parent", text));
         }
     }
-    let rates = given.repeated.get("rate").map_or(&[][..], Vec::as_slice);
+    let rates = raw.repeated.get("rate").map_or(&[][..], Vec::as_slice);
     let limits = rates::read(rates, names, problems);
     let nothing = rules.is_empty() && logins.is_none();
     if nothing && limits.is_empty() && parents.is_empty() {
@@ -85,10 +85,10 @@ pub(super) fn read(
 }
 
 fn place(section: &Section, name: &str, i: usize) -> String {
-    let given = section.get(name);
-    given.map_or_else(
+    let setting = section.get(name);
+    setting.map_or_else(
         || format!("[[access_rule]] {}", i + 1),
-        |given| given.place.clone(),
+        |setting| setting.place.clone(),
     )
 }
 

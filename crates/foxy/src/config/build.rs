@@ -14,13 +14,13 @@ use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use super::admin_access::{self, AdminRights, AdminSocket};
-use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::log::{LogClients, LogQueries, LogService};
 use super::log_template::LogTemplate;
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
+use super::raw::{RawConfig, Section};
 use super::token_file::TokenFile;
 use super::values::Values;
 use super::{
@@ -204,9 +204,9 @@ impl Config {
     ///
     /// # Errors
     /// All problems, in the order of the table.
-    pub fn build(given: &AllGiven, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
-        let mut problems = given.problems.clone();
-        let config = read_all(given, machine, &mut problems);
+    pub fn build(raw: &RawConfig, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
+        let mut problems = raw.problems.clone();
+        let config = read_all(raw, machine, &mut problems);
         check_together(&config, &mut problems);
         if problems.is_empty() {
             Ok(config)
@@ -216,8 +216,8 @@ impl Config {
     }
 }
 
-fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>) -> Config {
-    let single = |name: &str| given.single.get(name);
+fn read_all(raw: &RawConfig, machine: &dyn Machine, problems: &mut Vec<Problem>) -> Config {
+    let single = |name: &str| raw.single.get(name);
     let mut top = Values::read("", single(""), problems);
     let (listen, admin) = (
         top.addresses("listen"),
@@ -233,11 +233,11 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         _ => machine.cores(),
     };
     let tls = certificates::section(single("tls"), problems);
-    let mut sites: Vec<SiteConfig> = repeated(given, "site")
+    let mut sites: Vec<SiteConfig> = repeated(raw, "site")
         .iter()
         .filter_map(|section| site::read(section, tls.as_ref(), problems))
         .collect();
-    let stores = stores::all(repeated(given, "store"), machine, problems);
+    let stores = stores::all(repeated(raw, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
     let admin_token = admin_token(&access, machine);
@@ -258,13 +258,13 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         Vec::new()
     };
     let listen = [listen, listen_tls.clone()].concat();
-    let mut proxy = proxy_settings::all_but_access(given, problems);
-    proxy.mirrors = mirrors::read(repeated(given, "mirror"), &public, problems);
-    caching(given, (&sites, !listen.is_empty()), &mut proxy, problems);
+    let mut proxy = proxy_settings::all_but_access(raw, problems);
+    proxy.mirrors = mirrors::read(repeated(raw, "mirror"), &public, problems);
+    caching(raw, (&sites, !listen.is_empty()), &mut proxy, problems);
     let forward = (!listen.is_empty()).then(|| "forward".to_owned());
     let mut names = mirrors::names(proxy.mirrors.as_deref());
     names.extend(sites.iter().map(|site| site.name.clone()).chain(forward));
-    proxy.gatekeeper = access_rules::read(given, (&sites, &names), problems);
+    proxy.gatekeeper = access_rules::read(raw, (&sites, &names), problems);
     proxy.pac = access_rules::pac(single("access"));
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
@@ -299,13 +299,13 @@ fn admin_token(access: &Values<'_>, machine: &dyn Machine) -> TokenFile {
 
 /// Reads the rules, and the caching rules of sites and mirrors.
 fn caching(
-    given: &AllGiven,
+    raw: &RawConfig,
     (sites, has_forward): (&[SiteConfig], bool),
     proxy: &mut foxy_proxy::Config,
     problems: &mut Vec<Problem>,
 ) {
-    let cache = given.single.get("cache");
-    let sections = repeated(given, "rule");
+    let cache = raw.single.get("cache");
+    let sections = repeated(raw, "rule");
     let as_received = as_received(cache, sites);
     let mirrored = mirrors::names(proxy.mirrors.as_deref());
     let place = rules::Place {
@@ -338,8 +338,8 @@ fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     names.chain(forward).collect()
 }
 
-fn repeated<'a>(given: &'a AllGiven, name: &str) -> &'a [Section] {
-    given.repeated.get(name).map_or(&[], Vec::as_slice)
+fn repeated<'a>(raw: &'a RawConfig, name: &str) -> &'a [Section] {
+    raw.repeated.get(name).map_or(&[], Vec::as_slice)
 }
 
 pub(super) fn share(percent: f64, of: u64) -> u64 {

@@ -7,9 +7,9 @@ use foxy_base::{Clock, SystemClock};
 use foxy_tls::{ClientOptions, ServerOptions, ServerTls};
 
 use super::build::{Config, SiteConfig};
-use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 
 /// Returns the certificates that a section names; `None` if it names no certificate.

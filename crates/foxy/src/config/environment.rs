@@ -5,8 +5,8 @@
 
 use std::ffi::OsString;
 
-use super::given::{AllGiven, Given, find, full_name, list_or_text, unknown};
 use super::problem::Problem;
+use super::raw::{RawConfig, RawSetting, find, full_name, list_or_text, unknown};
 use super::table::REPEATED;
 
 const PREFIX: &str = "FOXY__";
@@ -20,7 +20,7 @@ struct Named {
     name: String,
 }
 
-impl AllGiven {
+impl RawConfig {
     /// Applies the settings in variables. They replace the settings of files. `FOXY__MEMORY` sets `memory`,
     /// `FOXY__CACHE__MAX_SIZE` sets `max_size` in `[cache]`, and `FOXY__SITE__2__ORIGIN` sets `origin` of the
     /// second site. Lists are written as in the file: `["a", "b"]`.
@@ -69,7 +69,7 @@ impl AllGiven {
             self.problems.push(Problem::shape(variable, &key, mend));
             return;
         };
-        let given = Given {
+        let setting = RawSetting {
             texts,
             list,
             place: variable,
@@ -83,7 +83,7 @@ impl AllGiven {
                     let next = sections.len() + 1;
                     let text =
                         format!("there is no {section} {number}; the next one is number {next}");
-                    self.problems.push(Problem::conflict(&given.place, text));
+                    self.problems.push(Problem::conflict(&setting.place, text));
                     return;
                 }
                 if number > sections.len() {
@@ -92,7 +92,7 @@ impl AllGiven {
                 &mut sections[number - 1]
             }
         };
-        into.insert(name, given);
+        into.insert(name, setting);
     }
 }
 

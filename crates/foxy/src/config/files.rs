@@ -3,27 +3,27 @@
 
 use std::path::{Path, PathBuf};
 
-use super::given::{AllGiven, parse};
 use super::problem::Problem;
+use super::raw::{RawConfig, parse};
 
 /// Reads a configuration file, the files of its `include`, and the `FOXY__` variables of the process. The
 /// variables replace the settings of files.
 ///
 /// # Errors
-/// A file cannot be read or is not TOML. Other mistakes are in [`AllGiven::problems`].
-pub fn read(path: Option<&Path>) -> Result<AllGiven, Vec<Problem>> {
-    let mut given = match path {
+/// A file cannot be read or is not TOML. Other mistakes are in [`RawConfig::problems`].
+pub fn read(path: Option<&Path>) -> Result<RawConfig, Vec<Problem>> {
+    let mut raw = match path {
         Some(path) => with_included(path)?,
-        None => AllGiven::default(),
+        None => RawConfig::default(),
     };
-    given.overlay_environment(std::env::vars_os());
-    Ok(given)
+    raw.overlay_environment(std::env::vars_os());
+    Ok(raw)
 }
 
-fn with_included(path: &Path) -> Result<AllGiven, Vec<Problem>> {
-    let mut given = one(path, "--config")?;
-    let Some(include) = given.single.get("").and_then(|top| top.get("include")) else {
-        return Ok(given);
+fn with_included(path: &Path) -> Result<RawConfig, Vec<Problem>> {
+    let mut raw = one(path, "--config")?;
+    let Some(include) = raw.single.get("").and_then(|top| top.get("include")) else {
+        return Ok(raw);
     };
     let include = include.clone();
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -32,27 +32,27 @@ fn with_included(path: &Path) -> Result<AllGiven, Vec<Problem>> {
             Ok(files) => files,
             Err(text) => {
                 let problem = Problem::conflict(&include.place, format!("{pattern}: {text}"));
-                given.problems.push(problem);
+                raw.problems.push(problem);
                 continue;
             }
         };
         for file in files {
             let part = one(&file, &include.place)?;
-            given.merge(part);
+            raw.merge(part);
         }
     }
-    Ok(given)
+    Ok(raw)
 }
 
-fn one(path: &Path, named_by: &str) -> Result<AllGiven, Vec<Problem>> {
+fn one(path: &Path, named_by: &str) -> Result<RawConfig, Vec<Problem>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         let text = format!("cannot read {name}: {error}");
         vec![Problem::conflict(named_by, text)]
     })?;
-    let mut given = parse(&text, &name)?;
-    given.expand(&elsewhere);
-    Ok(given)
+    let mut raw = parse(&text, &name)?;
+    raw.expand(&elsewhere);
+    Ok(raw)
 }
 
 /// Returns the files that match the pattern, in the order of their names. A file named without `*` must
@@ -77,23 +77,23 @@ fn elsewhere(name: &str) -> Result<String, String> {
     }
 }
 
-impl AllGiven {
+impl RawConfig {
     /// Adds an included file. Its repeated sections come after the sections that were read before. A setting
     /// that both files have is a problem, because neither value takes precedence.
     fn merge(&mut self, part: Self) {
         self.problems.extend(part.problems);
         for (name, section) in part.single {
             let into = self.single.entry(name.clone()).or_default();
-            for (setting, given) in section {
-                let key = super::given::full_name(&name, &setting);
+            for (setting, value) in section {
+                let key = super::raw::full_name(&name, &setting);
                 if key == "include" {
                     let text = "an included file includes no others".to_owned();
-                    self.problems.push(Problem::conflict(&given.place, text));
+                    self.problems.push(Problem::conflict(&value.place, text));
                 } else if let Some(first) = into.get(&setting) {
                     let text = format!("{key} is also set at {}; keep one of them", first.place);
-                    self.problems.push(Problem::conflict(&given.place, text));
+                    self.problems.push(Problem::conflict(&value.place, text));
                 } else {
-                    into.insert(setting, given);
+                    into.insert(setting, value);
                 }
             }
         }
@@ -108,14 +108,14 @@ impl AllGiven {
     fn expand(&mut self, elsewhere: &dyn Fn(&str) -> Result<String, String>) {
         let repeated = self.repeated.values_mut().flatten();
         for section in self.single.values_mut().chain(repeated) {
-            for given in section.values_mut() {
-                for text in &mut given.texts {
+            for value in section.values_mut() {
+                for text in &mut value.texts {
                     match expanded(text, elsewhere) {
                         Ok(new) => {
-                            given.hidden |= new != *text;
+                            value.hidden |= new != *text;
                             *text = new;
                         }
-                        Err(why) => self.problems.push(Problem::conflict(&given.place, why)),
+                        Err(why) => self.problems.push(Problem::conflict(&value.place, why)),
                     }
                 }
             }

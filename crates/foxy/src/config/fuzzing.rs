@@ -34,7 +34,7 @@ pub fn configuration(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
     };
-    let built = parse(text, "foxy.toml").and_then(|given| Config::build(&given, &Small));
+    let built = parse(text, "foxy.toml").and_then(|raw| Config::build(&raw, &Small));
     match built {
         Ok(config) => {
             assert!(config.workers > 0 && config.memory > 0);

@@ -5,10 +5,10 @@ use std::path::Path;
 use foxy_base::WallTime;
 use foxy_proxy::{Helper, LoginToken, LoginsConfig};
 
-use super::given::Section;
 use super::kind::Value;
 use super::pattern;
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 
 /// Longest file of users or tokens, in bytes.

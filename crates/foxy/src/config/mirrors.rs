@@ -9,9 +9,9 @@ use foxy_proxy::{Login, MirrorSite, Mirrors, PublicUrl};
 use foxy_tls::{OriginOptions, OriginTls, TlsError};
 
 use super::build::Config;
-use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
+use super::raw::Section;
 use super::suggest::nearest;
 use super::values::Values;
 use super::versions;
@@ -70,7 +70,7 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
     let place = section
         .values()
         .next()
-        .map_or("[[mirror]]", |given| &given.place)
+        .map_or("[[mirror]]", |setting| &setting.place)
         .to_owned();
     let mut values = Values::read("mirror", Some(section), problems);
     let text = |values: &Values<'_>, name: &str| match values.given(name) {

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use foxy_proxy::{LoginsConfig, Objects, Writers};
 
 use super::build::SiteConfig;
-use super::given::Section;
 use super::kind::Value;
 use super::origin::OriginUrl;
 use super::plan::human;
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 
 /// The kinds of sites.

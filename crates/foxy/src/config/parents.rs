@@ -6,20 +6,20 @@ use foxy_proxy::access_rules::{HostPattern, Scheme};
 use foxy_proxy::{ParentBalance, ParentGroup, ParentServer};
 use foxy_tls::OriginTls;
 
-use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::origin::OriginUrl;
 use super::problem::Problem;
+use super::raw::{RawConfig, Section};
 use super::values::Values;
 
 /// Reads all groups of parents.
-pub(super) fn read(given: &AllGiven, problems: &mut Vec<Problem>) -> Vec<ParentGroup> {
-    let sections = given.repeated.get("parent").map_or(&[][..], Vec::as_slice);
+pub(super) fn read(raw: &RawConfig, problems: &mut Vec<Problem>) -> Vec<ParentGroup> {
+    let sections = raw.repeated.get("parent").map_or(&[][..], Vec::as_slice);
     let mut groups = Vec::new();
     for (i, section) in sections.iter().enumerate() {
         groups.push(group(section, i, problems));
     }
-    let access = given.single.get("access");
+    let access = raw.single.get("access");
     let mut quiet = Vec::new();
     if Values::read("access", access, &mut quiet).flag("parent_from_environment") {
         let variable = |name: &str| {

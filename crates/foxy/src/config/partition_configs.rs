@@ -7,7 +7,7 @@ use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config, RuleSet};
 
 use super::build::SiteConfig;
-use super::given::Section;
+use super::raw::Section;
 
 /// Returns the caching rules of sites. `sections` are the sections from which `rules` were made, in the same
 /// order. A rule's setting takes precedence over the site's setting. The site's setting takes precedence over

@@ -3,14 +3,14 @@
 use foxy_proxy::rules::Config as CacheRules;
 use foxy_proxy::{Access, Config, ForwardedMode, HeaderConfig, UpstreamConfig};
 
-use super::given::AllGiven;
 use super::kind::Value;
 use super::problem::Problem;
+use super::raw::RawConfig;
 use super::values::Values;
 
 /// Reads all sections of the proxy except `access`, which the proxy shares with the admin listener.
-pub(super) fn all_but_access(given: &AllGiven, problems: &mut Vec<Problem>) -> Config {
-    let single = |name: &str| given.single.get(name);
+pub(super) fn all_but_access(raw: &RawConfig, problems: &mut Vec<Problem>) -> Config {
+    let single = |name: &str| raw.single.get(name);
     Config {
         limits: Values::read("limits", single("limits"), problems).fields(),
         timeouts: Values::read("timeouts", single("timeouts"), problems).fields(),

@@ -3,9 +3,9 @@
 use foxy_proxy::access_rules::Rate;
 use foxy_proxy::{Limit, Per};
 
-use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 
 /// Reads all limits.

@@ -7,9 +7,9 @@ use foxy_proxy::rules::rules::{Bypass, Pattern, QueryRule, RULES_MAX, Rule, Whic
 use foxy_proxy::rules::{Config, RuleSet};
 
 use super::build::SiteConfig;
-use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
+use super::raw::Section;
 use super::suggest::nearest;
 use super::values::Values;
 
@@ -82,7 +82,7 @@ fn normal_paths(rule: &mut Rule) {
 fn place(section: &Section, i: usize) -> String {
     let first = section
         .values()
-        .map(|given| &given.place)
+        .map(|setting| &setting.place)
         .min_by_key(|place| {
             let line = place
                 .rsplit_once(':')
@@ -94,8 +94,8 @@ fn place(section: &Section, i: usize) -> String {
 
 /// Returns the place where one setting was given. If the section does not have the setting, returns `place`.
 fn at(section: &Section, name: &str, place: &str) -> String {
-    let given = section.get(name);
-    given.map_or_else(|| place.to_owned(), |given| given.place.clone())
+    let setting = section.get(name);
+    setting.map_or_else(|| place.to_owned(), |setting| setting.place.clone())
 }
 
 /// Returns whether `first` decides every request that `later` is for. Only simple cases are recognised.

@@ -7,10 +7,10 @@ use foxy_proxy::{Collapse, SiteNames};
 use foxy_tls::ServerTls;
 
 use super::build::SiteConfig;
-use super::given::Section;
 use super::kind::Value;
 use super::origin::{OriginEntry, OriginUrl};
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 use super::{certificates, local_responses, objects, origin_tls, origins, rewriting};
 
@@ -23,7 +23,7 @@ pub(super) fn read(
     let place = section
         .values()
         .next()
-        .map_or("[[site]]", |given| &given.place)
+        .map_or("[[site]]", |setting| &setting.place)
         .to_owned();
     let mut values = Values::read("site", Some(section), problems);
     let preserve_host = values.flag("preserve_host");

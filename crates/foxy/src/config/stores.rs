@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::build::{StoreConfig, share};
-use super::given::Section;
 use super::kind::Value;
 use super::machine::Machine;
 use super::problem::Problem;
+use super::raw::Section;
 use super::values::Values;
 
 /// Largest size of the default store, in bytes.
@@ -71,15 +71,15 @@ fn store(
 /// # Errors
 /// The mistake in the path or the size.
 pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
-    let given = |text: &str, place: &str| super::Given {
+    let setting = |text: &str, place: &str| super::RawSetting {
         texts: vec![text.to_owned()],
         list: false,
         place: place.to_owned(),
         hidden: false,
     };
-    let mut section = Section::from([("path".to_owned(), given(path, "path"))]);
+    let mut section = Section::from([("path".to_owned(), setting(path, "path"))]);
     if let Some(size) = size {
-        section.insert("size".to_owned(), given(size, "size"));
+        section.insert("size".to_owned(), setting(size, "size"));
     }
     let mut problems = Vec::new();
     let config = store(&section, &super::ThisMachine, &mut problems);

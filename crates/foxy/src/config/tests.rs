@@ -37,8 +37,8 @@ const LAPTOP: Laptop = Laptop { existing: 0 };
 
 pub(super) fn build(text: &str) -> Result<Config, Vec<String>> {
     let strings = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
-    let given = parse(text, "foxy.toml").map_err(strings)?;
-    Config::build(&given, &LAPTOP).map_err(strings)
+    let raw = parse(text, "foxy.toml").map_err(strings)?;
+    Config::build(&raw, &LAPTOP).map_err(strings)
 }
 
 fn problems(text: &str) -> Vec<String> {

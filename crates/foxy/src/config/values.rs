@@ -9,10 +9,10 @@ use std::time::Duration;
 use foxy_base::settings::{Plain, Row, Settings};
 use ipnet::IpNet;
 
-use super::given::{Section, full_name};
 use super::kind::Value;
 use super::origin::OriginEntry;
 use super::problem::Problem;
+use super::raw::{Section, full_name};
 use super::table::{SETTINGS, Setting};
 
 /// Values by setting name. A name that is not in the table is a mistake in this program; the test of the
@@ -35,8 +35,8 @@ impl<'p> Values<'p> {
         let mut values = HashMap::new();
         for setting in SETTINGS.iter().filter(|setting| setting.section == section) {
             let read = given
-                .and_then(|given| given.get(setting.name))
-                .and_then(|given| read_given(setting, given, problems));
+                .and_then(|raw| raw.get(setting.name))
+                .and_then(|raw| read_raw(setting, raw, problems));
             let value = read.or_else(|| default_value(setting));
             if let Some(value) = value {
                 values.insert(setting.name, value);
@@ -224,24 +224,24 @@ impl<'p> Values<'p> {
 /// Settings whose values messages never show.
 const SECRETS: [&str; 1] = ["parent.login"];
 
-fn read_given(
+fn read_raw(
     setting: &Setting,
-    given: &super::given::Given,
+    raw: &super::raw::RawSetting,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let key = full_name(setting.section, setting.name);
-    let hidden = given.hidden || SECRETS.contains(&&key[..]);
+    let hidden = raw.hidden || SECRETS.contains(&&key[..]);
     let shown = if hidden {
         "(not shown)".to_owned()
-    } else if given.list {
-        format!("{:?}", given.texts)
+    } else if raw.list {
+        format!("{:?}", raw.texts)
     } else {
-        format!("{:?}", given.texts.first().map_or("", String::as_str))
+        format!("{:?}", raw.texts.first().map_or("", String::as_str))
     };
-    let result = if given.list && !setting.kind.is_list() {
+    let result = if raw.list && !setting.kind.is_list() {
         Err("it is a list".to_owned())
     } else {
-        setting.kind.read(&given.texts)
+        setting.kind.read(&raw.texts)
     };
     result
         .map_err(|wrong| {
@@ -253,7 +253,7 @@ fn read_given(
             };
             let allowed = setting.kind.allowed();
             problems.push(Problem::value(
-                given.place.clone(),
+                raw.place.clone(),
                 &key,
                 &shown,
                 &wrong,

@@ -47,7 +47,7 @@ fn connection(stream: TcpStream, world: &World, mut rng: Rng) -> io::Result<()> 
             return Ok(());
         };
         let go_on = match method {
-            Some(method @ ("GET" | "HEAD")) => Given {
+            Some(method @ ("GET" | "HEAD")) => OneResponse {
                 resource,
                 world,
                 rng: &mut rng,
@@ -97,13 +97,13 @@ fn change(
 }
 
 /// The answer to one GET or HEAD request.
-struct Given<'a> {
+struct OneResponse<'a> {
     resource: &'a Resource,
     world: &'a World,
     rng: &'a mut Rng,
 }
 
-impl Given<'_> {
+impl OneResponse<'_> {
     /// Sends the answer. Returns true if the connection can carry another request.
     fn give(&mut self, conn: &mut BufferedConn, head: &str, bodiless: bool) -> io::Result<bool> {
         if self.rng.chance(0.5) {

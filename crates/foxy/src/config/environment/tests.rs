@@ -4,17 +4,17 @@
 use std::ffi::OsString;
 
 use crate::config::table::{REPEATED, SETTINGS};
-use crate::config::{AllGiven, parse};
+use crate::config::{RawConfig, parse};
 
-fn given(file: &str, variables: &[(&str, &str)]) -> AllGiven {
-    let mut given = parse(file, "foxy.toml").unwrap();
+fn raw(file: &str, variables: &[(&str, &str)]) -> RawConfig {
+    let mut raw = parse(file, "foxy.toml").unwrap();
     let os = |text: &str| OsString::from(text);
-    given.overlay_environment(variables.iter().map(|(name, value)| (os(name), os(value))));
-    given
+    raw.overlay_environment(variables.iter().map(|(name, value)| (os(name), os(value))));
+    raw
 }
 
 fn problems(variables: &[(&str, &str)]) -> String {
-    let found = given("", variables).problems;
+    let found = raw("", variables).problems;
     let texts: Vec<_> = found.iter().map(ToString::to_string).collect();
     texts.join("\n")
 }
@@ -28,15 +28,11 @@ fn every_setting_has_a_variable() {
             section => vec!["FOXY", section, setting.name],
         };
         let variable = parts.join("__").to_ascii_uppercase();
-        let given = given("", &[(&variable, "some text")]);
-        assert!(
-            given.problems.is_empty(),
-            "{variable}: {:?}",
-            given.problems
-        );
+        let raw = raw("", &[(&variable, "some text")]);
+        assert!(raw.problems.is_empty(), "{variable}: {:?}", raw.problems);
         let section = match REPEATED.contains(&setting.section) {
-            true => &given.repeated[setting.section][0],
-            false => &given.single[setting.section],
+            true => &raw.repeated[setting.section][0],
+            false => &raw.single[setting.section],
         };
         assert_eq!(section[setting.name].texts, ["some text"], "{variable}");
         assert_eq!(section[setting.name].place, variable);
@@ -46,7 +42,7 @@ fn every_setting_has_a_variable() {
 #[test]
 fn variables_replace_the_file_and_begin_sections() {
     let file = "memory = \"1GiB\"\n[[site]]\nname = \"a\"\norigin = \"http://a\"\n";
-    let given = given(
+    let raw = raw(
         file,
         &[
             ("FOXY__SITE__2__NAME", "b"),
@@ -61,12 +57,12 @@ fn variables_replace_the_file_and_begin_sections() {
             ("OTHER", "x"),
         ],
     );
-    assert!(given.problems.is_empty(), "{:?}", given.problems);
-    assert_eq!(given.single[""]["memory"].texts, ["2GiB"]);
-    assert_eq!(given.repeated["site"][0]["origin"].texts, ["http://c"]);
-    assert_eq!(given.repeated["site"][0]["name"].texts, ["a"]);
-    assert_eq!(given.repeated["site"][1]["name"].texts, ["b"]);
-    let clients = &given.single["access"]["allow_clients"];
+    assert!(raw.problems.is_empty(), "{:?}", raw.problems);
+    assert_eq!(raw.single[""]["memory"].texts, ["2GiB"]);
+    assert_eq!(raw.repeated["site"][0]["origin"].texts, ["http://c"]);
+    assert_eq!(raw.repeated["site"][0]["name"].texts, ["a"]);
+    assert_eq!(raw.repeated["site"][1]["name"].texts, ["b"]);
+    let clients = &raw.single["access"]["allow_clients"];
     assert_eq!((clients.list, clients.texts.len()), (true, 2));
 }
 

@@ -3,28 +3,28 @@
 use std::fs;
 
 use super::{expanded, with_included};
-use crate::config::AllGiven;
+use crate::config::RawConfig;
 
-fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<AllGiven, String>) {
+fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<RawConfig, String>) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let given = with_included(&folder.path().join("foxy.toml"));
-    let given = given.map_err(|problems| problems[0].to_string());
-    (folder, given)
+    let raw = with_included(&folder.path().join("foxy.toml"));
+    let raw = raw.map_err(|problems| problems[0].to_string());
+    (folder, raw)
 }
 
-fn problems(given: &AllGiven) -> String {
-    let texts: Vec<_> = given.problems.iter().map(ToString::to_string).collect();
+fn problems(raw: &RawConfig) -> String {
+    let texts: Vec<_> = raw.problems.iter().map(ToString::to_string).collect();
     texts.join("\n")
 }
 
 #[test]
 fn files_are_included_in_the_order_of_their_names() {
-    let (_folder, given) = written(&[
+    let (_folder, raw) = written(&[
         (
             "foxy.toml",
             "include = \"conf.d/*.toml\"\nmemory = \"1GiB\"\n[[site]]\nname = \"first\"\n",
@@ -36,14 +36,14 @@ fn files_are_included_in_the_order_of_their_names() {
         ),
         ("conf.d/README", "not toml ["),
     ]);
-    let given = given.unwrap();
-    assert_eq!(problems(&given), "");
-    let names: Vec<_> = given.repeated["site"]
+    let raw = raw.unwrap();
+    assert_eq!(problems(&raw), "");
+    let names: Vec<_> = raw.repeated["site"]
         .iter()
         .map(|site| site["name"].texts[0].as_str())
         .collect();
     assert_eq!(names, ["first", "second", "third"]);
-    assert!(given.single["log"]["level"].place.ends_with("10.toml:2"));
+    assert!(raw.single["log"]["level"].place.ends_with("10.toml:2"));
 }
 
 #[test]
@@ -66,18 +66,14 @@ fn mistakes_of_includes_are_told() {
             "a.toml:1: `nonsense` is not a setting",
         ),
     ] {
-        let (_folder, given) = written(&[("foxy.toml", main), ("a.toml", part)]);
-        let found = problems(&given.unwrap());
+        let (_folder, raw) = written(&[("foxy.toml", main), ("a.toml", part)]);
+        let found = problems(&raw.unwrap());
         assert!(found.contains(words), "{main}: {found}");
     }
-    let (_folder, given) = written(&[("foxy.toml", "include = \"*.inc\""), ("a.inc", "[[[")]);
-    assert!(given.unwrap_err().contains("a.inc:1: not valid TOML"));
-    let (_folder, given) = written(&[("foxy.toml", "include = \"conf.d/*.toml\"")]);
-    assert_eq!(
-        problems(&given.unwrap()),
-        "",
-        "an empty folder is no mistake"
-    );
+    let (_folder, raw) = written(&[("foxy.toml", "include = \"*.inc\""), ("a.inc", "[[[")]);
+    assert!(raw.unwrap_err().contains("a.inc:1: not valid TOML"));
+    let (_folder, raw) = written(&[("foxy.toml", "include = \"conf.d/*.toml\"")]);
+    assert_eq!(problems(&raw.unwrap()), "", "an empty folder is no mistake");
 }
 
 #[test]
@@ -108,8 +104,8 @@ fn variables_and_files_are_put_into_values() {
         "[[site]]\nname = \"${{file:{}}}\"\norigin = \"${{file:/absent}}\"\n",
         secret.path().display()
     );
-    let (_folder, given) = written(&[("foxy.toml", &main)]);
-    let given = given.unwrap();
-    assert_eq!(given.repeated["site"][0]["name"].texts, ["a-name"]);
-    assert!(problems(&given).contains("foxy.toml:3: cannot read /absent"));
+    let (_folder, raw) = written(&[("foxy.toml", &main)]);
+    let raw = raw.unwrap();
+    assert_eq!(raw.repeated["site"][0]["name"].texts, ["a-name"]);
+    assert!(problems(&raw).contains("foxy.toml:3: cannot read /absent"));
 }

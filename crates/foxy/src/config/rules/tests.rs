@@ -27,8 +27,8 @@ impl Machine for Small {
 
 fn build(text: &str) -> Result<Config, Vec<String>> {
     let strings = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
-    let given = parse(text, "foxy.toml").map_err(strings)?;
-    Config::build(&given, &Small).map_err(strings)
+    let raw = parse(text, "foxy.toml").map_err(strings)?;
+    Config::build(&raw, &Small).map_err(strings)
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::ffi::OsString;
 
-use super::super::given::full_name;
 use super::super::kind::Kind;
 use super::super::pattern::Of;
+use super::super::raw::full_name;
 use super::super::rewriting;
 use super::super::table::{REPEATED, SETTINGS, Setting};
 use super::*;
@@ -309,10 +309,10 @@ fn by_variable(setting: &Setting, texts: &Texts) -> Result<Config, Vec<String>> 
         true => quoted(texts, true),
         false => texts[0].clone(),
     };
-    let mut given = parse(&file(setting, None), "foxy.toml").unwrap();
-    given.overlay_environment([(OsString::from(name), OsString::from(value))]);
+    let mut raw = parse(&file(setting, None), "foxy.toml").unwrap();
+    raw.overlay_environment([(OsString::from(name), OsString::from(value))]);
     let strings = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
-    Config::build(&given, &LAPTOP).map_err(strings)
+    Config::build(&raw, &LAPTOP).map_err(strings)
 }
 
 /// Returns the values for a setting. Usually these are the values for the setting's kind. A setting whose

@@ -7,8 +7,8 @@ use super::*;
 use crate::config::{ThisMachine, parse};
 
 fn config(text: &str) -> Config {
-    let given = parse(text, "foxy.toml").unwrap();
-    Config::build(&given, &ThisMachine).unwrap()
+    let raw = parse(text, "foxy.toml").unwrap();
+    Config::build(&raw, &ThisMachine).unwrap()
 }
 
 /// A configuration that uses nothing in the state folder of this machine.

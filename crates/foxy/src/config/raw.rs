@@ -10,9 +10,9 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::table::{REPEATED, SETTINGS, Setting};
 
-/// One given value: its texts (one text, or the entries of a list) and the place where it was given.
+/// The raw value of a setting: its texts (one text, or the entries of a list), and the place that gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct RawSetting {
     /// The texts as written, without quotes.
     pub texts: Vec<String>,
     /// True if the value was written as a list.
@@ -25,11 +25,11 @@ pub struct Given {
 }
 
 /// The settings given in one section, by name.
-pub type Section = BTreeMap<String, Given>;
+pub type Section = BTreeMap<String, RawSetting>;
 
-/// All given settings: single sections by name, repeated sections in order.
+/// All settings that a user gave: single sections by name, repeated sections in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllGiven {
+pub struct RawConfig {
     /// The sections that occur once, by name. The settings before any section have an empty name.
     pub single: BTreeMap<String, Section>,
     /// The repeated sections, such as `store`, `site` and `rule`.
@@ -38,27 +38,27 @@ pub struct AllGiven {
     pub problems: Vec<Problem>,
 }
 
-impl AllGiven {
+impl RawConfig {
     /// Sets a value as if the file contained it. It replaces the value in the file.
     pub fn set(&mut self, section: &str, name: &str, texts: Vec<String>, place: &str) {
-        let given = Given {
+        let setting = RawSetting {
             list: texts.len() != 1,
             texts,
             place: place.to_owned(),
             hidden: false,
         };
         let section = self.single.entry(section.to_owned()).or_default();
-        section.insert(name.to_owned(), given);
+        section.insert(name.to_owned(), setting);
     }
 }
 
 /// Reads the text of a configuration file. `file` is the name of the file in messages.
 ///
-/// Unknown sections and settings, and values that are tables, are in [`AllGiven::problems`].
+/// Unknown sections and settings, and values that are tables, are in [`RawConfig::problems`].
 ///
 /// # Errors
 /// The syntax is bad. No other problems can be found then.
-pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
+pub fn parse(text: &str, file: &str) -> Result<RawConfig, Vec<Problem>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         vec![Problem::syntax(place(text, file, at), error.message())]
@@ -66,10 +66,10 @@ pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
     let mut reader = Reader {
         text,
         file,
-        given: AllGiven::default(),
+        raw: RawConfig::default(),
     };
     reader.top(table.get_ref());
-    Ok(reader.given)
+    Ok(reader.raw)
 }
 
 fn place(text: &str, file: &str, at: usize) -> String {
@@ -83,7 +83,7 @@ fn place(text: &str, file: &str, at: usize) -> String {
 struct Reader<'a> {
     text: &'a str,
     file: &'a str,
-    given: AllGiven,
+    raw: RawConfig,
 }
 
 impl Reader<'_> {
@@ -98,25 +98,25 @@ impl Reader<'_> {
             match value.get_ref() {
                 DeValue::Table(inner) if is_section(name) && !REPEATED.contains(&name) => {
                     let section = self.section(name, inner);
-                    self.given.single.insert(name.to_owned(), section);
+                    self.raw.single.insert(name.to_owned(), section);
                 }
                 DeValue::Array(entries) if REPEATED.contains(&name) => {
                     let sections = self.entries(name, entries.iter());
-                    self.given.repeated.insert(name.to_owned(), sections);
+                    self.raw.repeated.insert(name.to_owned(), sections);
                 }
                 _ if REPEATED.contains(&name) => {
                     let problem =
                         Problem::shape(self.place(at), name, &format!("write [[{name}]]"));
-                    self.given.problems.push(problem);
+                    self.raw.problems.push(problem);
                 }
                 _ if is_section(name) => {
                     let problem = Problem::shape(self.place(at), name, &format!("write [{name}]"));
-                    self.given.problems.push(problem);
+                    self.raw.problems.push(problem);
                 }
                 _ => self.setting("", name, at, value, &mut top),
             }
         }
-        self.given.single.insert(String::new(), top);
+        self.raw.single.insert(String::new(), top);
     }
 
     fn entries<'b>(
@@ -130,7 +130,7 @@ impl Reader<'_> {
                 DeValue::Table(inner) => sections.push(self.section(name, inner)),
                 _ => {
                     let place = self.place(entry.span().start);
-                    self.given.problems.push(Problem::shape(
+                    self.raw.problems.push(Problem::shape(
                         place,
                         name,
                         &format!("write [[{name}]]"),
@@ -159,14 +159,14 @@ impl Reader<'_> {
     ) {
         let place = self.place(at);
         if find(section, name).is_none() {
-            self.given.problems.push(unknown(place, section, name));
+            self.raw.problems.push(unknown(place, section, name));
             return;
         }
         match texts(value.get_ref()) {
             Some((texts, list)) => {
                 into.insert(
                     name.to_owned(),
-                    Given {
+                    RawSetting {
                         texts,
                         list,
                         place,
@@ -178,7 +178,7 @@ impl Reader<'_> {
                 let key = full_name(section, name);
                 let problem =
                     Problem::shape(place, &key, "write a string, number, true, false or a list");
-                self.given.problems.push(problem);
+                self.raw.problems.push(problem);
             }
         }
     }
