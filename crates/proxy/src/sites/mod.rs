@@ -2,8 +2,8 @@
 //! origins.
 //!
 //! `table` finds the site of a request. `local_responses` has redirects, maintenance and error pages.
-//! `objects` has the rules of build caches. `compress` has the settings for the compression of stored answers.
-//! This room (top-level module) may use `access`. The type of a site is `Site` in `state::config`.
+//! `objects` has the rules of build caches. `compress` has the settings for the compression of stored
+//! answers. This room (top-level module) may use `access`. The type of a site is `Site` in `state::config`.
 
 pub(crate) mod compress;
 pub(crate) mod local_responses;
