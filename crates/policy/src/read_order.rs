@@ -107,11 +107,11 @@ impl<T> ReadQueue<T> {
         match self.config.order {
             ReadOrder::Arrival => {}
             ReadOrder::Ascending => batch.sort_by_key(|r| r.at),
-            ReadOrder::Elevator => self.turn(batch),
+            ReadOrder::Elevator => self.sweep(batch),
         }
     }
 
-    fn turn(&mut self, batch: &mut [PendingRead<T>]) {
+    fn sweep(&mut self, batch: &mut [PendingRead<T>]) {
         batch.sort_by_key(|r| r.at);
         if self.downwards {
             batch.reverse();

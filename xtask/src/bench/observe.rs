@@ -2,8 +2,8 @@
 //! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
 //! and its metrics are read each second.
 //!
-//! Each turn starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
-//! addresses differ between two processes of one program. The silent Foxy has two turns in a round, and the
+//! Each run starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
+//! addresses differ between two processes of one program. The silent Foxy has two runs in a round, and the
 //! ratio of its two medians is the noise. CPU is the run time of the server's threads as the kernel reports
 //! it, divided by the number of answers.
 
@@ -22,8 +22,8 @@ use crate::report::Outcome;
 
 /// Greatest permitted ratio of a watched request's cost to a silent request's cost.
 const MOST: f64 = 1.03;
-/// Turns of a round. The silent Foxy has two turns.
-const TURNS: [&str; 3] = ["silent", "watched", "silent again"];
+/// Runs of a round. The silent Foxy has two runs.
+const RUNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
@@ -38,7 +38,7 @@ pub(crate) struct ObserveArgs {
     /// Number of rounds; each runs the silent Foxy twice and the watched Foxy once
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: usize,
-    /// Duration of the load in a turn, in seconds
+    /// Duration of the load in a run, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
     /// Foxy program to measure, with a `foxy-lab` in the same folder; default: a release build of this tree
@@ -49,8 +49,8 @@ pub(crate) struct ObserveArgs {
     dir: Option<PathBuf>,
 }
 
-/// Measured values, by turn.
-type Values = [Vec<f64>; TURNS.len()];
+/// Measured values, by run.
+type Values = [Vec<f64>; RUNS.len()];
 
 /// Measures and prints. Fails if a request fails, or if observation costs more than permitted.
 pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
@@ -58,14 +58,14 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
     let mut cpu = Values::default();
     for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no kind.
-        let mut turns: Vec<_> = (0..TURNS.len()).collect();
+        let mut runs: Vec<_> = (0..RUNS.len()).collect();
         if round % 2 == 1 {
-            turns.reverse();
+            runs.reverse();
         }
-        for turn in turns {
-            let measured = once(&bench, args, turn == WATCHED)?;
-            println!("   round {}, {}: {measured}", round + 1, TURNS[turn]);
-            cpu[turn].push(measured.cpu);
+        for run in runs {
+            let measured = once(&bench, args, run == WATCHED)?;
+            println!("   round {}, {}: {measured}", round + 1, RUNS[run]);
+            cpu[run].push(measured.cpu);
         }
     }
     println!(
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
     Ok(Outcome::single(judge(ratio(&cpu))))
 }
 
-/// The results of a turn. CPU is in microseconds per request.
+/// The results of a run. CPU is in microseconds per request.
 struct Measured {
     cpu: f64,
     rate: f64,
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_watched_one_is_held_against_both_turns_of_the_silent() {
+    fn the_watched_one_is_held_against_both_runs_of_the_silent() {
         let values = [vec![10.0, 9.0], vec![10.0, 10.4], vec![11.0, 10.0]];
         assert!((ratio(&values) - 1.02).abs() < 1e-9);
         assert!(judge(ratio(&values)).is_ok());

@@ -75,7 +75,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
 /// After this time without requests the runtime may sleep, because no client is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Keeps the runtime from sleeping. The runtime polls its sockets between two turns of this task. Other
+/// Keeps the runtime from sleeping. The runtime polls its sockets between two polls of this task. Other
 /// threads that need the core get it.
 async fn stay_awake(site: Rc<Site>) {
     let counters = site.counters.of(site.thread);

@@ -152,7 +152,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
         size: context.size / 2,
         rate: None,
     };
-    let seconds = context.turn_time().as_secs().max(1) as u32;
+    let seconds = context.run_time().as_secs().max(1) as u32;
     let jobs = fio::run(&[job], seconds)?;
     Ok(jobs.first().map_or(0.0, |j| j.bytes_per_second / 1e6))
 }

@@ -14,10 +14,10 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Number of lookups in one turn of the measurement. The report contains the best and the median turn,
+/// Number of lookups in one run of the measurement. The report contains the best and the median run,
 /// because other processes also use the machine.
 const LOOKUPS: usize = 50_000;
-const TURNS: u64 = 15;
+const RUNS: u64 = 15;
 
 /// Measures memory at every million objects, and times at 1 million, at 10 million, and at the end.
 pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
@@ -81,9 +81,9 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     let memory = index.memory_bytes();
     let floor = Floor::new(memory);
     let mut all = [(); 7].map(|()| Vec::new());
-    for turn in 0..TURNS {
-        // Every turn measures all kinds, so that the load of other processes affects all kinds equally.
-        let mut rng = Rng::new(turn << 32 | million);
+    for run in 0..RUNS {
+        // Every run measures all kinds, so that the load of other processes affects all kinds equally.
+        let mut rng = Rng::new(run << 32 | million);
         let draw = |rng: &mut Rng, bit: u64| -> Vec<KeyHash> {
             (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
         };
@@ -112,7 +112,7 @@ fn times(section: &mut Section, index: &Index, million: u64) {
             .beside("two reads", middle(&two));
     }
     section
-        .row(name("hit, best turn"), hits[0], "ns")
+        .row(name("hit, best run"), hits[0], "ns")
         .beside("two reads", two[0]);
     section
         .row(

@@ -87,7 +87,7 @@ fn step(
     objects: u64,
     depth: u32,
 ) -> io::Result<Step> {
-    let time = context.turn_time() * 2;
+    let time = context.run_time() * 2;
     let stop = AtomicBool::new(false);
     let before = rig.counts();
     // Only the newest half is read, because new objects overwrite the oldest segments.

@@ -127,11 +127,11 @@ impl Context<'_> {
     fn quick_or<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
-    /// Number of turns of a measurement and of its reference measurement.
-    fn turns(&self) -> u64 {
+    /// Number of runs of a measurement and of its reference measurement.
+    fn runs(&self) -> u64 {
         self.quick_or(1, 2)
     }
-    fn turn_time(&self) -> Duration {
+    fn run_time(&self) -> Duration {
         Duration::from_secs(self.quick_or(1, 4))
     }
 }

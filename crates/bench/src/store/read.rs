@@ -59,12 +59,12 @@ fn read_on(
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
     for depth in [1u32, 8, 32] {
-        // Short turns of the engine and of fio alternate, so that a change of the machine's load affects
+        // Short runs of the engine and of fio alternate, so that a change of the machine's load affects
         // both.
         let mut best: Option<(Reads, Option<Measured>)> = None;
-        for turn in 0..context.turns() {
-            let seed = u64::from(depth) << 8 | turn;
-            let reads = reader::run(&rig, 0..objects, depth as usize, context.turn_time(), seed)?;
+        for run in 0..context.runs() {
+            let seed = u64::from(depth) << 8 | run;
+            let reads = reader::run(&rig, 0..objects, depth as usize, context.run_time(), seed)?;
             let fio = reader_job(context, &rig, path, &reads, depth);
             let better = best.as_ref().is_none_or(|(b, _)| reads.rate() > b.rate());
             let fio = [fio, best.as_ref().and_then(|(_, f)| *f)];
@@ -120,7 +120,7 @@ fn reader_job(
         size: rig.used_bytes(),
         rate: None,
     };
-    let seconds = context.turn_time().as_secs().max(1) as u32;
+    let seconds = context.run_time().as_secs().max(1) as u32;
     fio::run(&[job], seconds).ok()?.first().copied()
 }
 

@@ -118,7 +118,7 @@ fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, 
         }
         let stores = stores.fill(bytes);
         let _slow = Throttle::new(&devices, &[Limit::Reads(READS)])?;
-        let time = context.turn_time() * 5;
+        let time = context.run_time() * 5;
         Ok((stores.ask(None, time), stores.ask(Some(LOAD), time)))
     })
 }

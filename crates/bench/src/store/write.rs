@@ -36,7 +36,7 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
             size: context.size,
             rate: None,
         };
-        match fio::run(&[job], context.turn_time().as_secs().max(1) as u32 * 2) {
+        match fio::run(&[job], context.run_time().as_secs().max(1) as u32 * 2) {
             Ok(jobs) => fios.extend(jobs.first().map(|j| j.bytes_per_second)),
             Err(error) => section.missing(error.to_string()),
         }
@@ -87,7 +87,7 @@ fn full_speed(
     let start = rig.clock.mono();
     let cpu = cpu::of_this_thread();
     // Writes until the bytes are twice the space of the store, or until the time is over.
-    let most = context.turn_time() * 2;
+    let most = context.run_time() * 2;
     while rig.clock.mono().since(start) < most && rig.counts().cluster_bytes < context.size * 2 {
         for _ in 0..256 {
             rig.put(number, length(&mut rng, fixed));
@@ -139,7 +139,7 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let rig = rig(context, &file)?;
     let stop = AtomicBool::new(false);
-    let time = context.turn_time() * 2;
+    let time = context.run_time() * 2;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (mut rng, start) = (Rng::new(6), rig.clock.mono());
@@ -183,7 +183,7 @@ fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Re
     let rig = Rig::start(&params, context.clock)?;
     let (mut rng, start) = (Rng::new(8), rig.clock.mono());
     let (mut number, mut bytes, mut dropped) = (0u64, 0u64, 0u64);
-    let time = context.turn_time() * 2;
+    let time = context.run_time() * 2;
     loop {
         let passed = rig.clock.mono().since(start);
         if passed >= time {

@@ -65,7 +65,7 @@ const FIRST: usize = 1024;
 /// Greatest length of a head in bytes.
 const HEAD_MAX: usize = 16 << 10;
 /// Number of reads per second of a slow client.
-const TURNS: u64 = 10;
+const READS_PER_SECOND: u64 = 10;
 
 impl Client {
     pub(super) fn new(
@@ -105,7 +105,7 @@ impl Client {
     async fn read_all(&mut self) -> Result<(), String> {
         let mut stopped = self.stopped.clone();
         while !self.seen.whole {
-            let most = self.turn();
+            let most = self.next_length();
             tokio::select! {
                 ready = self.stream.readable() => ready.map_err(|e| self.lost(&e))?,
                 _ = stopped.changed(), if matches!(self.kind, Kind::Slow(_)) => return Ok(()),
@@ -120,7 +120,7 @@ impl Client {
                     return Ok(());
                 }
                 Kind::Slow(_) => {
-                    let pause = Duration::from_millis(1000 / TURNS);
+                    let pause = Duration::from_millis(1000 / READS_PER_SECOND);
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
                         _ = stopped.changed() => return Ok(()),
@@ -135,9 +135,11 @@ impl Client {
     }
 
     /// Greatest number of bytes of the next read.
-    fn turn(&self) -> usize {
+    fn next_length(&self) -> usize {
         let most = match self.kind {
-            Kind::Slow(rate) => usize::try_from(rate / TURNS).unwrap_or(usize::MAX).max(1),
+            Kind::Slow(rate) => usize::try_from(rate / READS_PER_SECOND)
+                .unwrap_or(usize::MAX)
+                .max(1),
             Kind::Wants | Kind::Leaves(_) => usize::MAX,
         };
         if self.seen.first.is_none() {

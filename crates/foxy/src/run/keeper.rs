@@ -275,7 +275,7 @@ impl StoreKeeper {
         Ok(())
     }
 
-    /// Makes every writer run one turn now. A test calls this after it has moved the clock.
+    /// Makes every writer run one iteration of its loop now. A test calls this after it has moved the clock.
     pub(super) fn wake(&self) {
         self.kept.lock().values().for_each(|kept| kept.wake.wake());
     }

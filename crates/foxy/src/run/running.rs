@@ -132,7 +132,8 @@ impl Running {
         &self.log
     }
 
-    /// Makes the writer of every store run one turn now. A test calls this after it has moved the clock.
+    /// Makes the writer of every store run one iteration of its loop now. A test calls this after it has
+    /// moved the clock.
     pub fn wake_stores(&self) {
         self.stores.wake();
     }

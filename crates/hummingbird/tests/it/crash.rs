@@ -107,7 +107,7 @@ impl History {
         }
     }
 
-    /// Calls `Driver::turn` once. Each disk operation of this turn becomes a crash point with probability
+    /// Calls `Driver::turn` once. Each disk operation of this call becomes a crash point with probability
     /// `share`. `cut` tests a crash point in several ways.
     fn turn(&mut self, share: f64) {
         self.rig.disk.set_step(true);
@@ -182,7 +182,7 @@ impl History {
         }
     }
 
-    /// Makes calls of the library and turns of the driver until there were `points` crash points.
+    /// Makes calls of the library and iterations of the driver until there were `points` crash points.
     fn run(&mut self, points: u64, share: f64) {
         while self.points < points {
             for _ in 0..self.rng.below(12) {

@@ -17,11 +17,11 @@ use super::origin::plain;
 use super::tally::Tally;
 use crate::kit::{ClientRequest, Target, runtime};
 
-/// Time between two turns. Each turn sends one request on a new connection and one request on a kept
+/// Time between two rounds. Each round sends one request on a new connection and one request on a kept
 /// connection.
-const TURN: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(20);
 /// Time between two health checks.
-const HEALTH_TURN: Duration = Duration::from_millis(100);
+const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of small misses, in bytes.
 const MISS: usize = 4_000;
 /// Source addresses of these clients.
@@ -80,7 +80,7 @@ impl Summary {
         let from = samples.iter().map(|sample| sample.at).min();
         let to = samples.iter().map(|sample| sample.at).max();
         match from.zip(to) {
-            Some((from, to)) => Self::between(samples, from, to + TURN),
+            Some((from, to)) => Self::between(samples, from, to + INTERVAL),
             None => Self::default(),
         }
     }
@@ -131,19 +131,19 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
     let (samples, kept) = (Samples::default(), Kept::default());
-    let mut turns = interval(TURN);
+    let mut ticks = interval(INTERVAL);
     let mut running = tokio::task::JoinSet::new();
-    for turn in 0_usize.. {
-        turns.tick().await;
+    for round in 0_usize.. {
+        ticks.tick().await;
         if stop.load(Ordering::Relaxed) {
             break;
         }
         while running.try_join_next().is_some() {}
         for new in [true, false] {
-            let source = SOURCES[turn % SOURCES.len()];
+            let source = SOURCES[round % SOURCES.len()];
             let reused = if new { None } else { lock(&kept).pop() };
             let client = reused.unwrap_or_else(|| Client::new(source, fixture.proxy));
-            let (path, size) = match (turn / SOURCES.len()) % 2 {
+            let (path, size) = match (round / SOURCES.len()) % 2 {
                 0 => (small(), SMALL),
                 _ => (plain(MISS, &format!("watch{}", fixture.unique())), MISS),
             };
@@ -153,7 +153,7 @@ async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
                 let at = Instant::now();
                 // The connection's own time limit ends before this limit. So its error shows which part of
                 // the answer was missing.
-                let most = TIMEOUT + TURN;
+                let most = TIMEOUT + INTERVAL;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));
                 let took = at.elapsed();
@@ -186,7 +186,7 @@ async fn health(fixture: &Fixture, stop: &AtomicBool) -> Vec<Sample> {
         };
         let took = at.elapsed();
         samples.push(Sample { at, took, result });
-        sleep(HEALTH_TURN.saturating_sub(took)).await;
+        sleep(HEALTH_INTERVAL.saturating_sub(took)).await;
     }
     samples
 }

@@ -153,16 +153,16 @@ struct Counts {
 /// Sends purges of all kinds without a pause. Most of these purges would remove objects that other clients
 /// have stored.
 async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
-    let mut turn = number;
+    let mut count = number;
     while !stop.load(Ordering::Relaxed) {
-        let (name, value, others) = KINDS[turn % KINDS.len()];
-        let path = others.map_or_else(|| format!("/flood/{turn}"), str::to_owned);
+        let (name, value, others) = KINDS[count % KINDS.len()];
+        let path = others.map_or_else(|| format!("/flood/{count}"), str::to_owned);
         let request = ClientRequest {
             method: "PURGE",
             ..ClientRequest::get(path)
         };
         let request = request.with(name, value);
-        turn += 1;
+        count += 1;
         counts.sent.fetch_add(1, Ordering::Relaxed);
         match request.send(&target, TIMEOUT, None).await {
             Ok(answer) if matches!(answer.head.status(), 403 | 429) => {

@@ -13,7 +13,7 @@ use crate::kit::{BufferedConn, Secured, TlsTarget};
 /// Number of good clients.
 const CLIENTS: u64 = 8;
 /// Time between two requests of one client. All clients together send 1,000 requests per second.
-const TURN: Duration = Duration::from_millis(8);
+const INTERVAL: Duration = Duration::from_millis(8);
 /// A request fails after this time.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -51,10 +51,10 @@ async fn client(target: TlsTarget, length: Duration) -> Times {
     let mut all = Times::default();
     let mut conn = None;
     let begun = Instant::now();
-    let mut turns = interval(TURN);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while begun.elapsed() < length {
-        turns.tick().await;
+        ticks.tick().await;
         let asked = Instant::now();
         let request = async {
             let mut open = match conn.take() {

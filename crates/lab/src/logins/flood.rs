@@ -19,7 +19,7 @@ use super::fixture::{Client, Fixture, SMALL, THREADS, USERS, VICTIM, login, righ
 /// Number of known users: these users have logged in before the measurement. Each user has one connection.
 const KNOWN: usize = 4;
 /// Time between two requests of one known user.
-const TURN: Duration = Duration::from_millis(4);
+const INTERVAL: Duration = Duration::from_millis(4);
 /// Greatest number of attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
 /// Pause of a user who logs in for the first time, before the next attempt.
@@ -146,10 +146,10 @@ async fn others(fixture: &Fixture, length: Duration) -> Result<(u64, Duration), 
             let (mut client, login) = (fixture.client(), right(&format!("user{user}")));
             spawn_local(async move {
                 let (begun, mut times) = (Instant::now(), Histogram::default());
-                let mut turns = interval(TURN);
-                turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                let mut ticks = interval(INTERVAL);
+                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 while begun.elapsed() < length {
-                    turns.tick().await;
+                    ticks.tick().await;
                     let asked = Instant::now();
                     client.take(("/small", SMALL), Some(&login)).await?;
                     times.add(asked.elapsed().as_nanos() as u64);
@@ -179,15 +179,15 @@ fn flood(
 ) -> std::thread::JoinHandle<Result<Answers, String>> {
     let one = async |(number, mut client): (usize, Client), stop: &AtomicBool| {
         let mut answers = Answers::new();
-        for turn in 0_u64.. {
+        for attempt in 0_u64.. {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let user = match turn % 2 {
+            let user = match attempt % 2 {
                 0 => VICTIM.to_owned(),
-                _ => format!("nobody{number}-{turn}"),
+                _ => format!("nobody{number}-{attempt}"),
             };
-            let wrong = login(&user, &format!("wrong{number}-{turn}"));
+            let wrong = login(&user, &format!("wrong{number}-{attempt}"));
             let (status, _) = client.get("/small", Some(&wrong)).await?;
             *answers.entry(status).or_default() += 1;
         }

@@ -102,7 +102,7 @@ async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool,
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut conn: Option<BufferedConn> = None;
-    for turn in 0u64.. {
+    for request in 0u64.. {
         ticks.tick().await;
         if stop.load(Ordering::Relaxed) {
             return;
@@ -113,7 +113,7 @@ async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool,
                 Some(open) => open,
                 None => BufferedConn::new(TcpStream::connect(to).await.ok()?),
             };
-            let text = format!("GET /{number}/{turn} HTTP/1.1\r\nHost: site.test\r\n\r\n");
+            let text = format!("GET /{number}/{request} HTTP/1.1\r\nHost: site.test\r\n\r\n");
             open.write(text.as_bytes()).await.ok()?;
             let head = open.head().await.ok()??;
             let mut body = Vec::new();

@@ -104,7 +104,7 @@ pub(super) struct Downloads {
 }
 
 impl Downloads {
-    /// Starts `count` downloads and uses these doors in turn. Each URL is used by two downloads.
+    /// Starts `count` downloads and uses these targets in turn. Each URL is used by two downloads.
     pub(super) fn start(count: u64, targets: &[Target]) -> Self {
         let mut tasks = JoinSet::new();
         let begun = Arc::new(AtomicU64::new(0));

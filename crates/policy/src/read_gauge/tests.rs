@@ -8,7 +8,7 @@ const SPAN: u64 = 1 << 40;
 /// A device: milliseconds for the movement of the head, the rotation of the platter, and everything else.
 struct Model {
     way: f64,
-    turn: f64,
+    revolution: f64,
     fixed: f64,
     /// Number of reads carried out at once.
     width: usize,
@@ -16,20 +16,20 @@ struct Model {
 
 const DISK: Model = Model {
     way: 15.0,
-    turn: 8.3,
+    revolution: 8.3,
     fixed: 0.5,
     width: 1,
 };
 const SSD: Model = Model {
     way: 0.0,
-    turn: 0.05,
+    revolution: 0.05,
     fixed: 0.08,
     width: 16,
 };
 /// A device that is as slow as a disk, but whose times do not depend on the distance.
 const REMOTE: Model = Model {
     way: 0.0,
-    turn: 6.0,
+    revolution: 6.0,
     fixed: 3.0,
     width: 64,
 };
@@ -49,7 +49,7 @@ fn told(model: &Model, part: f64, depth: usize, reads: usize, seed: u64) -> Devi
             gauge.begins(at, || mono(now));
             let far = (at.abs_diff(head) as f64 / SPAN as f64).sqrt();
             let chance = rng.below(1_000_000) as f64 / 1e6;
-            let took = model.fixed + model.way * far + model.turn * chance;
+            let took = model.fixed + model.way * far + model.revolution * chance;
             head = at;
             let lane = lanes
                 .iter_mut()

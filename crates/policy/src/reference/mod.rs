@@ -261,15 +261,15 @@ impl Naive for S3 {
     }
 }
 
-/// LFU with ageing. `items` contains each object with its turn: the number of the step in which the object
-/// was last used or aged.
+/// LFU with ageing. `items` contains each object with the number of the step in which the object was last
+/// used or aged.
 #[derive(Debug)]
 pub(crate) struct Lfu {
     pub(crate) capacity: u64,
     pub(crate) mean_max: u64,
     pub(crate) count_max: u64,
     items: Vec<(Item, u64)>,
-    turn: u64,
+    step: u64,
 }
 
 impl Lfu {
@@ -279,7 +279,7 @@ impl Lfu {
             mean_max,
             count_max,
             items: Vec::new(),
-            turn: 0,
+            step: 0,
         }
     }
 
@@ -288,23 +288,23 @@ impl Lfu {
         if sum <= self.mean_max * self.items.len() as u64 {
             return;
         }
-        self.items.sort_by_key(|(i, turn)| (i.uses, *turn));
-        for (item, turn) in self.items.iter_mut().filter(|(i, _)| i.uses >= 2) {
-            self.turn += 1;
-            (item.uses, *turn) = (item.uses / 2, self.turn);
+        self.items.sort_by_key(|(i, step)| (i.uses, *step));
+        for (item, step) in self.items.iter_mut().filter(|(i, _)| i.uses >= 2) {
+            self.step += 1;
+            (item.uses, *step) = (item.uses / 2, self.step);
         }
     }
 }
 
 impl Naive for Lfu {
     fn get(&mut self, key: u64) -> bool {
-        self.turn += 1;
-        let (turn, most) = (self.turn, self.count_max);
+        self.step += 1;
+        let (step, most) = (self.step, self.count_max);
         let Some((item, last)) = self.items.iter_mut().find(|(i, _)| i.key == key) else {
             return false;
         };
         item.uses = (item.uses + 1).min(most);
-        *last = turn;
+        *last = step;
         self.age();
         true
     }
@@ -314,9 +314,9 @@ impl Naive for Lfu {
         while self.items.iter().map(|(i, _)| i.size).sum::<u64>() + size > self.capacity {
             evicted.extend(self.evict());
         }
-        self.turn += 1;
+        self.step += 1;
         let new = Item { key, size, uses: 1 };
-        self.items.push((new, self.turn));
+        self.items.push((new, self.step));
         evicted
     }
 

@@ -22,7 +22,7 @@ const PATTERN: u8 = 0x5a;
 /// Number of bytes at the beginning of the device that are checked for foreign data.
 const LOOKED_AT: u64 = 1 << 20;
 /// Longest wait for the kernel before the queue is polled again.
-const TURN: Duration = Duration::from_secs(1);
+const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bit in the token of a request that the process waits for. The other bits are the request's
 /// length in bytes.
 const ASKED: u64 = 1 << 63;
@@ -130,10 +130,10 @@ impl Partition {
     }
 
     /// Collects finished requests until `enough` is true, or until the device has failed.
-    fn turn_until(&mut self, enough: impl Fn(&Self) -> bool) {
+    fn poll_until(&mut self, enough: impl Fn(&Self) -> bool) {
         let mut done = Vec::new();
         while !enough(self) && !self.failed {
-            self.failed |= self.queue.wait(TURN).is_err();
+            self.failed |= self.queue.wait(POLL_TIMEOUT).is_err();
             self.queue.reap(&mut done);
             for completion in done.drain(..) {
                 let bytes = completion.token & !ASKED;
@@ -165,7 +165,7 @@ impl Device for Partition {
             for (at, len) in ranges {
                 partition.submit(op, *at, *len, ASKED);
             }
-            partition.turn_until(|p| p.asked == 0);
+            partition.poll_until(|p| p.asked == 0);
         })
     }
 
@@ -175,12 +175,12 @@ impl Device for Partition {
     }
 
     fn wait_below(&mut self, bytes: u64) -> SimTime {
-        self.timed(|partition| partition.turn_until(|p| p.behind <= bytes))
+        self.timed(|partition| partition.poll_until(|p| p.behind <= bytes))
     }
 
     fn flush(&mut self) -> SimTime {
         self.timed(|partition| {
-            partition.turn_until(|p| p.behind == 0);
+            partition.poll_until(|p| p.behind == 0);
             partition.failed |= partition.disk.flush().is_err();
         })
     }

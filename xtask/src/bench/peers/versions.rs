@@ -1,7 +1,8 @@
 //! `cargo xtask bench versions`: compares two builds of Foxy under S1 to S4, run alternately.
 //!
-//! The speed of a shared machine changes from minute to minute. So the builds take turns, and the medians
-//! are compared. The older build runs twice in a round, and the ratio of its two medians is the noise.
+//! The speed of a shared machine changes from minute to minute. So the builds run alternately, and the
+//! medians are compared. The older build runs twice in a round, and the ratio of its two medians is the
+//! noise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use crate::workspace::target_folder;
 
 /// Values that are compared, given by the ends of their names.
 const COMPARED: [&str; 3] = [" cpu", " rate", " hits p99"];
-/// Turns of a round. The older build has two turns.
-const TURNS: [&str; 3] = ["old", "new", "old again"];
+/// Runs of a round. The older build has two runs.
+const RUNS: [&str; 3] = ["old", "new", "old again"];
 
 /// Options: the builds to compare.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,26 +41,26 @@ pub(crate) struct VersionsArgs {
     dir: Option<PathBuf>,
 }
 
-/// Values by scenario and name, then by turn.
-type Values = BTreeMap<String, [Vec<f64>; TURNS.len()]>;
+/// Values by scenario and name, then by run.
+type Values = BTreeMap<String, [Vec<f64>; RUNS.len()]>;
 
 /// Measures and prints. Fails if a run has errors or wrong answers.
 pub(crate) fn run(args: &VersionsArgs) -> Result<Outcome, String> {
     let (mut values, mut outcome) = (Values::new(), Outcome::default());
     for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no build.
-        let mut turns: Vec<_> = (0..TURNS.len()).collect();
+        let mut runs: Vec<_> = (0..RUNS.len()).collect();
         if round % 2 == 1 {
-            turns.reverse();
+            runs.reverse();
         }
-        for turn in turns {
-            println!("   round {}: {}", round + 1, TURNS[turn]);
-            let results = args.once(turn == 1)?;
+        for run in runs {
+            println!("   round {}: {}", round + 1, RUNS[run]);
+            let results = args.once(run == 1)?;
             for cell in &results.cells {
                 for (name, value) in &cell.values {
                     if COMPARED.iter().any(|end| name.ends_with(end)) {
                         let name = format!("{} {name}", cell.scenario);
-                        values.entry(name).or_default()[turn].push(*value);
+                        values.entry(name).or_default()[run].push(*value);
                     }
                 }
                 outcome.note(match cell.problems.as_slice() {

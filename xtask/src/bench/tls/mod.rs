@@ -1,9 +1,9 @@
 //! `cargo xtask bench tls`: memory hits and handshakes over TLS 1.3, compared with nginx.
 //!
-//! The servers share one core, and the load has the other core. The servers take turns, and the medians are
-//! compared. nginx runs twice in a round, and the ratio of its two medians is the noise. CPU is the run
-//! time of the server's threads as the kernel reports it, divided by the number of answers. After that, a
-//! certificate is replaced under load, and the memory of idle connections is measured.
+//! The servers share one core, and the load has the other core. The servers are measured alternately, and the
+//! medians are compared. nginx runs twice in a round, and the ratio of its two medians is the noise. CPU is
+//! the run time of the server's threads as the kernel reports it, divided by the number of answers. After
+//! that, a certificate is replaced under load, and the memory of idle connections is measured.
 
 mod idle;
 mod load;
@@ -26,8 +26,8 @@ const TOOLS: [(&str, &str); 3] = [
     ("h2load", "nghttp2-client"),
     ("openssl", "openssl"),
 ];
-/// Number of turns in a round. nginx has two turns, Foxy has one.
-const TURNS: usize = 3;
+/// Number of runs in a round. nginx has two runs, Foxy has one.
+const RUNS: usize = 3;
 const FOXY: usize = 1;
 /// Number of open files of a server in addition to the files of its connections.
 const SPARE_FILES: u64 = 200;
@@ -46,8 +46,8 @@ pub(crate) struct TlsArgs {
     quick: bool,
 }
 
-/// CPU time per answer in microseconds, by turn.
-type Values = [Vec<f64>; TURNS];
+/// CPU time per answer in microseconds, by run.
+type Values = [Vec<f64>; RUNS];
 
 /// Measures and prints. Fails if a request fails or a goal is missed.
 pub(crate) fn run(args: &TlsArgs) -> Result<Outcome, String> {
@@ -83,16 +83,16 @@ fn measured(
     let share = if args.quick { 0.1 } else { 1.0 };
     for round in 0..args.rounds {
         // Every second round has the reverse order, so that a slow drift favours no server.
-        let mut turns: Vec<_> = (0..TURNS).collect();
+        let mut runs: Vec<_> = (0..RUNS).collect();
         if round % 2 == 1 {
-            turns.reverse();
+            runs.reverse();
         }
-        for turn in turns {
-            let server = match turn {
+        for run in runs {
+            let server = match run {
                 FOXY => servers.foxy(),
                 _ => servers.nginx(),
             };
-            values[turn].push(case.measure(server, folder, share)?);
+            values[run].push(case.measure(server, folder, share)?);
         }
     }
     Ok(values)

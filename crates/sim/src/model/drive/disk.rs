@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::SimTime;
 
-/// A wait that is less than this time (ns) below a full turn is a rounding error, not a missed sector.
+/// A wait that is less than this time (ns) below a full revolution is a rounding error, not a missed sector.
 const ROUNDING: u64 = 2_000;
 
 /// A mechanical disk.
@@ -25,8 +25,8 @@ pub(super) struct Disk {
     /// Time to decode a command. `head_switch` is the time of a switch between heads.
     overhead: SimTime,
     head_switch: SimTime,
-    /// Nanoseconds of one turn.
-    turn: u64,
+    /// Nanoseconds of one revolution.
+    revolution: u64,
     cylinder: u32,
     head: u32,
     /// Position of the head: the sector after the last transferred sector.
@@ -44,8 +44,8 @@ pub(super) struct Disk {
 impl Disk {
     pub(super) fn new(params: DiskParams) -> Self {
         let params = params.clamped();
-        let turn = (60e9 / params.rpm).round() as u64;
-        let share = |millis: f64| (millis * 1e6 / turn as f64).fract();
+        let revolution = (60e9 / params.rpm).round() as u64;
+        let share = |millis: f64| (millis * 1e6 / revolution as f64).fract();
         let track_skew = share(params.head_switch + params.skew_margin);
         let cylinder_skew =
             share(params.write_seek.single.max(params.head_switch) + params.skew_margin);
@@ -58,7 +58,7 @@ impl Disk {
             head_switch: SimTime::from_millis(params.head_switch),
             params,
             map,
-            turn,
+            revolution,
             cylinder: 0,
             head: 0,
             at: 0,
@@ -82,8 +82,8 @@ impl Disk {
         self.at * SECTOR
     }
 
-    pub(super) const fn turn(&self) -> SimTime {
-        SimTime::from_nanos(self.turn)
+    pub(super) const fn revolution(&self) -> SimTime {
+        SimTime::from_nanos(self.revolution)
     }
 
     pub(super) const fn cylinders(&self) -> u32 {
@@ -160,7 +160,7 @@ impl Disk {
             return sent;
         }
         let media = match self.buffer.ahead {
-            // The head is already reading towards this request, so there is no seek and no lost turn.
+            // The head is already reading towards this request, so there is no seek and no lost revolution.
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
@@ -266,7 +266,7 @@ impl Disk {
         while sector < ahead.limit && time < now {
             let track = self.map.track(sector);
             let sectors = (track.first + track.sectors).min(ahead.limit) - sector;
-            let each = self.turn / track.sectors;
+            let each = self.revolution / track.sectors;
             let fit = ((now - time).as_nanos() / each.max(1)).min(sectors);
             sector += fit;
             if fit < sectors {
@@ -327,15 +327,19 @@ impl Disk {
     /// Time from `now` until `sector` of `track` passes under the head.
     fn wait(&self, now: SimTime, track: &Track, sector: u64) -> SimTime {
         let angle = track.angle + (sector - track.first) as f64 / track.sectors as f64;
-        let target = (fraction(angle) * self.turn as f64) as u64;
-        let wait = (target + self.turn - now.as_nanos() % self.turn) % self.turn;
-        SimTime::from_nanos(if wait + ROUNDING > self.turn { 0 } else { wait })
+        let target = (fraction(angle) * self.revolution as f64) as u64;
+        let wait = (target + self.revolution - now.as_nanos() % self.revolution) % self.revolution;
+        SimTime::from_nanos(if wait + ROUNDING > self.revolution {
+            0
+        } else {
+            wait
+        })
     }
 
     /// Time from the end of `track` to the start of `next`. It follows from the skew between the two tracks.
     fn switch(&self, track: &Track, next: &Track) -> SimTime {
         let skew = fraction(next.angle - track.angle + 1.0);
-        SimTime::from_nanos((skew * self.turn as f64) as u64)
+        SimTime::from_nanos((skew * self.revolution as f64) as u64)
     }
 
     /// Transfers `count` sectors from `first`, which is on `track` and under the head at `start`.
@@ -350,7 +354,7 @@ impl Disk {
         let (mut time, mut sector, end) = (start, first, first + count);
         loop {
             let sectors = (track.first + track.sectors).min(end) - sector;
-            time += SimTime::from_nanos(sectors * self.turn / track.sectors);
+            time += SimTime::from_nanos(sectors * self.revolution / track.sectors);
             sector += sectors;
             if sector >= end {
                 break;

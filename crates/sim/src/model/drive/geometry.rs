@@ -72,7 +72,7 @@ pub(super) struct Geometry {
 impl Geometry {
     /// Creates the map. Skews are in revolutions. A skew is the angle by which sector 0 of a track comes
     /// later than sector 0 of the previous track. With this skew, a switch of head or cylinder does not lose
-    /// a full turn.
+    /// a full revolution.
     pub(super) fn new(zones: &[Zone], heads: u32, track_skew: f64, cylinder_skew: f64) -> Self {
         let mut starts = Vec::with_capacity(zones.len());
         let (mut sector, mut cylinder) = (0u64, 0u32);

@@ -132,11 +132,11 @@ impl Drive {
         }
     }
 
-    /// Time of one turn of the platter; zero for flash.
+    /// Time of one revolution of the platter; zero for flash.
     #[must_use]
-    pub fn turn(&self) -> SimTime {
+    pub fn revolution(&self) -> SimTime {
         match &self.kind {
-            Kind::Disk(disk) => disk.turn(),
+            Kind::Disk(disk) => disk.revolution(),
             Kind::Flash(_) => SimTime::ZERO,
         }
     }

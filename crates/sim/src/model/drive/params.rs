@@ -7,7 +7,7 @@ use super::{Zone, seek::SeekTimes};
 pub struct DiskParams {
     /// Short name, lower case.
     pub name: &'static str,
-    /// Turns per minute.
+    /// Revolutions per minute.
     pub rpm: f64,
     /// Recording surfaces.
     pub heads: u32,

@@ -69,7 +69,7 @@ struct Sheet {
     name: &'static str,
     gigabytes: f64,
     seek: SeekTimes,
-    half_turn: f64,
+    half_revolution: f64,
     /// MB/s at the outer and inner edge. The model must match them within 6 %.
     rates: (f64, f64),
 }
@@ -83,7 +83,7 @@ const SHEETS: [Sheet; 7] = [
             average: 8.0,
             full: 17.0,
         },
-        half_turn: 4.17,
+        half_revolution: 4.17,
         rates: (7.2, 4.6),
     },
     Sheet {
@@ -94,7 +94,7 @@ const SHEETS: [Sheet; 7] = [
             average: 5.2,
             full: 12.2,
         },
-        half_turn: 2.99,
+        half_revolution: 2.99,
         rates: (19.0, 12.7),
     },
     Sheet {
@@ -105,7 +105,7 @@ const SHEETS: [Sheet; 7] = [
             average: 6.9,
             full: 15.0,
         },
-        half_turn: 4.16,
+        half_revolution: 4.16,
         rates: (17.1, 12.5),
     },
     Sheet {
@@ -116,7 +116,7 @@ const SHEETS: [Sheet; 7] = [
             average: 5.2,
             full: 10.8,
         },
-        half_turn: 2.99,
+        half_revolution: 2.99,
         rates: (26.4, 18.7),
     },
     Sheet {
@@ -127,7 +127,7 @@ const SHEETS: [Sheet; 7] = [
             average: 4.7,
             full: 12.0,
         },
-        half_turn: 2.99,
+        half_revolution: 2.99,
         rates: (40.4, 23.0),
     },
     Sheet {
@@ -138,7 +138,7 @@ const SHEETS: [Sheet; 7] = [
             average: 4.7,
             full: 12.0,
         },
-        half_turn: 2.99,
+        half_revolution: 2.99,
         rates: (121.0, 69.0),
     },
     Sheet {
@@ -149,7 +149,7 @@ const SHEETS: [Sheet; 7] = [
             average: 8.0,
             full: 15.0,
         },
-        half_turn: 4.17,
+        half_revolution: 4.17,
         rates: (285.0, 131.0),
     },
 ];
@@ -195,12 +195,12 @@ fn seeks_are_those_of_the_sheets() {
 }
 
 #[test]
-fn a_random_read_takes_seek_half_a_turn_overhead_and_transfer() {
+fn a_random_read_takes_seek_half_a_revolution_overhead_and_transfer() {
     for sheet in &SHEETS {
         let (mut drive, params) = mechanical(sheet.name);
         let mean = random(&mut drive, 4_000, 4_096, false);
         let bus = 4.096 / params.bus_mb as f64;
-        let expected = sheet.seek.average + sheet.half_turn + params.overhead + 0.2 + bus;
+        let expected = sheet.seek.average + sheet.half_revolution + params.overhead + 0.2 + bus;
         near("random read", sheet.name, mean, expected, 0.05);
         let seeking = drive.stats().seeking.as_millis() / 4_000.0;
         near(
@@ -211,7 +211,7 @@ fn a_random_read_takes_seek_half_a_turn_overhead_and_transfer() {
             0.05,
         );
         let rotating = drive.stats().rotating.as_millis() / 4_000.0;
-        near("latency", sheet.name, rotating, sheet.half_turn, 0.04);
+        near("latency", sheet.name, rotating, sheet.half_revolution, 0.04);
     }
 }
 
@@ -298,7 +298,7 @@ fn another_surface_of_the_cylinder_costs_a_head_switch() {
 }
 
 #[test]
-fn an_uncached_write_that_comes_late_loses_a_turn() {
+fn an_uncached_write_that_comes_late_loses_a_revolution() {
     let mut drive = Drive::named("st15150wc").unwrap();
     let mut now = drive.serve(SimTime::ZERO, Request::write(0, 8_192));
     let start = now;

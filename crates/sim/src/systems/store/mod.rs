@@ -27,8 +27,8 @@ use crate::{
 };
 use disk::{ModelDisk, SimClock};
 
-/// Number of requests between two turns of the writer.
-const TURN_EVERY: u64 = 8;
+/// Number of requests between two iterations of the writer's loop.
+const WRITER_INTERVAL: u64 = 8;
 /// Processor time of a request (measured with the proxy on a machine of today).
 const CALL: SimTime = SimTime::from_micros(5);
 /// Longest pause of an idle writer.
@@ -162,7 +162,7 @@ impl CacheSystem for Store {
         }
         self.clock.reach(self.clock.now() + CALL);
         self.requests += 1;
-        if self.requests.is_multiple_of(TURN_EVERY) {
+        if self.requests.is_multiple_of(WRITER_INTERVAL) {
             self.writer.turn();
         }
         let key = key(request);

@@ -6,7 +6,7 @@ use super::super::{DiskParams, even_zones, seek::SeekTimes};
 pub(super) fn params() -> DiskParams {
     DiskParams {
         name: "st118202fc",
-        rpm: 10_033.0, // sheet: 2.99 ms mean rotation = half a turn
+        rpm: 10_033.0, // sheet: 2.99 ms mean rotation = half a revolution
         heads: 24,     // memory: 12 discs
         // memory: 18.2 GB, 6,962 cylinders; 19 MB/s (sheet) is taken as the outermost zone's rate.
         zones: even_zones(6_962, 12, 255, 171),

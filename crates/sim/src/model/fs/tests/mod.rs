@@ -225,10 +225,10 @@ fn the_textbook_file_system_waits_twice_for_a_create_and_twice_for_a_delete() {
 
 #[test]
 fn a_change_of_names_waits_until_its_log_record_is_on_the_medium() {
-    // This drive uses its write cache, in which a write is done in a fraction of a turn. A log write bypasses
-    // the cache, so it takes longer.
+    // This drive uses its write cache, in which a write is done in a fraction of a revolution. A log write
+    // bypasses the cache, so it takes longer.
     let drive = Drive::named("st118202fc").unwrap();
-    let turn = drive.turn();
+    let revolution = drive.revolution();
     let mut fs = Ufs::new(drive, FsConfig::xfs(64 << 20));
     let root = fs.root();
     fs.create(root, 0).unwrap();
@@ -237,7 +237,7 @@ fn a_change_of_names_waits_until_its_log_record_is_on_the_medium() {
         fs.create(root, name).unwrap();
     }
     let each = (fs.now() - begin).as_millis() / 50.0;
-    assert!(each > 0.4 * turn.as_millis(), "{each} ms");
+    assert!(each > 0.4 * revolution.as_millis(), "{each} ms");
 }
 
 #[test]
