@@ -32,7 +32,7 @@ pub enum Condition {
 impl Condition {
     /// Returns the name of the condition in rules.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::User => "user",

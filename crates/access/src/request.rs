@@ -20,9 +20,9 @@ impl Scheme {
     /// Every scheme, in the order of the index.
     pub const ALL: [Self; 3] = [Self::Http, Self::Https, Self::Connect];
 
-    /// Returns the word for the scheme in rules.
+    /// Returns the name of the scheme in rules.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",

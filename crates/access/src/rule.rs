@@ -25,9 +25,9 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the word for the action in rules.
+    /// Returns the name of the action in rules.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",

@@ -229,7 +229,7 @@ impl<'k> Parts<'k> {
 impl Rule {
     /// The name of the rule and the requests for which it applies, in one line.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let join = |patterns: &[Pattern]| {
             let texts = patterns
                 .iter()

@@ -25,7 +25,7 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
     number(record.minor, out);
     out.extend_from_slice(b"\",\"status\":");
     number(record.status, out);
-    own(b",\"outcome\":\"", record.outcome.word(), out);
+    own(b",\"outcome\":\"", record.outcome.as_str(), out);
     own(b",\"reason\":\"", record.reason, out);
     member(b",\"access_rule\":\"", record.access_rule.as_bytes(), out);
     out.extend_from_slice(b",\"duration_us\":");
@@ -86,12 +86,12 @@ fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {
     member(b",\"rule\":\"", details.rule.as_bytes(), out);
 }
 
-/// Appends a member whose text is one of Foxy's own words. Appends nothing if the word is empty. `begin` is
-/// written before the word; it contains the member's name.
-fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
-    if !word.is_empty() {
+/// Appends a member whose text is one of Foxy's fixed strings. Appends nothing if the string is empty.
+/// `begin` is written before the string; it contains the member's name.
+fn own(begin: &[u8], text: &str, out: &mut Vec<u8>) {
+    if !text.is_empty() {
         out.extend_from_slice(begin);
-        out.extend_from_slice(word.as_bytes());
+        out.extend_from_slice(text.as_bytes());
         out.push(b'"');
     }
 }

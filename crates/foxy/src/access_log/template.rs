@@ -53,9 +53,9 @@ impl Value<'_> {
         text::escaped(text, self.out, stays, combined::backslashed);
     }
 
-    /// Appends a word of Foxy's own, which needs no escape.
-    fn own(&mut self, word: &str) {
-        self.out.extend_from_slice(word.as_bytes());
+    /// Appends one of Foxy's fixed strings, which needs no escape.
+    fn own(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
     }
 
     fn number(&mut self, value: impl itoa::Integer) {
@@ -89,7 +89,7 @@ fn value(field: LogField, (record, client): (&LogRecord<'_>, ShownClient), to: &
         LogField::Host => to.text(record.host),
         LogField::Http => to.own(if record.minor == 0 { "1.0" } else { "1.1" }),
         LogField::Status => to.number(record.status),
-        LogField::Outcome => to.own(record.outcome.word()),
+        LogField::Outcome => to.own(record.outcome.as_str()),
         LogField::Code => to.own(squid::code(record.outcome)),
         LogField::Reason => to.text(record.reason.as_bytes()),
         LogField::DurationUs => to.number(record.duration.as_micros()),

@@ -49,7 +49,7 @@ use tokio::sync::mpsc;
 use self::connection::Answer;
 use self::guard::{FIELD, Refusal, Way};
 use self::names::Names;
-use self::stats::health_word;
+use self::stats::health_name;
 use crate::access_log::LogHandle;
 use crate::config::Config;
 use crate::run::{Addresses, ReloadRequest, StoreKeeper};
@@ -129,7 +129,7 @@ async fn answer(head: &RequestHead<'_>, body: &[u8], (way, state): (Way, &State)
         Err(Refusal::NoToken) => return Answer::text(401, NO_TOKEN),
         Err(Refusal::Forbidden(reason)) => return Answer::text(403, reason),
         Err(Refusal::Beyond(has)) => {
-            let has = has.word();
+            let has = has.as_str();
             return Answer::text(403, &format!("this needs more rights than `{has}`"));
         }
     }
@@ -205,7 +205,7 @@ fn ready(state: &State) -> (String, bool) {
 fn sick_stores(stores: &[OneStoreStats]) -> String {
     let state = |store: &OneStoreStats| match store.health {
         Health::Good => store.full.then_some("full"),
-        health => Some(health_word(health)),
+        health => Some(health_name(health)),
     };
     let sick = stores
         .iter()

@@ -370,7 +370,7 @@ pub(super) fn status(number: &str, state: &State) -> Answer {
 fn operation(status: PurgeStatus) -> Operation {
     Operation {
         purge: status.number,
-        kind: word(status.kind).to_owned(),
+        kind: kind_name(status.kind).to_owned(),
         text: status.text,
         site: (!status.partition.is_empty()).then_some(status.partition),
         soft: status.soft,
@@ -381,7 +381,7 @@ fn operation(status: PurgeStatus) -> Operation {
     }
 }
 
-const fn word(kind: PurgeKind) -> &'static str {
+const fn kind_name(kind: PurgeKind) -> &'static str {
     match kind {
         PurgeKind::All => "all",
         PurgeKind::Url => "url",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::origins::{self, OriginLine, SiteLine};
-use super::stores::duty_word;
+use super::stores::duty_name;
 use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
@@ -177,7 +177,7 @@ impl Stats {
             hit_ratio: hit_ratio(&totals),
             outcomes: Outcome::ALL
                 .iter()
-                .map(|o| (o.word().to_owned(), totals.outcome(*o)))
+                .map(|o| (o.as_str().to_owned(), totals.outcome(*o)))
                 .collect(),
             hits: durations(&totals.hits),
             misses: durations(&totals.misses),
@@ -186,7 +186,7 @@ impl Stats {
             connections: state.proxy.connections(),
             events: Event::ALL
                 .iter()
-                .map(|e| (e.word().to_owned(), totals.event(*e)))
+                .map(|e| (e.as_str().to_owned(), totals.event(*e)))
                 .collect(),
             memory: Memory {
                 budget_bytes: state.memory,
@@ -238,12 +238,12 @@ fn one_store(
     Store {
         store: store.store.0,
         disk: store.disk.clone(),
-        duty: duty_word(store.duty).to_owned(),
+        duty: duty_name(store.duty).to_owned(),
         left_percent: (store.left * 1000.0).round() / 10.0,
-        health: health_word(store.health).to_owned(),
+        health: health_name(store.health).to_owned(),
         full: store.full,
         reason: store.reason.clone(),
-        device: device_word(store.device).to_owned(),
+        device: device_name(store.device).to_owned(),
         reads_sorted: store.reads_sorted,
         quarantined_segments: store.quarantined,
         loading: store.loading,
@@ -254,8 +254,8 @@ fn one_store(
     }
 }
 
-/// Returns the stable word for a store's health.
-pub(super) fn health_word(health: Health) -> &'static str {
+/// Returns the stable name of a store's health.
+pub(super) fn health_name(health: Health) -> &'static str {
     match health {
         Health::Good => "good",
         Health::Slow => "slow",
@@ -264,8 +264,8 @@ pub(super) fn health_word(health: Health) -> &'static str {
     }
 }
 
-/// Returns the stable word for the kind of a disk, which is measured by its reads.
-fn device_word(device: Device) -> &'static str {
+/// Returns the stable name of the kind of a disk, which is measured by its reads.
+fn device_name(device: Device) -> &'static str {
     match device {
         Device::Unknown => "unknown",
         Device::Fast => "fast",

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::connection::Answer;
 use super::query::parameter;
-use super::stats::health_word;
+use super::stats::health_name;
 use crate::config::one_store;
 use crate::run::{Absent, KeeperError, StoreKeeper};
 
@@ -52,8 +52,8 @@ pub(crate) struct Changed {
     pub(crate) configuration: String,
 }
 
-/// Returns the stable word for the duty of a store.
-pub(super) const fn duty_word(duty: Duty) -> &'static str {
+/// Returns the stable name of the duty of a store.
+pub(super) const fn duty_name(duty: Duty) -> &'static str {
     match duty {
         Duty::Serving => "serving",
         Duty::Draining => "draining",
@@ -92,9 +92,9 @@ pub(super) fn list(state: &State) -> Answer {
     let line = |s: &OneStoreStats| StoreLine {
         store: Some(s.store.0),
         path: state.stores.path(s.store).display().to_string(),
-        health: health_word(s.health).to_owned(),
+        health: health_name(s.health).to_owned(),
         reason: s.reason.clone(),
-        duty: duty_word(s.duty).to_owned(),
+        duty: duty_name(s.duty).to_owned(),
         left_percent: (s.left * 1000.0).round() / 10.0,
         capacity_bytes: u64::from(s.segments) * u64::from(s.segment_bytes),
         used_bytes: s.used_bytes,

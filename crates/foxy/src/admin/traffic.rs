@@ -40,7 +40,7 @@ impl Answers {
         };
         let asked = bytes(&|outcome| outcome.asks_cache());
         let hits = bytes(&|outcome| outcome.is_hit());
-        let named = Outcome::ALL.map(|of| (of.word().to_owned(), totals.body(of)));
+        let named = Outcome::ALL.map(|of| (of.as_str().to_owned(), totals.body(of)));
         Self {
             classes: classes(&totals.classes),
             body_bytes: named.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
@@ -51,7 +51,7 @@ impl Answers {
 
 impl Origins {
     pub(super) fn of(totals: &OriginTotals) -> Self {
-        let errors = Trouble::ALL.map(|of| (of.word().to_owned(), totals.trouble(of)));
+        let errors = Trouble::ALL.map(|of| (of.as_str().to_owned(), totals.trouble(of)));
         Self {
             classes: classes(&totals.classes),
             errors: errors.into_iter().collect(),

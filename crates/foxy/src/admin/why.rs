@@ -81,11 +81,11 @@ pub struct Place {
 pub struct Last {
     /// Seconds since that request.
     pub seconds_ago: i64,
-    /// The outcome's word.
+    /// The outcome's name.
     pub outcome: String,
-    /// The reason of the outcome, as a word; may be empty.
+    /// The name of the reason of the outcome; may be empty.
     pub reason: String,
-    /// The meaning of the reason word.
+    /// The meaning of the reason.
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
@@ -153,7 +153,7 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
         stored: answer.stored.map(stored),
         last: answer.last.map(|last| Last {
             seconds_ago: now.secs().saturating_sub(last.at.secs()),
-            outcome: last.outcome.word().to_owned(),
+            outcome: last.outcome.as_str().to_owned(),
             reason: last.reason.to_owned(),
             words: answer.last_words.map(str::to_owned),
             status: last.status,

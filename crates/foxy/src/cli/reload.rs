@@ -73,11 +73,11 @@ pub(super) fn reload(
         .map_err(|error| vec![error.to_string()])?;
     // This fails only if the subscriber no longer exists. Then there are no messages to filter.
     let _ = level.reload(filter(&new.log.level));
-    Ok(words(&reloaded))
+    Ok(describe(&reloaded))
 }
 
 /// Returns the outcome as a line.
-fn words(reloaded: &Reloaded) -> String {
+fn describe(reloaded: &Reloaded) -> String {
     let mut line = match &reloaded.applied[..] {
         [] => "reloaded: nothing changed".to_owned(),
         applied => format!("reloaded: {}", applied.join(", ")),

@@ -130,7 +130,11 @@ fn rule(section: &Section, i: usize, problems: &mut Vec<Problem>) -> Rule {
         Some(Value::Networks(networks)) => networks.clone(),
         _ => Vec::new(),
     };
-    let scheme = |word: &String| Scheme::ALL.into_iter().find(|scheme| scheme.word() == word);
+    let scheme = |word: &String| {
+        Scheme::ALL
+            .into_iter()
+            .find(|scheme| scheme.as_str() == word)
+    };
     Rule {
         name: text("name").unwrap_or_else(|| format!("access-{}", i + 1)),
         clients: networks("client"),

@@ -36,9 +36,9 @@ impl Right {
         }
     }
 
-    /// Returns the right in words, for messages about refused requests.
+    /// Returns the name of the right, for messages about refused requests.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "health",
             Self::Read => "read",

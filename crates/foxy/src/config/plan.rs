@@ -35,7 +35,7 @@ impl Config {
         let _ = writeln!(text, "admin          {admin}");
         if let Some(socket) = &self.admin_socket {
             let path = socket.path.display();
-            let rights = self.admin_rights.socket.word();
+            let rights = self.admin_rights.socket.as_str();
             let _ = writeln!(
                 text,
                 "               {path}, mode {:04o}: {rights}",
@@ -73,7 +73,7 @@ impl Config {
             let _ = writeln!(text, "store          {path}, {size}, {state}{reads}");
         }
         for rule in self.proxy.user_rules.all() {
-            let _ = writeln!(text, "rule           {}", rule.words());
+            let _ = writeln!(text, "rule           {}", rule.describe());
         }
         let _ = writeln!(text, "access log     {}", self.access_log());
         text

@@ -100,7 +100,7 @@ pub(super) async fn listener() -> Result<(TcpListener, u16), String> {
 }
 
 /// The text of a body, without its padding.
-pub(super) fn words(answer: &Answer) -> String {
+pub(super) fn first_line(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     text.split('\n').next().unwrap_or_default().to_owned()
 }

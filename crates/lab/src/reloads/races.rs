@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use self::origin::Held;
 use self::table::{Late, Places, RACES, Race};
 use super::Findings;
-use super::fixture::{Fixture, TIMEOUT, listener, words};
+use super::fixture::{Fixture, TIMEOUT, first_line, listener};
 use crate::kit::{Answer, ClientRequest, Progress, Target, free_port};
 
 /// A request that the origin does not hold gets its answer within this time.
@@ -33,7 +33,7 @@ pub(super) enum Point {
 }
 
 impl Point {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Head => "head",
             Self::Body => "body",
@@ -70,10 +70,10 @@ pub(super) async fn run(
                 continue;
             }
             count += 1;
-            let path = format!("/{}/{}/{number}", point.word(), race.path);
+            let path = format!("/{}/{}/{number}", point.as_str(), race.path);
             let told = run_race(race, point, path, (&fixture, &places, &one)).await?;
             for fault in told {
-                findings.fault(format!("race {} ({}): {fault}", race.name, point.word()));
+                findings.fault(format!("race {} ({}): {fault}", race.name, point.as_str()));
             }
         }
     }
@@ -109,8 +109,9 @@ async fn run_race(
     let second = request("b").send(&target, SOON, None).await;
     origin.release();
     let first = first.answer().await;
-    let first = first.map_err(|error| format!("race {} ({}): {error}", race.name, point.word()))?;
-    let old = words(&first);
+    let first =
+        first.map_err(|error| format!("race {} ({}): {error}", race.name, point.as_str()))?;
+    let old = first_line(&first);
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
@@ -123,7 +124,7 @@ async fn run_race(
                 format!(
                     "{name} the old fetch: {why}: {} {}",
                     answer.head.start,
-                    words(&answer)
+                    first_line(&answer)
                 )
             })),
         }
@@ -134,7 +135,7 @@ async fn run_race(
 /// Reason why an answer under the new rules is wrong; `None` if it is correct.
 fn wrong(late: &Late, answer: &Answer, old: &str) -> Option<&'static str> {
     let status = answer.head.status();
-    let new = words(answer);
+    let new = first_line(answer);
     match late {
         Late::Refused => (!matches!(status, 403 | 404 | 421)).then_some("it is not refused"),
         Late::Has(part) => match (status, answer.whole) {

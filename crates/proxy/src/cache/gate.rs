@@ -234,7 +234,7 @@ impl Shown {
         let cache = match self.fetched {
             None => CacheStatus {
                 hit: true,
-                detail: Some(self.outcome.word()),
+                detail: Some(self.outcome.as_str()),
                 ..none
             },
             Some(fetched) => CacheStatus {

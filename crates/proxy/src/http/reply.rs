@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn prepared_lines_say_what_the_rules_write() {
-        let words = Outcome::ALL.iter().map(|outcome| Some(outcome.word()));
+        let words = Outcome::ALL.iter().map(|outcome| Some(outcome.as_str()));
         let ttls = [Some(5), Some(-5), Some(0), Some(i64::MAX), None];
         let hits: Vec<_> = words
             .chain([None])

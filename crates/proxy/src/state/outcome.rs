@@ -70,9 +70,9 @@ impl Outcome {
         Self::ClientGone,
     ];
 
-    /// Returns the stable word.
+    /// Returns the stable name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::MemoryHit => "memory-hit",
             Self::DiskHit => "disk-hit",
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn words_are_unique_and_in_counter_order() {
-        let mut words: Vec<_> = Outcome::ALL.iter().map(|o| o.word()).collect();
+        let mut words: Vec<_> = Outcome::ALL.iter().map(|o| o.as_str()).collect();
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), Outcome::ALL.len());

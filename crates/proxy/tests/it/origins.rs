@@ -66,7 +66,7 @@ fn health_states(foxy: &Foxy, origins: &Origins) -> Vec<&'static str> {
     let states = origins.states(now);
     states
         .iter()
-        .map(|state| state.health_state.word())
+        .map(|state| state.health_state.as_str())
         .collect()
 }
 

@@ -43,7 +43,7 @@ impl Reproduction {
         );
         let mut files = Vec::new();
         for section in &self.sections {
-            text += &words(section);
+            text += &section_text(section);
             for drawn in &section.figures {
                 let (kind, other) = if is_heavy(drawn) {
                     ("png", "svg")
@@ -69,7 +69,7 @@ impl Reproduction {
     }
 }
 
-fn words(section: &Section) -> String {
+fn section_text(section: &Section) -> String {
     let mut text = format!("\n## {}\n{}\n", section.title, wrapped(&section.about));
     if !section.claims.is_empty() {
         let _ = write!(text, "\n{}", claims_table(&section.claims).markdown());

@@ -10,7 +10,7 @@ use foxy_store::{Duty, Health, OneStoreStats};
 use foxy_tls::ServerTls;
 
 use super::State;
-use super::stats::{health_word, requests, resident_bytes};
+use super::stats::{health_name, requests, resident_bytes};
 
 /// Returns the page `/metrics`.
 pub(super) fn text(state: &State) -> String {
@@ -208,7 +208,7 @@ fn states(stores: &[OneStoreStats], page: &mut Page) {
             let labels = format!(
                 "store=\"{}\",state=\"{}\"",
                 store.store.0,
-                health_word(state)
+                health_name(state)
             );
             page.sample(name, &labels, u8::from(state == store.health));
         }

@@ -25,7 +25,7 @@ fn requests(totals: &Totals, page: &mut Page) {
     let name = "foxy_requests_total";
     page.family(name, "counter", "Finished requests by their outcome.");
     for outcome in Outcome::ALL {
-        let label = format!("result=\"{}\"", outcome.word());
+        let label = format!("result=\"{}\"", outcome.as_str());
         page.sample(name, &label, totals.outcome(outcome));
     }
     let help = "Finished requests by class of the status that was sent. Class none: the client left before an answer.";
@@ -38,7 +38,7 @@ fn requests(totals: &Totals, page: &mut Page) {
         "Body bytes sent to clients, by the outcome of the request.",
     );
     for outcome in Outcome::ALL {
-        let label = format!("result=\"{}\"", outcome.word());
+        let label = format!("result=\"{}\"", outcome.as_str());
         page.sample(name, &label, totals.body(outcome));
     }
     let name = "foxy_request_duration_seconds";
@@ -69,7 +69,7 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
         "Requests to origins that failed, by reason.",
     );
     for trouble in Trouble::ALL {
-        let label = format!("reason=\"{}\"", trouble.word());
+        let label = format!("reason=\"{}\"", trouble.as_str());
         page.sample(name, &label, totals.trouble(trouble));
     }
     for (name, help, latency) in [
@@ -89,7 +89,7 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
     }
 }
 
-/// Returns `foxy_<word>_total`. The name of a byte counter contains the peer and the direction, in the words
+/// Returns `foxy_<name>_total`. The name of a byte counter contains the peer and the direction, in the words
 /// that the exporters of other programs use.
 fn event_name(event: Event) -> String {
     let word = match event {
@@ -97,7 +97,7 @@ fn event_name(event: Event) -> String {
         Event::BytesOut => "client_sent_bytes",
         Event::OriginBytesIn => "origin_received_bytes",
         Event::OriginBytesOut => "origin_sent_bytes",
-        other => other.word(),
+        other => other.as_str(),
     };
     format!("foxy_{word}_total")
 }

@@ -123,16 +123,16 @@ impl Gatekeeper {
         let mut decided = false;
         for step in rules.explain(&request) {
             let rule = &rules.all()[step.rule];
-            let (name, action) = (&rule.name, rule.action.word());
+            let (name, action) = (&rule.name, rule.action.as_str());
             lines.push(match step.why {
-                Why::Not(condition) => format!("{name}: not for this {}", condition.word()),
+                Why::Not(condition) => format!("{name}: not for this {}", condition.as_str()),
                 Why::Fits if rule.action.refuses(question.scheme) => {
                     format!("{name}: fits and decides: {action}, so the request is refused")
                 }
                 Why::Fits => format!("{name}: fits and decides: {action}"),
                 Why::Depends(condition) => format!(
                     "{name}: decides ({action}) if it is for the {}, which is not known here",
-                    condition.word()
+                    condition.as_str()
                 ),
             });
             decided = !matches!(step.why, Why::Not(_));

@@ -60,9 +60,9 @@ pub enum HealthState {
 }
 
 impl HealthState {
-    /// Returns the stable word.
+    /// Returns the stable name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::SlowStart => "slow-start",

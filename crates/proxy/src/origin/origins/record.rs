@@ -29,9 +29,9 @@ pub enum Ailment {
 }
 
 impl Ailment {
-    /// Returns the stable word.
+    /// Returns the stable name.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fails => "fails",
             Self::Flaps => "flaps",

@@ -30,9 +30,9 @@ macro_rules! events {
         impl Event {
             /// Every event, in the order of the counters.
             pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
-            /// Returns the stable word for the event.
+            /// Returns the stable name of the event.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
             }
             /// Returns a sentence about the counted event.

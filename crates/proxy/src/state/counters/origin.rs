@@ -47,7 +47,7 @@ impl Trouble {
 
     /// Returns the label.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
             Self::Connect => "connect",

@@ -57,7 +57,7 @@ impl LogSink for Log {
     fn record(&mut self, r: &LogRecord<'_>) {
         let line = format!(
             "{} {} {} {}",
-            r.outcome.word(),
+            r.outcome.as_str(),
             r.status,
             r.reason,
             String::from_utf8_lossy(r.target)

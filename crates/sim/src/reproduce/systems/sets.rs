@@ -137,11 +137,11 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
             figure(title, note, "files in the set", "share", series),
         ),
     );
-    words(out);
+    add_notes(out);
     Ok(section)
 }
 
-fn words(out: &mut Section) {
+fn add_notes(out: &mut Section) {
     out.note(
         "What the stream meets",
         "The generator has fewer parameters than there are published values. Small sets are a little too \

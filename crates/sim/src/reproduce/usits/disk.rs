@@ -52,7 +52,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     maps(without, with, &mut out);
     free_pieces(without, with, &mut out);
     distances(without, with, &mut out);
-    words(&mut out);
+    add_notes(&mut out);
     out.runs = seen.into_iter().map(|w| w.result).collect();
     Ok(out)
 }
@@ -284,7 +284,7 @@ fn distances(without: &Watched, with: &Watched, out: &mut Section) {
     out.draw("read-distances", caption, drawn);
 }
 
-fn words(out: &mut Section) {
+fn add_notes(out: &mut Section) {
     out.note(
         "Read distances",
         "Read distances follow from the published arrival rate: 10,089 clients with 5.86 requests a second \

@@ -32,7 +32,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     table_2(&results, &mut out);
     figure_5(conditions, progress, &mut out)?;
     out.runs.extend(results);
-    words(&mut out);
+    add_notes(&mut out);
     Ok(out)
 }
 
@@ -71,7 +71,7 @@ fn table_2(results: &[RunResult], out: &mut Section) {
     );
 }
 
-fn words(out: &mut Section) {
+fn add_notes(out: &mut Section) {
     out.note(
         "SQUID before MULTIPLE-DIRS",
         "Here SQUID is faster than MULTIPLE-DIRS; in the paper MULTIPLE-DIRS is faster. SQUID's 4,096 \

@@ -82,7 +82,7 @@ pub(super) fn second_stream(
             )
         },
     );
-    words(&mut out);
+    add_notes(&mut out);
     out.because("table 2, 10.5 KB", &["BUDDY"], "BUDDY and deletes");
     out.because("table 2, 10.5 KB", &["SQUID"], "SQUID before MULTIPLE-DIRS");
     out.because("table 1, 10.5 KB", &[""], "What locality buffers save");
@@ -153,7 +153,7 @@ fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Se
     }
 }
 
-fn words(out: &mut Section) {
+fn add_notes(out: &mut Section) {
     out.note(
         "What locality buffers save",
         "The drive needs a part of each published time only to move 7.6 GB at 4.7 MB/s. The rest is 28 ms \

@@ -27,7 +27,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     figure_6(&large, &mut out);
     figure_7(&large, &mut out);
     figure_8(&large, &mut out);
-    words(&mut out);
+    add_notes(&mut out);
     for source in ["table 2", "table 1"] {
         out.because(
             source,
@@ -48,7 +48,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(out)
 }
 
-fn words(out: &mut Section) {
+fn add_notes(out: &mut Section) {
     out.note(
         "STREAM gains what its packetizer should",
         "Through a mapping STREAM and STREAM-PACKETIZER send the same requests to the drive: each page is \
