@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// Sends lines, each in one datagram.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    way: Way,
+    socket: SyslogSocket,
     journal: bool,
     host: String,
     clock: SystemClock,
@@ -30,7 +30,7 @@ pub(super) struct Datagrams {
 }
 
 #[derive(Debug)]
-enum Way {
+enum SyslogSocket {
     /// Each call of `send_to` names the path of the receiver's socket, because the receiver has a new socket
     /// after its restart.
     Unix(UnixDatagram, PathBuf),
@@ -43,14 +43,14 @@ impl Datagrams {
     /// # Errors
     /// There is no socket at the path, or the system cannot create a socket.
     pub(super) fn new(service: &LogService) -> io::Result<Self> {
-        let (way, journal) = match service {
+        let (socket, journal) = match service {
             LogService::Syslog(path) => (unix(path)?, false),
             LogService::SyslogUdp(address) => (udp(*address)?, false),
             LogService::Journal(path) => (unix(path)?, true),
         };
         let name = rustix::system::uname();
         Ok(Self {
-            way,
+            socket,
             journal,
             host: name.nodename().to_string_lossy().into_owned(),
             clock: SystemClock::default(),
@@ -72,9 +72,9 @@ impl Datagrams {
     }
 
     fn send_one(&self) -> io::Result<()> {
-        match &self.way {
-            Way::Unix(socket, path) => socket.send_to(&self.space, path),
-            Way::Udp(socket, to) => socket.send_to(&self.space, to),
+        match &self.socket {
+            SyslogSocket::Unix(socket, path) => socket.send_to(&self.space, path),
+            SyslogSocket::Udp(socket, to) => socket.send_to(&self.space, to),
         }
         .map(drop)
     }
@@ -105,7 +105,7 @@ impl Datagrams {
     }
 }
 
-fn unix(path: &Path) -> io::Result<Way> {
+fn unix(path: &Path) -> io::Result<SyslogSocket> {
     if !std::fs::metadata(path)?.file_type().is_socket() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -114,15 +114,15 @@ fn unix(path: &Path) -> io::Result<Way> {
     }
     let socket = UnixDatagram::unbound()?;
     socket.set_write_timeout(Some(TIMEOUT))?;
-    Ok(Way::Unix(socket, path.to_owned()))
+    Ok(SyslogSocket::Unix(socket, path.to_owned()))
 }
 
-fn udp(to: SocketAddr) -> io::Result<Way> {
+fn udp(to: SocketAddr) -> io::Result<SyslogSocket> {
     let any: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    Ok(Way::Udp(UdpSocket::bind(any)?, to))
+    Ok(SyslogSocket::Udp(UdpSocket::bind(any)?, to))
 }
 
 #[cfg(test)]

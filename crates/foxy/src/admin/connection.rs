@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::State;
-use super::guard::Way;
+use super::guard::ListenerKind;
 use super::open::ConnState;
 
 const HEAD_BYTES: usize = 16 << 10;
@@ -56,11 +56,15 @@ impl Answer {
 }
 
 /// Reads a request, sends the answer and closes the connection. Errors affect only this client.
-pub(super) async fn serve<S>(mut stream: S, way: Way, state: &State, conn_state: &ConnState)
-where
+pub(super) async fn serve<S>(
+    mut stream: S,
+    kind: ListenerKind,
+    state: &State,
+    conn_state: &ConnState,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let exchanged = exchange(&mut stream, (way, state), conn_state);
+    let exchanged = exchange(&mut stream, (kind, state), conn_state);
     let exchanged = tokio::time::timeout(TIME, exchanged).await;
     if let Ok(Ok(Some(mut more))) = exchanged {
         while let Some(piece) = more.recv().await {
@@ -76,7 +80,7 @@ where
 /// Reads a request and sends the answer. If the answer has further pieces, returns their receiver.
 async fn exchange<S>(
     stream: &mut S,
-    asked: (Way, &State),
+    asked: (ListenerKind, &State),
     conn_state: &ConnState,
 ) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>>
 where

@@ -12,12 +12,12 @@ use crate::config::Right;
 /// consents (CORS), which Foxy never does.
 pub(super) const FIELD: &str = "X-Foxy-Admin";
 
-/// The way by which a request arrived.
+/// The kind of the listener that received a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ListenerKind {
     /// TCP.
     Network,
-    /// The unix socket. Its permissions determine the users who can connect.
+    /// A unix socket. Its permissions determine the users who can connect.
     Socket,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Refusal {
 pub(super) fn check(
     head: &RequestHead<'_>,
     path: &str,
-    way: Way,
+    kind: ListenerKind,
     state: &State,
 ) -> Result<(), Refusal> {
     if head.form() != TargetForm::Origin {
@@ -47,14 +47,14 @@ pub(super) fn check(
     // A foreign page does not know a token. Requests with a token therefore need no further check of their
     // source.
     if by_token == Right::Nothing {
-        if way == Way::Network {
+        if kind == ListenerKind::Network {
             known_name(head, state)?;
         }
         not_foreign(head, path)?;
     }
-    let without = match way {
-        Way::Network => state.keys.network,
-        Way::Socket => state.keys.socket,
+    let without = match kind {
+        ListenerKind::Network => state.keys.network,
+        ListenerKind::Socket => state.keys.socket,
     };
     let has = by_token.max(without);
     let needs = needed(head.method_text(), path);

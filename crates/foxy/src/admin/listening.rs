@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::guard::Way;
+use super::guard::ListenerKind;
 use super::open::Open;
 use super::{State, UnixSocket, connection};
 use crate::StartError;
@@ -126,9 +126,9 @@ async fn accept_all(
         let around = (current, &open, permit);
         let begun = tokio::select! {
             accepted = next(network.as_ref().map(tokio::net::TcpListener::accept)) => accepted
-                .map(|(stream, _)| begin(stream, Way::Network, around)),
+                .map(|(stream, _)| begin(stream, ListenerKind::Network, around)),
             accepted = next(local.as_ref().map(tokio::net::UnixListener::accept)) => accepted
-                .map(|(stream, _)| begin(stream, Way::Socket, around)),
+                .map(|(stream, _)| begin(stream, ListenerKind::Socket, around)),
         };
         if begun.is_err() {
             // The usual cause is that the process has no free descriptors. Accepting continues after a pause.
@@ -138,14 +138,17 @@ async fn accept_all(
 }
 
 /// Serves a connection in a separate task.
-fn begin<S>(stream: S, way: Way, (current, open, permit): (&Current, &Open, OwnedSemaphorePermit))
-where
+fn begin<S>(
+    stream: S,
+    kind: ListenerKind,
+    (current, open, permit): (&Current, &Open, OwnedSemaphorePermit),
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (state, place) = (Arc::clone(&current.read()), open.place());
     let conn_state = place.state();
     let task = tokio::spawn(async move {
-        connection::serve(stream, way, &state, &conn_state).await;
+        connection::serve(stream, kind, &state, &conn_state).await;
         drop(permit);
     });
     open.enter(place, task.abort_handle());

@@ -47,7 +47,7 @@ use foxy_tls::ServerTls;
 use tokio::sync::mpsc;
 
 use self::connection::Answer;
-use self::guard::{FIELD, Refusal, Way};
+use self::guard::{FIELD, ListenerKind, Refusal};
 use self::names::Names;
 use self::stats::health_name;
 use crate::access_log::LogHandle;
@@ -119,10 +119,14 @@ impl State {
 }
 
 /// Returns the answer to a request.
-async fn answer(head: &RequestHead<'_>, body: &[u8], (way, state): (Way, &State)) -> Answer {
+async fn answer(
+    head: &RequestHead<'_>,
+    body: &[u8],
+    (kind, state): (ListenerKind, &State),
+) -> Answer {
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    match guard::check(head, path, way, state) {
+    match guard::check(head, path, kind, state) {
         Ok(()) => {}
         // The status page itself contains no data, and asks the user for the token.
         Err(Refusal::NoToken) if path == "/" => return page(401),

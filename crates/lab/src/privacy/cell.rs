@@ -1,4 +1,4 @@
-//! One cell of the matrix: one page, one way (the relation between the requests of two users) and several
+//! One cell of the matrix: one page, one timing (the relation between the requests of two users) and several
 //! users.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::mark;
 use super::site::{Hold, ID, Page, Site, WHOLE};
-use super::table::{Pair, Set, Way};
+use super::table::{Pair, Set, Timing};
 use crate::kit::{Answer, ClientRequest, Progress, Target};
 
 /// After this time, an answer counts as missing.
@@ -128,24 +128,24 @@ impl RunState {
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) set: Arc<Set>,
-    pub(super) way: Way,
+    pub(super) timing: Timing,
     pub(super) kind: Kind,
     pub(super) round: u32,
 }
 
 impl Cell {
     pub(super) fn path(&self) -> String {
-        let (set, way, kind) = (&self.set.name, self.way, self.kind.name());
-        format!("/p/{set}/{way}/{kind}/{}", self.round)
+        let (set, timing, kind) = (&self.set.name, self.timing, self.kind.name());
+        format!("/p/{set}/{timing}/{kind}/{}", self.round)
     }
 
     /// Sends all requests of the cell.
     pub(super) async fn run(&self, state: &Arc<RunState>) -> Vec<Exchange> {
         let path = self.path();
-        let (age, hold) = match self.way {
-            Way::Revalidation if self.set.life > 0 => (Some(self.set.life - 1), Hold::Nothing),
-            Way::Revalidation | Way::Sequential => (None, Hold::Nothing),
-            Way::Late => (None, Hold::Body),
+        let (age, hold) = match self.timing {
+            Timing::Revalidation if self.set.life > 0 => (Some(self.set.life - 1), Hold::Nothing),
+            Timing::Revalidation | Timing::Sequential => (None, Hold::Nothing),
+            Timing::Late => (None, Hold::Body),
             _ => (None, Hold::Head),
         };
         let page = Page::new(Arc::clone(&self.set), age, hold, Duration::ZERO);
@@ -156,12 +156,12 @@ impl Cell {
             page: &page,
             path: &path,
         };
-        match self.way {
-            Way::Sequential => run.sequential().await,
-            Way::Revalidation => run.revalidation().await,
-            Way::Concurrent | Way::Late => run.together().await,
-            Way::Head => run.parts(&HEADS).await,
-            Way::Range => run.parts(&RANGES).await,
+        match self.timing {
+            Timing::Sequential => run.sequential().await,
+            Timing::Revalidation => run.revalidation().await,
+            Timing::Concurrent | Timing::Late => run.together().await,
+            Timing::Head => run.parts(&HEADS).await,
+            Timing::Range => run.parts(&RANGES).await,
         }
     }
 }
@@ -268,8 +268,8 @@ impl CellRun<'_> {
     /// The other users send their requests while the origin holds the head or the middle of the body.
     async fn together(&self) -> Vec<Exchange> {
         let mut first = self.plain(0);
-        match self.cell.way {
-            Way::Late => first.reaches(Progress::Head).await,
+        match self.cell.timing {
+            Timing::Late => first.reaches(Progress::Head).await,
             _ => self.page.asked(1).await,
         }
         let others = self.others(1, self.state.others + 1).await;

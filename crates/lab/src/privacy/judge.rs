@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::cell::{Exchange, Person};
 use super::mark::{self, Part};
 use super::site::Site;
-use super::table::{Set, Sharing, Way};
+use super::table::{Set, Sharing, Timing};
 use crate::kit::Answer;
 
 /// Judgement of one request.
@@ -23,7 +23,7 @@ pub(super) struct Verdict {
 /// Judges one request of a cell. `cell` contains all requests of the cell.
 pub(super) fn judge(
     set: &Set,
-    way: Way,
+    timing: Timing,
     path: &str,
     exchange: &Exchange,
     cell: &[Exchange],
@@ -40,7 +40,7 @@ pub(super) fn judge(
     verdict.missing = missing(answer, set);
     let own = &exchange.person;
     let confirmed = site.confirmed(own.id);
-    let permits = |from: &Person, part: Part| match (set.sharing(way, from.pair(own)), part) {
+    let permits = |from: &Person, part: Part| match (set.sharing(timing, from.pair(own)), part) {
         (_, Part::Interim) | (Sharing::No, _) => false,
         (Sharing::NotTheField, part) => part != Part::Secret,
         (Sharing::Yes | Sharing::May, _) => true,
@@ -118,7 +118,7 @@ mod tests {
             exchange(2, "u2", &mark(made_for, second)),
         ];
         let site = Site::new(1_000_000);
-        let verdict = judge(set, Way::Concurrent, "/p", &cell[1], &cell, &site);
+        let verdict = judge(set, Timing::Concurrent, "/p", &cell[1], &cell, &site);
         (verdict.shared, verdict.foreign.len())
     }
 

@@ -8,12 +8,12 @@ use tokio::sync::Semaphore;
 
 use super::cell::{Cell, Exchange, Kind, RunState};
 use super::judge::judge;
-use super::table::{Pair, Set, Sharing, WAYS, Way};
+use super::table::{Pair, Set, Sharing, TIMINGS, Timing};
 
 /// Number of cells that run in parallel.
 const AT_A_TIME: usize = 64;
 
-/// Counters for one way.
+/// Counters for one timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of cells.
@@ -39,14 +39,14 @@ pub struct Foreign {
     pub parts: BTreeSet<&'static str>,
 }
 
-/// Name of a cell: set, way and users.
-pub type Name = (String, Way, &'static str);
+/// Name of a cell: set, timing and users.
+pub type Name = (String, Timing, &'static str);
 
 /// Findings of a run of the matrix.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    /// Counters of each way.
-    pub ways: BTreeMap<Way, Counts>,
+    /// Counters of each timing.
+    pub timings: BTreeMap<Timing, Counts>,
     /// Cells with foreign answers.
     pub foreign: BTreeMap<Name, Foreign>,
     /// Cells without the sharing that the table expects.
@@ -59,29 +59,36 @@ impl Matrix {
     /// Number of answers with a forbidden part.
     #[must_use]
     pub fn foreign_answers(&self) -> u64 {
-        self.ways.values().map(|counts| counts.foreign).sum()
+        self.timings.values().map(|counts| counts.foreign).sum()
     }
 
     /// Number of requests without an answer of the origin.
     #[must_use]
     pub fn missing_answers(&self) -> u64 {
-        self.ways.values().map(|counts| counts.missing).sum()
+        self.timings.values().map(|counts| counts.missing).sum()
     }
 
     /// Number of all requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.ways.values().map(|counts| counts.requests).sum()
+        self.timings.values().map(|counts| counts.requests).sum()
     }
 
     fn take(&mut self, cell: &Cell, exchanges: &[Exchange], state: &RunState) {
-        let name = (cell.set.name.clone(), cell.way, cell.kind.name());
-        let counts = self.ways.entry(cell.way).or_default();
+        let name = (cell.set.name.clone(), cell.timing, cell.kind.name());
+        let counts = self.timings.entry(cell.timing).or_default();
         counts.cells += 1;
         let mut shared = false;
         let path = cell.path();
         for exchange in exchanges {
-            let verdict = judge(&cell.set, cell.way, &path, exchange, exchanges, &state.site);
+            let verdict = judge(
+                &cell.set,
+                cell.timing,
+                &path,
+                exchange,
+                exchanges,
+                &state.site,
+            );
             counts.requests += 1;
             counts.shared += u64::from(verdict.shared);
             shared |= verdict.shared;
@@ -96,8 +103,8 @@ impl Matrix {
                 *self.missing.entry(why).or_default() += 1;
             }
         }
-        let expected = cell.set.sharing(cell.way, cell.kind.pair()) == Sharing::Yes
-            && matches!(cell.way, Way::Concurrent | Way::Sequential);
+        let expected = cell.set.sharing(cell.timing, cell.kind.pair()) == Sharing::Yes
+            && matches!(cell.timing, Timing::Concurrent | Timing::Sequential);
         if expected && !shared {
             counts.lost += 1;
             self.lost.insert(name);
@@ -109,17 +116,17 @@ impl Matrix {
 pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     let mut cells = Vec::new();
     for set in sets {
-        for way in WAYS {
+        for timing in TIMINGS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
             // Cells with both kinds of users, with and without a Cookie, add coverage only where the table
             // distinguishes the two kinds.
-            let same = set.sharing(way, Pair::Plain) == set.sharing(way, Pair::Cookie);
-            if !same && matches!(way, Way::Concurrent | Way::Sequential) {
+            let same = set.sharing(timing, Pair::Plain) == set.sharing(timing, Pair::Cookie);
+            if !same && matches!(timing, Timing::Concurrent | Timing::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);
             }
             cells.extend(kinds.into_iter().map(|kind| Cell {
                 set: Arc::clone(set),
-                way,
+                timing,
                 kind,
                 round,
             }));

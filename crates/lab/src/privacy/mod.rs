@@ -29,7 +29,7 @@ use site::Site;
 pub use cli::Privacy;
 pub use matrix::{Counts, Foreign, Matrix, Name};
 pub use report::{json, text};
-pub use table::{Pair, Set, Sharing, WAYS, Way, table};
+pub use table::{Pair, Set, Sharing, TIMINGS, Timing, table};
 pub use traffic::{PAGES, VISITS, Visits};
 
 /// Scope of a measurement.
@@ -197,7 +197,7 @@ mod tests {
         let report = text("no proxy", &findings);
         assert_eq!(findings.foreign(), 0, "{report}");
         assert!(!findings.is_broken(), "{report}");
-        let counts = findings.matrix.ways[&Way::Concurrent];
+        let counts = findings.matrix.timings[&Timing::Concurrent];
         assert_eq!(counts.shared, 0, "{report}");
         assert!(counts.lost > 50, "{report}");
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::table::WAYS;
+use super::table::TIMINGS;
 use super::{Findings, VISITS};
 
 /// Greatest number of printed names of cells without sharing. The other cells are only counted.
@@ -18,13 +18,13 @@ pub fn text(title: &str, findings: &Findings) -> String {
     let _ = writeln!(
         text,
         "  {:<14}{:>7}{:>10}{:>9}{:>9}{:>15}{:>9}",
-        "way", "cells", "requests", "shared", "foreign", "lost sharing", "missing"
+        "timing", "cells", "requests", "shared", "foreign", "lost sharing", "missing"
     );
-    for way in WAYS {
-        let counts = matrix.ways.get(&way).copied().unwrap_or_default();
+    for timing in TIMINGS {
+        let counts = matrix.timings.get(&timing).copied().unwrap_or_default();
         let _ = writeln!(
             text,
-            "  {way:<14}{:>7}{:>10}{:>9}{:>9}{:>15}{:>9}",
+            "  {timing:<14}{:>7}{:>10}{:>9}{:>9}{:>15}{:>9}",
             counts.cells,
             counts.requests,
             counts.shared,
@@ -33,17 +33,17 @@ pub fn text(title: &str, findings: &Findings) -> String {
             counts.missing
         );
     }
-    for ((set, way, users), foreign) in &matrix.foreign {
+    for ((set, timing, users), foreign) in &matrix.foreign {
         let parts: Vec<_> = foreign.parts.iter().copied().collect();
         let _ = writeln!(
             text,
-            "  FOREIGN {set}, {way}, {users}: {} answers ({})",
+            "  FOREIGN {set}, {timing}, {users}: {} answers ({})",
             foreign.answers,
             parts.join(", ")
         );
     }
-    for (set, way, users) in matrix.lost.iter().take(LOST_SHOWN) {
-        let _ = writeln!(text, "  lost sharing: {set}, {way}, {users}");
+    for (set, timing, users) in matrix.lost.iter().take(LOST_SHOWN) {
+        let _ = writeln!(text, "  lost sharing: {set}, {timing}, {users}");
     }
     if matrix.lost.len() > LOST_SHOWN {
         let more = matrix.lost.len() - LOST_SHOWN;
@@ -72,12 +72,12 @@ pub fn text(title: &str, findings: &Findings) -> String {
 #[must_use]
 pub fn json(title: &str, findings: &Findings) -> Value {
     let matrix = &findings.matrix;
-    let ways: Vec<_> = matrix
-        .ways
+    let timings: Vec<_> = matrix
+        .timings
         .iter()
-        .map(|(way, counts)| {
+        .map(|(timing, counts)| {
             json!({
-                "way": way.name(), "cells": counts.cells, "requests": counts.requests,
+                "way": timing.name(), "cells": counts.cells, "requests": counts.requests,
                 "shared": counts.shared, "foreign": counts.foreign, "lost": counts.lost,
                 "missing": counts.missing,
             })
@@ -86,9 +86,9 @@ pub fn json(title: &str, findings: &Findings) -> Value {
     let foreign: Vec<_> = matrix
         .foreign
         .iter()
-        .map(|((set, way, users), foreign)| {
+        .map(|((set, timing, users), foreign)| {
             json!({
-                "set": set, "way": way.name(), "users": users, "answers": foreign.answers,
+                "set": set, "way": timing.name(), "users": users, "answers": foreign.answers,
                 "parts": foreign.parts.iter().collect::<Vec<_>>(),
             })
         })
@@ -96,7 +96,7 @@ pub fn json(title: &str, findings: &Findings) -> Value {
     let lost: Vec<_> = matrix
         .lost
         .iter()
-        .map(|(set, way, users)| json!({"set": set, "way": way.name(), "users": users}))
+        .map(|(set, timing, users)| json!({"set": set, "way": timing.name(), "users": users}))
         .collect();
     let traffic: Vec<_> = findings
         .traffic
@@ -109,7 +109,7 @@ pub fn json(title: &str, findings: &Findings) -> Value {
         })
         .collect();
     json!({
-        "proxy": title, "foreign_answers": findings.foreign(), "ways": ways, "foreign": foreign,
+        "proxy": title, "foreign_answers": findings.foreign(), "ways": timings, "foreign": foreign,
         "lost": lost, "missing": matrix.missing, "traffic": traffic,
     })
 }

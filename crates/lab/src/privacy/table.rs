@@ -24,7 +24,7 @@ pub enum Sharing {
 
 /// Relation between the second user's request and the first user's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum Timing {
     /// The second request arrives before the origin has answered.
     Concurrent,
     /// The second request arrives after the answer is complete.
@@ -39,17 +39,17 @@ pub enum Way {
     Revalidation,
 }
 
-/// All ways, in the order of the letters in the table.
-pub const WAYS: [Way; 6] = [
-    Way::Concurrent,
-    Way::Sequential,
-    Way::Late,
-    Way::Head,
-    Way::Range,
-    Way::Revalidation,
+/// All timings, in the order of the letters in the table.
+pub const TIMINGS: [Timing; 6] = [
+    Timing::Concurrent,
+    Timing::Sequential,
+    Timing::Late,
+    Timing::Head,
+    Timing::Range,
+    Timing::Revalidation,
 ];
 
-impl Way {
+impl Timing {
     /// Name in reports and URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -104,10 +104,10 @@ pub struct Set {
 }
 
 impl Set {
-    /// The permission in the table for this way and pair.
+    /// The permission in the table for this timing and pair.
     #[must_use]
-    pub fn sharing(&self, way: Way, pair: Pair) -> Sharing {
-        self.sharing[pair as usize][way as usize]
+    pub fn sharing(&self, timing: Timing, pair: Pair) -> Sharing {
+        self.sharing[pair as usize][timing as usize]
     }
 }
 
@@ -186,7 +186,7 @@ fn row(letters: &str) -> Result<Vec<Sharing>, String> {
 fn whole(sets: &[Set]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for set in sets {
-        if set.sharing.iter().any(|row| row.len() != WAYS.len()) {
+        if set.sharing.iter().any(|row| row.len() != TIMINGS.len()) {
             return Err(format!("table.txt: {}: a row is not whole", set.name));
         }
         if !names.insert(&set.name) {
@@ -205,9 +205,9 @@ mod tests {
         let sets = table().unwrap();
         assert!(sets.len() >= 60, "{}", sets.len());
         let set = sets.iter().find(|set| set.name == "vary-cookie").unwrap();
-        assert_eq!(set.sharing(Way::Late, Pair::Plain), Sharing::Yes);
-        assert_eq!(set.sharing(Way::Late, Pair::Cookie), Sharing::Validated);
-        assert_eq!(set.sharing(Way::Head, Pair::Authorization), Sharing::No);
+        assert_eq!(set.sharing(Timing::Late, Pair::Plain), Sharing::Yes);
+        assert_eq!(set.sharing(Timing::Late, Pair::Cookie), Sharing::Validated);
+        assert_eq!(set.sharing(Timing::Head, Pair::Authorization), Sharing::No);
         assert_eq!(set.fields[1], ("Vary".to_owned(), "Cookie".to_owned()));
     }
 

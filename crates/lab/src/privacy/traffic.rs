@@ -9,7 +9,7 @@ use foxy_base::Rng;
 use super::cell::{Exchange, RunState, Shows};
 use super::judge::judge;
 use super::site::{Hold, Page};
-use super::table::{Set, Way};
+use super::table::{Set, Timing};
 
 /// Header sets of the pages.
 pub const PAGES: [&str; 6] = [
@@ -85,7 +85,7 @@ async fn page(set: &Arc<Set>, state: &Arc<RunState>, mut rng: Rng) -> Visits {
     for exchange in &exchanges {
         let verdict = judge(
             set,
-            Way::Concurrent,
+            Timing::Concurrent,
             &path,
             exchange,
             &exchanges,

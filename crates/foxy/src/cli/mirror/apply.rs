@@ -12,13 +12,13 @@ use super::block::{Block, File};
 use super::settings::{Places, Settings, quoted};
 use super::tools::Step;
 
-/// The direction of a change.
+/// The action of the command on the settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Action {
     /// The client uses the mirror afterwards.
-    There,
+    Apply,
     /// The client does not use the mirror any more afterwards.
-    Back,
+    Undo,
 }
 
 /// Makes the changes, one after another, and returns a line about each change.
@@ -28,7 +28,7 @@ pub(super) enum Way {
 pub(super) fn apply(
     settings: &Settings,
     places: &Places,
-    way: Way,
+    action: Action,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
     let mut version = None;
@@ -48,7 +48,7 @@ pub(super) fn apply(
                 if settings.fits(only, version.as_deref()) {
                     let [there, undo, shows] =
                         [there, undo, shows].map(|text| settings.words(text));
-                    set(&there, &undo, &shows, way, &mut done)?;
+                    set(&there, &undo, &shows, action, &mut done)?;
                 }
             }
             Step::File { at, form, text } => {
@@ -58,23 +58,23 @@ pub(super) fn apply(
                     text: settings.filled(text),
                 };
                 let path = places.path(at);
-                done(change(&path, &block, way)?);
+                done(change(&path, &block, action)?);
             }
             Step::Sources { below } => {
-                sources(settings, &places.system(below), way, &mut done)?;
+                sources(settings, &places.system(below), action, &mut done)?;
             }
         }
     }
     Ok(())
 }
 
-/// With [`Way::There`], runs the client's own command `there`, which sets a value. With [`Way::Back`], runs
-/// `undo` if the client still has that value.
+/// With [`Action::Apply`], runs the client's own command `there`, which sets a value. With [`Action::Undo`],
+/// runs `undo` if the client still has that value.
 pub(super) fn set(
     there: &[String],
     undo: &[String],
     shows: &[String],
-    way: Way,
+    action: Action,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
     // The last word of a command of go is `NAME=VALUE`, so `NAME=` is removed.
@@ -90,19 +90,19 @@ pub(super) fn set(
         let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
         words.join(" ")
     };
-    match way {
-        Way::There => {
+    match action {
+        Action::Apply => {
             run(there)?;
             done(format!("ran {}", line(there)));
             if !["", "undefined", ours].contains(&present) {
                 done(format!("the value before was {present}"));
             }
         }
-        Way::Back if present == ours => {
+        Action::Undo if present == ours => {
             run(undo)?;
             done(format!("ran {}", line(undo)));
         }
-        Way::Back => {
+        Action::Undo => {
             let present = if present.is_empty() {
                 "nothing"
             } else {
@@ -138,16 +138,16 @@ pub(super) fn run(words: &[String]) -> Result<String, String> {
 }
 
 /// Writes or removes the block, and returns a line about the change.
-fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
+fn change(path: &Path, block: &Block<'_>, action: Action) -> Result<String, String> {
     let name = path.display();
     let old = read(path)?;
-    let new = match way {
-        Way::There => block.put_into(old.as_deref()),
-        Way::Back => block.take_out_of(old.as_deref()),
+    let new = match action {
+        Action::Apply => block.put_into(old.as_deref()),
+        Action::Undo => block.take_out_of(old.as_deref()),
     };
-    let by_hand = match way {
-        Way::There => format!("add these lines by hand:\n\n{}", block.text),
-        Way::Back => format!("remove these lines by hand:\n\n{}", block.text),
+    let by_hand = match action {
+        Action::Apply => format!("add these lines by hand:\n\n{}", block.text),
+        Action::Undo => format!("remove these lines by hand:\n\n{}", block.text),
     };
     match new.map_err(|reason| format!("{name} was not changed: {reason}; {by_hand}"))? {
         File::Stays => Ok(format!("{name} is as it should be")),
@@ -163,12 +163,12 @@ fn change(path: &Path, block: &Block<'_>, way: Way) -> Result<String, String> {
     }
 }
 
-/// Replaces the upstream's URL by the mirror's URL in the files of apt's sources. With [`Way::Back`], puts
+/// Replaces the upstream's URL by the mirror's URL in the files of apt's sources. With [`Action::Undo`], puts
 /// the upstream's URL back.
 fn sources(
     settings: &Settings,
     below: &Path,
-    way: Way,
+    action: Action,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
     let [upstream, mirror] = settings.ends();
@@ -176,9 +176,9 @@ fn sources(
     let mut any = false;
     for path in source_files(below)? {
         let Some(old) = read(&path)? else { continue };
-        let new = match way {
-            Way::There => old.replace(&upstream, &mirror).replace(&tls, &mirror),
-            Way::Back => old.replace(&mirror, &upstream),
+        let new = match action {
+            Action::Apply => old.replace(&upstream, &mirror).replace(&tls, &mirror),
+            Action::Undo => old.replace(&mirror, &upstream),
         };
         any |= old.contains(&mirror);
         if new != old {
@@ -189,7 +189,7 @@ fn sources(
     }
     match any {
         true => Ok(()),
-        false if way == Way::Back => Err(format!(
+        false if action == Action::Undo => Err(format!(
             "no source below {} names {mirror}",
             below.display()
         )),

@@ -12,7 +12,7 @@ use foxy_proxy::mirror::{Kind, Preset, presets};
 use super::args::{MirrorCommand, SetupArgs};
 use super::say::{say, say_all};
 use super::{USAGE, failed};
-use apply::{Way, apply, is_reached};
+use apply::{Action, apply, is_reached};
 use settings::{Places, Settings};
 
 /// Runs the command.
@@ -67,18 +67,18 @@ fn setup(args: &SetupArgs) -> ExitCode {
         }
     };
     let places = Places::own();
-    let way = match (args.write, args.undo) {
-        (true, _) => Way::There,
-        (_, true) => Way::Back,
+    let action = match (args.write, args.undo) {
+        (true, _) => Action::Apply,
+        (_, true) => Action::Undo,
         (false, false) => {
             say_all!("{}", settings.printed(&places));
             return ExitCode::SUCCESS;
         }
     };
-    if let Err(wrong) = apply(&settings, &places, way, |line| say!("{line}")) {
+    if let Err(wrong) = apply(&settings, &places, action, |line| say!("{line}")) {
         return failed(wrong);
     }
-    if way == Way::Back {
+    if action == Action::Undo {
         return ExitCode::SUCCESS;
     }
     if !settings.tool().then.is_empty() {

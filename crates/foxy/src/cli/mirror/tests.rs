@@ -46,10 +46,10 @@ fn files(folder: &Path) -> BTreeSet<(String, String)> {
     all
 }
 
-fn changed(tool: &str, url: &str, folder: &Path, way: Way) -> Result<Vec<String>, String> {
+fn changed(tool: &str, url: &str, folder: &Path, action: Action) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let settings = settings(tool, url);
-    apply(&settings, &places(folder), way, |line| lines.push(line)).map(|()| lines)
+    apply(&settings, &places(folder), action, |line| lines.push(line)).map(|()| lines)
 }
 
 /// Returns the tools whose settings are files, not commands.
@@ -119,7 +119,7 @@ fn files_are_written_once_and_undone() {
     for tool in tools_with_files() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second] = ["http://one:3128", "https://two"];
-        let lines = changed(tool, first, folder.path(), Way::There).unwrap();
+        let lines = changed(tool, first, folder.path(), Action::Apply).unwrap();
         assert!(lines[0].starts_with("wrote "), "{tool}: {lines:?}");
         let written = files(folder.path());
         assert_eq!(written.len(), 1);
@@ -127,14 +127,14 @@ fn files_are_written_once_and_undone() {
             written.first().unwrap().1.contains("one:3128"),
             "{written:?}"
         );
-        let lines = changed(tool, first, folder.path(), Way::There).unwrap();
+        let lines = changed(tool, first, folder.path(), Action::Apply).unwrap();
         assert!(
             lines[0].ends_with(" is as it should be"),
             "{tool}: {lines:?}"
         );
         // A second URL replaces the first. Only docker's file is refused, because JSON has no comments that
         // could show that Foxy wrote the file.
-        let again = changed(tool, second, folder.path(), Way::There);
+        let again = changed(tool, second, folder.path(), Action::Apply);
         let last = match tool {
             "docker" => {
                 assert!(
@@ -153,9 +153,9 @@ fn files_are_written_once_and_undone() {
                 second
             }
         };
-        changed(tool, last, folder.path(), Way::Back).unwrap();
+        changed(tool, last, folder.path(), Action::Undo).unwrap();
         assert_eq!(files(folder.path()), BTreeSet::new(), "{tool}");
-        let lines = changed(tool, last, folder.path(), Way::Back).unwrap();
+        let lines = changed(tool, last, folder.path(), Action::Undo).unwrap();
         assert!(
             lines[0].ends_with(" is as it should be"),
             "{tool}: {lines:?}"
@@ -174,13 +174,13 @@ fn a_file_of_the_user_keeps_what_it_has() {
     fs::write(&real, own).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    changed("cargo", "http://one:3128", folder.path(), Way::There).unwrap();
+    changed("cargo", "http://one:3128", folder.path(), Action::Apply).unwrap();
     let text = fs::read_to_string(&link).unwrap();
     assert!(
         text.starts_with(own) && text.contains("sparse+http://one:3128/cargo/"),
         "{text}"
     );
-    changed("cargo", "http://one:3128", folder.path(), Way::Back).unwrap();
+    changed("cargo", "http://one:3128", folder.path(), Action::Undo).unwrap();
     assert_eq!(fs::read_to_string(&link).unwrap(), own);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(
@@ -190,7 +190,7 @@ fn a_file_of_the_user_keeps_what_it_has() {
     // Now the file contains another mirror, which the user has configured.
     let other = "[source.crates-io]\nreplace-with = \"own\"\n";
     fs::write(&real, other).unwrap();
-    let wrong = changed("cargo", "http://one:3128", folder.path(), Way::There).unwrap_err();
+    let wrong = changed("cargo", "http://one:3128", folder.path(), Action::Apply).unwrap_err();
     assert!(
         wrong.contains("it has `source` already; add these lines by hand:"),
         "{wrong}"
@@ -203,7 +203,11 @@ fn sources_of_apt_are_replaced_and_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("etc/apt/sources.list.d");
     let there = |way| changed("apt", "http://one:3128", folder.path(), way);
-    assert!(there(Way::There).unwrap_err().contains("no source below "));
+    assert!(
+        there(Action::Apply)
+            .unwrap_err()
+            .contains("no source below ")
+    );
     fs::create_dir_all(&below).unwrap();
     let debian = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: stable\n";
     let other = "deb [arch=amd64] https://packages.example.com/linux stable main\n";
@@ -211,7 +215,7 @@ fn sources_of_apt_are_replaced_and_put_back() {
     fs::write(below.join("other.list"), other).unwrap();
     fs::write(below.join("debian.sources.save"), debian).unwrap();
     let before = files(folder.path());
-    let lines = there(Way::There).unwrap();
+    let lines = there(Action::Apply).unwrap();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let text = fs::read_to_string(below.join("debian.sources")).unwrap();
     assert!(
@@ -219,10 +223,10 @@ fn sources_of_apt_are_replaced_and_put_back() {
         "{text}"
     );
     // Applying the settings twice is not a mistake.
-    assert_eq!(there(Way::There), Ok(Vec::new()));
-    there(Way::Back).unwrap();
+    assert_eq!(there(Action::Apply), Ok(Vec::new()));
+    there(Action::Undo).unwrap();
     assert_eq!(files(folder.path()), before);
-    assert!(there(Way::Back).is_err());
+    assert!(there(Action::Undo).is_err());
 }
 
 /// The value is the contents of a file. Shell commands set, show and remove it.
@@ -239,22 +243,22 @@ fn a_value_of_the_user_is_named_and_not_undone() {
     let there = words("printf %s \"$1\" > \"$0\"", "http://one");
     let undo = words("rm \"$0\"", "");
     let shows = words("cat \"$0\"", "");
-    let set = |way| {
+    let set = |action| {
         let mut lines = Vec::new();
-        apply::set(&there, &undo, &shows, way, |line| lines.push(line)).unwrap();
+        apply::set(&there, &undo, &shows, action, |line| lines.push(line)).unwrap();
         lines
     };
     // No value is set yet.
-    assert_eq!(set(Way::There).len(), 1);
+    assert_eq!(set(Action::Apply).len(), 1);
     assert_eq!(fs::read_to_string(path).unwrap(), "http://one");
-    assert_eq!(set(Way::There).len(), 1);
-    assert!(set(Way::Back)[0].starts_with("ran sh ") && !fs::exists(path).unwrap());
-    assert!(set(Way::Back)[0].ends_with("says nothing, and not http://one: left as it is"));
+    assert_eq!(set(Action::Apply).len(), 1);
+    assert!(set(Action::Undo)[0].starts_with("ran sh ") && !fs::exists(path).unwrap());
+    assert!(set(Action::Undo)[0].ends_with("says nothing, and not http://one: left as it is"));
     // Now the user has set another value.
     fs::write(path, "https://own\n").unwrap();
-    assert!(set(Way::Back)[0].contains(" says https://own, and not "));
+    assert!(set(Action::Undo)[0].contains(" says https://own, and not "));
     assert_eq!(fs::read_to_string(path).unwrap(), "https://own\n");
-    assert_eq!(set(Way::There)[1], "the value before was https://own");
+    assert_eq!(set(Action::Apply)[1], "the value before was https://own");
 }
 
 #[test]
