@@ -6,7 +6,6 @@
 mod accept;
 mod arrows;
 mod bench;
-mod beside;
 mod conformance;
 mod deps;
 mod dist;
@@ -14,6 +13,7 @@ mod fuzz;
 mod generated;
 mod miri;
 mod mutants;
+mod parallel_steps;
 mod report;
 mod rooms;
 mod steps;
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use beside::Beside;
+use parallel_steps::ParallelSteps;
 use report::Report;
 
 // These crates are dependencies only for the features that they turn on, see Cargo.toml.
@@ -164,15 +164,15 @@ fn check(report: &mut Report, fast: bool, long: bool) {
         report.step("unit tests", tests_step::fast);
         return;
     }
-    let mut beside = Beside::default();
+    let mut parallel = ParallelSteps::default();
     report.step("tests of programs", || {
         let programs = Some(tests_step::Part::Programs);
-        tests_step::run(programs, long, || beside.start(long))
+        tests_step::run(programs, long, || parallel.start(long))
     });
     report.step("conformance", || {
         conformance::run(&conformance::ConformanceArgs::default())
     });
-    beside.report(report, long);
+    parallel.report(report, long);
     report.step("generated documents", generated::check);
     if long {
         report.step("conformance of the defaults", || {

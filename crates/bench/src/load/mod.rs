@@ -29,7 +29,7 @@ use crate::{OriginCounters, parse_counters};
 use engine::{Engine, Finished};
 use ledger::Ledger;
 use record::Recorder;
-use report::Around;
+use report::ExtraMeasurements;
 use shared::Shared;
 use work::SharedSource;
 
@@ -144,7 +144,7 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     let source = SharedSource::new(source);
     // Without a warm-up the first snapshot must come before the first request.
     let first = (measuring && config.warm_up_requests == 0).then(|| Snapshot::take(config, clock));
-    let (finished, around) = std::thread::scope(|scope| {
+    let (finished, extra) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.threads.max(1))
             .map(|thread| {
                 let (source, clock, shared) = (source.clone(), clock.clone(), &shared);
@@ -152,7 +152,7 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
             })
             .collect();
         let over = || threads.iter().all(|t| t.is_finished());
-        let around = supervise(config, &shared, clock, first, over);
+        let extra = supervise(config, &shared, clock, first, over);
         shared.stop();
         let mut all = Finished::default();
         let mut busiest = 0.0f64;
@@ -166,9 +166,9 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
         }
         Ok::<_, io::Error>((
             all,
-            Around {
+            ExtraMeasurements {
                 busy: busiest,
-                ..around
+                ..extra
             },
         ))
     })?;
@@ -176,7 +176,7 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
         record.into_inner().finish()?;
     }
     let timeline = config.timeline.then_some(&finished.timeline);
-    Ok(Report::new(&finished.stats, timeline, &around))
+    Ok(Report::new(&finished.stats, timeline, &extra))
 }
 
 /// Runs one engine. Measures the fraction of wall time in which it was busy. Polls that found nothing do
@@ -226,7 +226,7 @@ fn supervise(
     clock: &Arc<dyn Clock>,
     mut first: Option<Snapshot>,
     over: impl Fn() -> bool,
-) -> Around {
+) -> ExtraMeasurements {
     let bar = progress_bar(config);
     let begun = clock.mono();
     loop {
@@ -252,7 +252,7 @@ fn supervise(
     let last = Snapshot::take(config, clock);
     cool_down(config, shared, &over);
     let first = first.unwrap_or(last);
-    Around {
+    ExtraMeasurements {
         wall: last.time.since(first.time),
         cpu: last
             .cpu

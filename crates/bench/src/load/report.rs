@@ -111,7 +111,7 @@ pub struct Restart {
 
 /// Measurements in addition to the answers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct ExtraMeasurements {
     pub(crate) wall: Duration,
     pub(crate) cpu: Option<CpuTime>,
     pub(crate) origin: Option<OriginCounters>,
@@ -134,8 +134,12 @@ impl Times {
 }
 
 impl Report {
-    pub(crate) fn new(stats: &Stats, timeline: Option<&Timeline>, around: &Around) -> Self {
-        let seconds = around.wall.as_secs_f64().max(1e-9);
+    pub(crate) fn new(
+        stats: &Stats,
+        timeline: Option<&Timeline>,
+        extra: &ExtraMeasurements,
+    ) -> Self {
+        let seconds = extra.wall.as_secs_f64().max(1e-9);
         let told = stats.hits.count() + stats.misses.count();
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let named = FAULTS.into_iter().filter(|f| stats.faults_of(*f) > 0);
@@ -156,11 +160,11 @@ impl Report {
             misses: Times::of(&stats.misses),
             unknown: Times::of(&stats.unknown),
             hit_ratio: (told > 0).then(|| share(stats.hits.count(), told)),
-            origin_hit_ratio: around
+            origin_hit_ratio: extra
                 .origin
                 .map(|origin| 1.0 - share(origin.requests, stats.answers + stats.errors())),
-            origin: around.origin,
-            cpu_us: around.cpu.map(|cpu| {
+            origin: extra.origin,
+            cpu_us: extra.cpu.map(|cpu| {
                 let each = |time: Duration| time.as_secs_f64() * 1e6 / stats.answers.max(1) as f64;
                 CpuPerRequest {
                     user: each(cpu.user),
@@ -169,8 +173,8 @@ impl Report {
                     cores: cpu.total().as_secs_f64() / seconds,
                 }
             }),
-            generator_busy: around.busy,
-            valid: around.busy < 0.9,
+            generator_busy: extra.busy,
+            valid: extra.busy < 0.9,
             restart: timeline.map(Restart::of),
         }
     }

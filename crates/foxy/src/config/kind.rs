@@ -11,8 +11,8 @@ use ipnet::IpNet;
 
 use super::log_template::{self, LogTemplate};
 use super::origin::OriginEntry;
-use super::pattern::Of;
-use super::rewriting;
+use super::pattern::PatternKind;
+use super::rewriting::RewriteTarget;
 use network::{address, name_server, networks, port, ports};
 
 /// The kind of value that a setting accepts.
@@ -77,9 +77,9 @@ pub enum Kind {
     /// Entries, each with a status and the path of a file.
     ErrorPages,
     /// Names or patterns of a rule.
-    Patterns(Of),
+    Patterns(PatternKind),
     /// Rules of rewriting.
-    Rewrites(rewriting::Of),
+    Rewrites(RewriteTarget),
 }
 
 /// A value that was read and is valid.

@@ -6,7 +6,7 @@ use super::kind::{name, token};
 
 /// The kind of name that a pattern is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum PatternKind {
     /// Names of sites; no patterns.
     Site,
     /// Hosts.
@@ -39,7 +39,7 @@ pub enum Of {
     Package,
 }
 
-impl Of {
+impl PatternKind {
     /// True if a list of these patterns may be empty.
     pub(super) const fn may_be_none(self) -> bool {
         matches!(self, Self::Destination)
@@ -193,23 +193,31 @@ mod tests {
     #[test]
     fn each_has_its_own_form() {
         for (of, right, wrong) in [
-            (Of::Site, &["shop", "forward"][..], &["a b", ""][..]),
             (
-                Of::Host,
+                PatternKind::Site,
+                &["shop", "forward"][..],
+                &["a b", ""][..],
+            ),
+            (
+                PatternKind::Host,
                 &["example.com", "*.a.b", "h:8080", "[::1]"],
                 &["http://a", "a/b", "", "a b", "a:80"],
             ),
             (
-                Of::Path,
+                PatternKind::Path,
                 &["/a/*", "*.jpg", "/"],
                 &["a", "/a?b=c", "/a b", ""],
             ),
-            (Of::Parameter, &["id", "utm_*", "*"], &["", "a=b", "a&b"]),
-            (Of::Cookie, &["session"], &["s*", "", "a b"]),
-            (Of::CookiePattern, &["s*"], &["", "a=b"]),
-            (Of::ClientName, &["*.a.b", "CN=x y"], &["", " "]),
             (
-                Of::Field,
+                PatternKind::Parameter,
+                &["id", "utm_*", "*"],
+                &["", "a=b", "a&b"],
+            ),
+            (PatternKind::Cookie, &["session"], &["s*", "", "a b"]),
+            (PatternKind::CookiePattern, &["s*"], &["", "a=b"]),
+            (PatternKind::ClientName, &["*.a.b", "CN=x y"], &["", " "]),
+            (
+                PatternKind::Field,
                 &["X-A", "User-Agent: *curl*"],
                 &["", "a b", ": x"],
             ),
@@ -221,6 +229,9 @@ mod tests {
                 assert!(of.read(text).is_err(), "{of:?} {text}");
             }
         }
-        assert_eq!(Of::Host.read("Example.COM").as_deref(), Ok("example.com"));
+        assert_eq!(
+            PatternKind::Host.read("Example.COM").as_deref(),
+            Ok("example.com")
+        );
     }
 }

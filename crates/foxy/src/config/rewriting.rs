@@ -13,7 +13,7 @@ use super::values::Values;
 
 /// The part of a message that the entries change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum RewriteTarget {
     /// Fields of requests.
     Requests,
     /// Fields of answers.
@@ -24,7 +24,7 @@ pub enum Of {
     Redirects,
 }
 
-impl Of {
+impl RewriteTarget {
     /// Returns a description of the allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {

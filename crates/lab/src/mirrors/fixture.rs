@@ -114,12 +114,12 @@ pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
 
 /// Resident memory of a process before a load.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Before {
+pub(super) struct Baseline {
     pid: u32,
     resident: u64,
 }
 
-impl Before {
+impl Baseline {
     pub(super) fn of(pid: u32) -> Self {
         forget_peak(pid);
         let memory = Memory::of(pid).unwrap_or_default();

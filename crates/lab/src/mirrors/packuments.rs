@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::client::{Client, Source};
 use super::document::{Document, Substitutions};
-use super::fixture::{Before, Server, Setup};
+use super::fixture::{Baseline, Server, Setup};
 use super::registry::{Package, Registry};
 use super::report::Report;
 use super::{Mirrors, npm};
@@ -55,13 +55,13 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     }
     sleep(SETTLE).await;
     for run in ["cold", "warm"] {
-        let before = Before::of(foxy.pid());
+        let baseline = Baseline::of(foxy.pid());
         let cpu = cpu_time(foxy.pid()).unwrap_or_default();
         registry.take();
         let (times, took) = at_once(&from, &packages, &mut report).await;
         let seen = registry.take();
         let at = |share| times.quantile(share);
-        let above = before.above();
+        let above = baseline.above();
         let cpu = cpu_time(foxy.pid()).unwrap_or_default().saturating_sub(cpu);
         report.line(format!(
             "{run}: {COUNT} of {} MiB, p50 {:.2} s, p99 {:.2} s (limit {} s{}), all {:.2} s, {:.2} s of processors, {} from the registry; \
@@ -74,7 +74,7 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
             took.as_secs_f64(),
             cpu.as_secs_f64(),
             seen.documents,
-            before.resident(),
+            baseline.resident(),
         ));
         report.expect(above <= MEMORY, || format!("{run}: +{above:.1} MiB"));
         sleep(SETTLE).await;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Mirrors;
 use super::client::Client;
-use super::fixture::{Before, Server, Setup};
+use super::fixture::{Baseline, Server, Setup};
 use super::images::{Images, Layer, Storage};
 use super::report::Report;
 use crate::kit::Child;
@@ -61,7 +61,7 @@ async fn pulled(
     storage: &Storage,
     report: &mut Report,
 ) {
-    let before = Before::of(foxy.pid());
+    let baseline = Baseline::of(foxy.pid());
     let (to, begun) = (foxy.address(), Instant::now());
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -97,7 +97,7 @@ async fn pulled(
         layer.length as f64 / 1e6,
         layer.length as f64 / 1e6 / took,
         bytes as f64 / 1e6,
-        before.above(),
+        baseline.above(),
     ));
     report.expect(transfers == 1, || format!("{run}: {transfers} transfers"));
 }

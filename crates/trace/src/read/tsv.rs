@@ -7,10 +7,10 @@ use crate::{Flags, Method, Request};
 
 /// Position of each column, once the header line has been read.
 #[derive(Debug, Default)]
-pub(crate) struct Columns(Option<At>);
+pub(crate) struct Columns(Option<Positions>);
 
 #[derive(Clone, Copy, Debug)]
-struct At {
+struct Positions {
     host: usize,
     time: usize,
     method: usize,
@@ -52,9 +52,9 @@ impl Columns {
     }
 }
 
-fn header(line: &[u8]) -> Option<At> {
+fn header(line: &[u8]) -> Option<Positions> {
     let find = |name: &[u8]| columns(line).position(|c| c.eq_ignore_ascii_case(name));
-    Some(At {
+    Some(Positions {
         host: find(b"host")?,
         time: find(b"time")?,
         method: find(b"method")?,

@@ -10,10 +10,10 @@ use crate::{Class, Flags, Method, Request};
 
 /// Position of each column, from the newest `#Fields:` line.
 #[derive(Debug, Default)]
-pub(crate) struct Columns(Option<At>);
+pub(crate) struct Columns(Option<Positions>);
 
 #[derive(Debug)]
-struct At {
+struct Positions {
     date: Option<usize>,
     time: Option<usize>,
     client: Option<usize>,
@@ -89,13 +89,13 @@ impl Columns {
     }
 }
 
-fn header(names: &[u8]) -> Option<At> {
+fn header(names: &[u8]) -> Option<Positions> {
     let names: Vec<&[u8]> = words(names).collect();
     let find = |name: &str| {
         let name = name.as_bytes();
         names.iter().position(|n| n.eq_ignore_ascii_case(name))
     };
-    Some(At {
+    Some(Positions {
         date: find("date"),
         time: find("time"),
         client: find("c-ip"),

@@ -38,14 +38,14 @@ pub(super) fn apply(
                 settings: there,
                 undo,
                 shows,
-                only,
+                applies,
             } => {
-                if version.is_none() && only.asks_for_version() {
+                if version.is_none() && applies.asks_for_version() {
                     let program = settings.words(there).into_iter().take(1);
                     let words: Vec<_> = program.chain(["--version".to_owned()]).collect();
                     version = Some(run(&words)?.trim().to_owned());
                 }
-                if settings.fits(only, version.as_deref()) {
+                if settings.fits(applies, version.as_deref()) {
                     let [there, undo, shows] =
                         [there, undo, shows].map(|text| settings.words(text));
                     set(&there, &undo, &shows, action, &mut done)?;
@@ -251,7 +251,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
             let mut file = fs::File::create(&new)?;
             if let Ok(old) = fs::metadata(&path) {
                 // The permissions are set before the contents are written, because the contents may be
-                // secret. Only root may change the owner of a file.
+                // secret. AppliesIf root may change the owner of a file.
                 file.set_permissions(old.permissions())?;
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use foxy_proxy::mirror::{Preset, preset};
 
-use super::tools::{Only, PLAIN, Place, Step, TOOLS, Tool};
+use super::tools::{AppliesIf, PLAIN, Place, Step, TOOLS, Tool};
 use crate::cli::args::SetupArgs;
 
 /// A client, and the mirror that it will use.
@@ -102,13 +102,13 @@ impl Settings {
 
     /// Returns true if a command applies to this mirror. If the version of the client is known, the command
     /// must apply to that version too.
-    pub(super) fn fits(&self, only: &Only, version: Option<&str>) -> bool {
-        let (begins, wanted, plain) = match only {
-            Only::Always => return true,
-            Only::Plain => return self.is_plain(),
-            Only::Version(begins) => (begins, true, false),
-            Only::NotVersion(begins) => (begins, false, false),
-            Only::PlainNotVersion(begins) => (begins, false, true),
+    pub(super) fn fits(&self, applies: &AppliesIf, version: Option<&str>) -> bool {
+        let (begins, wanted, plain) = match applies {
+            AppliesIf::Always => return true,
+            AppliesIf::Plain => return self.is_plain(),
+            AppliesIf::Version(begins) => (begins, true, false),
+            AppliesIf::NotVersion(begins) => (begins, false, false),
+            AppliesIf::PlainNotVersion(begins) => (begins, false, true),
         };
         let fits = version.is_none_or(|version| version.starts_with(begins) == wanted);
         fits && (!plain || self.is_plain())
@@ -119,19 +119,19 @@ impl Settings {
         let (mut settings, mut undo) = (String::new(), String::new());
         for step in self.tool.steps {
             match step {
-                Step::Run { only, .. } if !self.fits(only, None) => {}
+                Step::Run { applies, .. } if !self.fits(applies, None) => {}
                 Step::Run {
                     settings: run,
                     undo: back,
-                    only,
+                    applies,
                     ..
                 } => {
-                    let about = match only {
-                        Only::Version(begins) => format!("   # version {begins}x"),
-                        Only::NotVersion(begins) | Only::PlainNotVersion(begins) => {
+                    let about = match applies {
+                        AppliesIf::Version(begins) => format!("   # version {begins}x"),
+                        AppliesIf::NotVersion(begins) | AppliesIf::PlainNotVersion(begins) => {
                             format!("   # later than version {begins}x")
                         }
-                        Only::Always | Only::Plain => String::new(),
+                        AppliesIf::Always | AppliesIf::Plain => String::new(),
                     };
                     for (text, run) in [(&mut settings, run), (&mut undo, back)] {
                         let words: Vec<_> = self.words(run).iter().map(|w| quoted(w)).collect();

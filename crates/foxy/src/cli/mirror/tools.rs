@@ -24,7 +24,7 @@ pub(super) enum Step {
         settings: &'static str,
         undo: &'static str,
         shows: &'static str,
-        only: Only,
+        applies: AppliesIf,
     },
     /// A text in a file.
     File {
@@ -37,7 +37,7 @@ pub(super) enum Step {
 }
 
 /// Condition under which a command applies.
-pub(super) enum Only {
+pub(super) enum AppliesIf {
     Always,
     /// The mirror's URL begins with `http://`.
     Plain,
@@ -49,7 +49,7 @@ pub(super) enum Only {
     PlainNotVersion(&'static str),
 }
 
-impl Only {
+impl AppliesIf {
     pub(super) const fn asks_for_version(&self) -> bool {
         !matches!(self, Self::Always | Self::Plain)
     }
@@ -88,13 +88,13 @@ pub(super) const TOOLS: &[Tool] = &[
                 settings: "pip config set global.index-url MIRROR/simple/",
                 undo: "pip config unset global.index-url",
                 shows: "pip config get global.index-url",
-                only: Only::Always,
+                applies: AppliesIf::Always,
             },
             Step::Run {
                 settings: "pip config set global.trusted-host HOST",
                 undo: "pip config unset global.trusted-host",
                 shows: "pip config get global.trusted-host",
-                only: Only::Plain,
+                applies: AppliesIf::Plain,
             },
         ],
         then: "",
@@ -136,7 +136,7 @@ pub(super) const TOOLS: &[Tool] = &[
             settings: "npm config set registry MIRROR/",
             undo: "npm config delete registry",
             shows: "npm config get registry",
-            only: Only::Always,
+            applies: AppliesIf::Always,
         }],
         then: "",
     },
@@ -147,7 +147,7 @@ pub(super) const TOOLS: &[Tool] = &[
             settings: "pnpm config set registry MIRROR/",
             undo: "pnpm config delete registry",
             shows: "pnpm config get registry",
-            only: Only::Always,
+            applies: AppliesIf::Always,
         }],
         then: "",
     },
@@ -159,19 +159,19 @@ pub(super) const TOOLS: &[Tool] = &[
                 settings: "yarn config set registry MIRROR/",
                 undo: "yarn config delete registry",
                 shows: "yarn config get registry",
-                only: Only::Version("1."),
+                applies: AppliesIf::Version("1."),
             },
             Step::Run {
                 settings: "yarn config set --home npmRegistryServer MIRROR",
                 undo: "yarn config unset --home npmRegistryServer",
                 shows: "yarn config get npmRegistryServer",
-                only: Only::NotVersion("1."),
+                applies: AppliesIf::NotVersion("1."),
             },
             Step::Run {
                 settings: "yarn config set --home --json unsafeHttpWhitelist [\"HOST\"]",
                 undo: "yarn config unset --home unsafeHttpWhitelist",
                 shows: "yarn config get --json unsafeHttpWhitelist",
-                only: Only::PlainNotVersion("1."),
+                applies: AppliesIf::PlainNotVersion("1."),
             },
         ],
         then: "",
@@ -203,7 +203,7 @@ pub(super) const TOOLS: &[Tool] = &[
             settings: "go env -w GOPROXY=MIRROR",
             undo: "go env -u GOPROXY",
             shows: "go env GOPROXY",
-            only: Only::Always,
+            applies: AppliesIf::Always,
         }],
         then: "",
     },

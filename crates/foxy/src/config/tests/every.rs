@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 
 use super::super::kind::Kind;
-use super::super::pattern::Of;
+use super::super::pattern::PatternKind;
 use super::super::raw::full_name;
-use super::super::rewriting;
+use super::super::rewriting::RewriteTarget;
 use super::super::table::{REPEATED, SETTINGS, Setting};
 use super::*;
 
@@ -181,27 +181,27 @@ fn samples(kind: Kind) -> (Texts, Vec<Texts>) {
     }
 }
 
-fn patterns(of: Of) -> (Texts, Vec<Texts>) {
+fn patterns(of: PatternKind) -> (Texts, Vec<Texts>) {
     match of {
-        Of::Site => (one("forward"), all(&["", "a b", "a/b", "a:b", "ä", "*"])),
-        Of::Host => (
+        PatternKind::Site => (one("forward"), all(&["", "a b", "a/b", "a:b", "ä", "*"])),
+        PatternKind::Host => (
             one("*.other.test"),
             all(&["", "a b", "http://a", "a/b", "a:80", "ä"]),
         ),
-        Of::Path => (
+        PatternKind::Path => (
             one("/other/*"),
             all(&["", "a", "/a?b", "/a b", "/a#b", "?"]),
         ),
-        Of::Parameter => (one("utm_*"), all(&["", "a=b", "a&b", "?a", "#", "a b"])),
-        Of::Cookie => (one("session"), all(&["", "a b", "s*", "a=b", "a;b", "ä"])),
-        Of::CookiePattern => (one("sess*"), all(&["", "a b", "a=b", "a;b", "ä", "(a)"])),
-        Of::Field => (one("X-Other"), all(&["", "a b", ": x", "ä", "(a)", "a;b"])),
-        Of::Destination => (
+        PatternKind::Parameter => (one("utm_*"), all(&["", "a=b", "a&b", "?a", "#", "a b"])),
+        PatternKind::Cookie => (one("session"), all(&["", "a b", "s*", "a=b", "a;b", "ä"])),
+        PatternKind::CookiePattern => (one("sess*"), all(&["", "a b", "a=b", "a;b", "ä", "(a)"])),
+        PatternKind::Field => (one("X-Other"), all(&["", "a b", ": x", "ä", "(a)", "a;b"])),
+        PatternKind::Destination => (
             one("*.other.test"),
             all(&["", "a b", "http://a", "a/b", "a:80", "ä"]),
         ),
-        Of::Method => (one("POST"), all(&["", "a b", "a:b", "ä", "(a)", "a/b"])),
-        Of::Time => (
+        PatternKind::Method => (one("POST"), all(&["", "a b", "a:b", "ä", "(a)", "a/b"])),
+        PatternKind::Time => (
             one("mon-fri 08:00-17:30"),
             all(&[
                 "",
@@ -212,20 +212,20 @@ fn patterns(of: Of) -> (Texts, Vec<Texts>) {
                 "xxx 08:00-09:00",
             ]),
         ),
-        Of::Group => (
+        PatternKind::Group => (
             one("staff: ann"),
             all(&["", "staff", "staff:", ": ann", ":", " "]),
         ),
-        Of::ClientName => (one("CN=other"), all(&["", " "])),
-        Of::User => (one("ann"), all(&["", "a\u{7}b"])),
-        Of::Command => (one("/nowhere/helper"), all(&[""])),
-        Of::Package => (one("left-pad"), all(&["", "a b", "a\u{7}b"])),
+        PatternKind::ClientName => (one("CN=other"), all(&["", " "])),
+        PatternKind::User => (one("ann"), all(&["", "a\u{7}b"])),
+        PatternKind::Command => (one("/nowhere/helper"), all(&[""])),
+        PatternKind::Package => (one("left-pad"), all(&["", "a b", "a\u{7}b"])),
     }
 }
 
-fn rewrites(of: rewriting::Of) -> (Texts, Vec<Texts>) {
+fn rewrites(of: RewriteTarget) -> (Texts, Vec<Texts>) {
     match of {
-        rewriting::Of::Requests | rewriting::Of::Answers => (
+        RewriteTarget::Requests | RewriteTarget::Answers => (
             one("set X-Other: 1"),
             all(&[
                 "",
@@ -236,7 +236,7 @@ fn rewrites(of: rewriting::Of) -> (Texts, Vec<Texts>) {
                 "set X-A: {unknown}",
             ]),
         ),
-        rewriting::Of::Paths => (
+        RewriteTarget::Paths => (
             one("prefix /a /b"),
             all(&[
                 "",
@@ -247,7 +247,7 @@ fn rewrites(of: rewriting::Of) -> (Texts, Vec<Texts>) {
                 "suffix /a /b",
             ]),
         ),
-        rewriting::Of::Redirects => (
+        RewriteTarget::Redirects => (
             one("301 prefix /a /b"),
             all(&[
                 "",

@@ -30,14 +30,14 @@ pub trait Device: Debug + Send {
 /// partition is independent; the clone of a real partition uses the same device.
 #[derive(Clone, Debug)]
 pub struct Raw {
-    under: Under,
+    device: BackingDevice,
     now: SimTime,
     bytes: u64,
     counters: FsCounters,
 }
 
 #[derive(Clone, Debug)]
-enum Under {
+enum BackingDevice {
     /// The part of a modelled drive that begins at `start`.
     Model { queue: Box<Queue>, start: u64 },
     /// A device that is not modelled.
@@ -58,19 +58,19 @@ impl Raw {
         let start = start.min(drive.capacity());
         let bytes = bytes.min(drive.capacity() - start);
         let queue = Box::new(Queue::new(drive, schedule));
-        Self::over(Under::Model { queue, start }, bytes)
+        Self::over(BackingDevice::Model { queue, start }, bytes)
     }
 
     /// Creates a partition of `bytes` bytes on a device. Time advances by the time of the device's requests,
     /// and by the spans that the process reports as computing or sleeping.
     #[must_use]
     pub fn on(device: impl Device + 'static, bytes: u64) -> Self {
-        Self::over(Under::Real(Arc::new(Mutex::new(device))), bytes)
+        Self::over(BackingDevice::Real(Arc::new(Mutex::new(device))), bytes)
     }
 
-    fn over(under: Under, bytes: u64) -> Self {
+    fn over(device: BackingDevice, bytes: u64) -> Self {
         Self {
-            under,
+            device,
             now: SimTime::ZERO,
             bytes,
             counters: FsCounters::default(),
@@ -98,9 +98,9 @@ impl Raw {
     /// outside the partition, this is the nearest address in the partition.
     #[must_use]
     pub fn head(&self) -> u64 {
-        let head = match &self.under {
-            Under::Model { queue, start } => queue.drive().head().saturating_sub(*start),
-            Under::Real(partition) => partition.lock().head(),
+        let head = match &self.device {
+            BackingDevice::Model { queue, start } => queue.drive().head().saturating_sub(*start),
+            BackingDevice::Real(partition) => partition.lock().head(),
         };
         head.min(self.bytes)
     }
@@ -128,12 +128,12 @@ impl Raw {
     pub fn write_behind(&mut self, at: u64, len: u64) -> Result<(), FsError> {
         self.check(at, len)?;
         self.counters.add(IoKind::Data, Op::Write, len);
-        match &mut self.under {
-            Under::Model { queue, start } => {
+        match &mut self.device {
+            BackingDevice::Model { queue, start } => {
                 let at = *start + at;
                 queue.submit(self.now, Request::write(at, len));
             }
-            Under::Real(partition) => partition.lock().begin(at, len),
+            BackingDevice::Real(partition) => partition.lock().begin(at, len),
         }
         Ok(())
     }
@@ -141,9 +141,9 @@ impl Raw {
     /// Waits until at most `bytes` bytes of queued writes remain in the queue, that is, not sent to the
     /// drive. Returns the time that this took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
-        let span = match &mut self.under {
-            Under::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,
-            Under::Real(partition) => partition.lock().wait_below(bytes),
+        let span = match &mut self.device {
+            BackingDevice::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,
+            BackingDevice::Real(partition) => partition.lock().wait_below(bytes),
         };
         self.pass(span)
     }
@@ -160,13 +160,13 @@ impl Raw {
         for (_, len) in ranges {
             self.counters.add(IoKind::Data, Op::Read, *len);
         }
-        let span = match &mut self.under {
-            Under::Model { queue, start } => {
+        let span = match &mut self.device {
+            BackingDevice::Model { queue, start } => {
                 let request = |(at, len): &(u64, u64)| Request::read(*start + *at, *len);
                 let requests: Vec<_> = ranges.iter().map(request).collect();
                 queue.batch(self.now, &requests) - self.now
             }
-            Under::Real(partition) => partition.lock().wait(Op::Read, ranges),
+            BackingDevice::Real(partition) => partition.lock().wait(Op::Read, ranges),
         };
         self.check_device()?;
         Ok(self.pass(span))
@@ -175,12 +175,12 @@ impl Raw {
     /// Waits until queued writes and the drive's write cache are on the medium. Returns the time
     /// that this took.
     pub fn flush(&mut self) -> SimTime {
-        let span = match &mut self.under {
-            Under::Model { queue, .. } => {
+        let span = match &mut self.device {
+            BackingDevice::Model { queue, .. } => {
                 let end = queue.drain(self.now);
                 queue.drive_mut().flush(end) - self.now
             }
-            Under::Real(partition) => partition.lock().flush(),
+            BackingDevice::Real(partition) => partition.lock().flush(),
         };
         self.pass(span)
     }
@@ -188,9 +188,9 @@ impl Raw {
     /// Costs so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
-        let drive = match &self.under {
-            Under::Model { queue, .. } => queue.drive().stats().clone(),
-            Under::Real(partition) => partition.lock().stats().clone(),
+        let drive = match &self.device {
+            BackingDevice::Model { queue, .. } => queue.drive().stats().clone(),
+            BackingDevice::Real(partition) => partition.lock().stats().clone(),
         };
         FsCounters {
             drive,
@@ -206,9 +206,9 @@ impl Raw {
     }
 
     fn check_device(&self) -> Result<(), FsError> {
-        match &self.under {
-            Under::Real(partition) if partition.lock().has_failed() => Err(FsError::Io),
-            Under::Real(_) | Under::Model { .. } => Ok(()),
+        match &self.device {
+            BackingDevice::Real(partition) if partition.lock().has_failed() => Err(FsError::Io),
+            BackingDevice::Real(_) | BackingDevice::Model { .. } => Ok(()),
         }
     }
 
@@ -216,8 +216,8 @@ impl Raw {
         self.check(at, len)?;
         self.counters.add(IoKind::Data, op, len);
         self.counters.waited += 1;
-        let span = match &mut self.under {
-            Under::Model { queue, start } => {
+        let span = match &mut self.device {
+            BackingDevice::Model { queue, start } => {
                 let at = *start + at;
                 let request = match op {
                     Op::Read => Request::read(at, len),
@@ -225,7 +225,7 @@ impl Raw {
                 };
                 queue.wait(self.now, request) - self.now
             }
-            Under::Real(partition) => partition.lock().wait(op, &[(at, len)]),
+            BackingDevice::Real(partition) => partition.lock().wait(op, &[(at, len)]),
         };
         self.check_device()?;
         Ok(self.pass(span))

@@ -1,4 +1,4 @@
-//! Steps that run at the same time as the conformance suite and the tests that start programs. These tests
+//! Steps that run in parallel with the conformance suite and the tests that start programs. These tests
 //! mostly wait for sockets and timers, so the steps (unit tests and compilers) can use the cores. The steps
 //! have the lowest priority, so that they do not slow down the tests.
 
@@ -22,7 +22,7 @@ const STEPS: [(&str, &[&str]); 4] = [
 
 /// The thread that runs the steps; `None` before the start.
 #[derive(Debug, Default)]
-pub(crate) struct Beside(Option<JoinHandle<Vec<Ended>>>);
+pub(crate) struct ParallelSteps(Option<JoinHandle<Vec<Ended>>>);
 
 #[derive(Debug)]
 struct Ended {
@@ -32,7 +32,7 @@ struct Ended {
     took: Duration,
 }
 
-impl Beside {
+impl ParallelSteps {
     /// Starts the steps, which run one after the other. Their output is kept. With `long`, the tests use many
     /// more seeds.
     pub(crate) fn start(&mut self, long: bool) {
@@ -50,9 +50,7 @@ impl Beside {
                 report.note(ended.name, ended.outcome, ended.took);
             }),
             _ => report.step("lints", || {
-                Outcome::single(Err(
-                    "the thread of the steps beside the tests died".to_owned()
-                ))
+                Outcome::single(Err("the thread of the parallel steps died".to_owned()))
             }),
         }
     }
