@@ -1,4 +1,5 @@
-//! The rooms that requests enter: the modules and crates whose code the workers of a running Foxy execute.
+//! A room is a top-level module of a crate. The command `bench rooms` shows the rooms that requests enter:
+//! the modules and crates whose code the workers of a running Foxy execute.
 //!
 //! `perf` samples the workers under a load. Each sample counts for the file of its instruction and for the
 //! files of the functions that were inlined there. A file with fewer than one sample in two thousand does

@@ -1,4 +1,5 @@
-//! The rooms of a crate: the modules of its `lib.rs`, in layers. Code of a room may use the rooms below it.
+//! A room is a top-level module of a crate: a module of its `lib.rs`. The rooms of a crate form layers, and
+//! code of a room may use the rooms below it.
 //!
 //! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define the
 //! architecture of the workspace. An arrow is a use of one room by another room. An arrow that leads up is an
@@ -17,8 +18,8 @@ use self::paths::Named;
 use crate::report::Outcome;
 use crate::workspace::root;
 
-/// The rooms of one crate.
-struct House {
+/// The layers of one crate.
+struct CrateLayers {
     /// Name of the crate's folder under `crates`.
     name: &'static str,
     /// The rooms, in layers, top first.
@@ -38,8 +39,8 @@ struct Exception {
 /// Greatest number of exceptions in a crate.
 const EXCEPTIONS_MAX: usize = 8;
 
-const HOUSES: &[House] = &[
-    House {
+const LAYERS: &[CrateLayers] = &[
+    CrateLayers {
         name: "store",
         layers: &[
             "offline",
@@ -58,7 +59,7 @@ const HOUSES: &[House] = &[
         ],
         exceptions: &[],
     },
-    House {
+    CrateLayers {
         name: "proxy",
         layers: &[
             // Fuzz targets call functions of every room.
@@ -102,17 +103,17 @@ const HOUSES: &[House] = &[
 
 /// True if a crate, given by the name of its folder, has rooms.
 pub(crate) fn are_in(name: &str) -> bool {
-    HOUSES.iter().any(|house| house.name == name)
+    LAYERS.iter().any(|table| table.name == name)
 }
 
 /// Fails for any arrow between rooms that leads up without being an exception, and for tables that differ
 /// from the code.
 pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
-    for house in HOUSES {
-        let source = format!("crates/{}/src", house.name);
+    for table in LAYERS {
+        let source = format!("crates/{}/src", table.name);
         let read = |file: &str| std::fs::read_to_string(root().join(&source).join(file)).ok();
-        outcome.join(judge(house, &rooms(&source, &read)));
+        outcome.join(judge(table, &rooms(&source, &read)));
     }
     outcome
 }
@@ -190,12 +191,12 @@ fn take_module(found: &mut Found, module: &[String], read: &dyn Fn(&str) -> Opti
     }
 }
 
-fn judge(house: &House, found: &Found) -> Outcome {
-    let mut outcome = judge_table(house, found);
+fn judge(table: &CrateLayers, found: &Found) -> Outcome {
+    let mut outcome = judge_table(table, found);
     outcome.complaints.extend(found.unread.iter().cloned());
     let mut arrows = BTreeSet::new();
     for used in &found.uses {
-        match arrow(house, found, used) {
+        match arrow(table, found, used) {
             Ok(Some(to)) => {
                 arrows.insert((used.room.as_str(), to));
             }
@@ -204,19 +205,19 @@ fn judge(house: &House, found: &Found) -> Outcome {
         }
     }
     outcome.passed += arrows.len();
-    for exception in house.exceptions {
+    for exception in table.exceptions {
         let used = arrows.contains(&(exception.from, exception.to));
-        outcome.note(judge_exception(house, exception, used));
+        outcome.note(judge_exception(table, exception, used));
     }
     outcome
 }
 
 /// Compares the table with the modules of `lib.rs`.
-fn judge_table(house: &House, found: &Found) -> Outcome {
+fn judge_table(table: &CrateLayers, found: &Found) -> Outcome {
     let mut outcome = Outcome::default();
-    let name = house.name;
+    let name = table.name;
     for room in &found.rooms {
-        outcome.note(match place(house, room) {
+        outcome.note(match layer_of(table, room) {
             Some(_) => Ok(()),
             None => Err(format!(
                 "crate {name} has a room {room} that is not in the table of xtask/src/rooms/mod.rs; give it \
@@ -224,7 +225,7 @@ fn judge_table(house: &House, found: &Found) -> Outcome {
             )),
         });
     }
-    for layer in house.layers {
+    for layer in table.layers {
         if !found.rooms.iter().any(|room| room == layer) {
             outcome.complaints.push(format!(
                 "xtask/src/rooms/mod.rs has a room {layer} of {name}, and lib.rs has no such module; remove \
@@ -232,7 +233,7 @@ fn judge_table(house: &House, found: &Found) -> Outcome {
             ));
         }
     }
-    if house.exceptions.len() > EXCEPTIONS_MAX {
+    if table.exceptions.len() > EXCEPTIONS_MAX {
         outcome.complaints.push(format!(
             "{name} has more than {EXCEPTIONS_MAX} arrows that run up; move the code to where it belongs"
         ));
@@ -240,31 +241,35 @@ fn judge_table(house: &House, found: &Found) -> Outcome {
     outcome
 }
 
-fn judge_exception(house: &House, exception: &Exception, used: bool) -> Result<(), String> {
+fn judge_exception(table: &CrateLayers, exception: &Exception, used: bool) -> Result<(), String> {
     let Exception { from, to, reason } = exception;
-    let up = place(house, to) < place(house, from);
+    let up = layer_of(table, to) < layer_of(table, from);
     match (used, up && !reason.is_empty()) {
         (true, true) => Ok(()),
         (true, false) => Err(format!(
             "{from} -> {to} in {} is an exception without reason, or runs down; mend \
              xtask/src/rooms/mod.rs",
-            house.name
+            table.name
         )),
         (false, _) => Err(format!(
             "{from} -> {to} in {} is an exception that nobody uses; remove it from \
              xtask/src/rooms/mod.rs",
-            house.name
+            table.name
         )),
     }
 }
 
 /// The layer of a room, counted from the top.
-fn place(house: &House, room: &str) -> Option<usize> {
-    house.layers.iter().position(|layer| *layer == room)
+fn layer_of(table: &CrateLayers, room: &str) -> Option<usize> {
+    table.layers.iter().position(|layer| *layer == room)
 }
 
 /// The room to which a path leads, if it is another room.
-fn arrow<'a>(house: &House, found: &'a Found, used: &'a Use) -> Result<Option<&'a str>, String> {
+fn arrow<'a>(
+    table: &CrateLayers,
+    found: &'a Found,
+    used: &'a Use,
+) -> Result<Option<&'a str>, String> {
     let Use { room, file, named } = used;
     let at = format!("{}/{file}:{}", found.source, named.line);
     let path = named.path.join("::");
@@ -288,8 +293,8 @@ fn arrow<'a>(house: &House, found: &'a Found, used: &'a Use) -> Result<Option<&'
     let Some(to) = owner.filter(|to| to != room) else {
         return Ok(None);
     };
-    let up = place(house, to) < place(house, room);
-    let excepted = house
+    let up = layer_of(table, to) < layer_of(table, room);
+    let excepted = table
         .exceptions
         .iter()
         .any(|exception| exception.from == room && exception.to == to);

@@ -3,19 +3,19 @@
 
 use super::*;
 
-const HOUSE: House = House {
+const TABLE: CrateLayers = CrateLayers {
     name: "h",
     layers: &["top", "middle", "low"],
     exceptions: &[],
 };
 
 /// The complaints about a crate with these files.
-fn complaints(house: &House, files: &[(&str, &str)]) -> Vec<String> {
+fn complaints(table: &CrateLayers, files: &[(&str, &str)]) -> Vec<String> {
     let read = |file: &str| {
         let found = files.iter().find(|(name, _)| *name == file);
         found.map(|(_, text)| (*text).to_owned())
     };
-    judge(house, &rooms("crates/h/src", &read)).complaints
+    judge(table, &rooms("crates/h/src", &read)).complaints
 }
 
 /// The complaints about a crate whose room `middle` has this code. This room is between two other rooms.
@@ -28,7 +28,7 @@ fn about(middle: &str) -> Vec<String> {
         ("low.rs", ""),
         ("middle.rs", middle),
     ];
-    complaints(&HOUSE, &files)
+    complaints(&TABLE, &files)
 }
 
 fn paths_of(text: &str, module: &[&str]) -> Vec<String> {
@@ -106,7 +106,7 @@ fn files_of_a_room_are_read_and_those_of_tests_are_not() {
             "\n\nuse super::super::super::top::Tree;",
         ),
     ];
-    let complaints = complaints(&HOUSE, &files);
+    let complaints = complaints(&TABLE, &files);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(
         complaints[0].contains("middle/part/inner.rs:3: "),
@@ -123,21 +123,21 @@ fn an_exception_is_used_and_has_a_reason() {
         ("middle.rs", "use crate::top::Tree;"),
     ];
     let down = [up[0], up[1], up[2], ("middle.rs", "")];
-    const WITH: House = House {
+    const WITH: CrateLayers = CrateLayers {
         exceptions: &[Exception {
             from: "middle",
             to: "top",
             reason: "it stands on a mountain",
         }],
-        ..HOUSE
+        ..TABLE
     };
-    const WITHOUT: House = House {
+    const WITHOUT: CrateLayers = CrateLayers {
         exceptions: &[Exception {
             from: "middle",
             to: "top",
             reason: "",
         }],
-        ..HOUSE
+        ..TABLE
     };
     assert!(complaints(&WITH, &up).is_empty());
     assert!(complaints(&WITH, &down)[0].contains("nobody uses"));
@@ -152,7 +152,7 @@ fn the_table_and_the_modules_are_the_same() {
         ("new.rs", ""),
         ("top.rs", ""),
     ];
-    let complaints = complaints(&HOUSE, &files);
+    let complaints = complaints(&TABLE, &files);
     assert_eq!(complaints.len(), 2, "{complaints:?}");
     assert!(
         complaints[0].contains("has a room new that is not"),
