@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use foxy_lab::kit::{Mode, Secured, foxy};
-use foxy_lab::privacy::{Extent, Findings, measure, text};
+use foxy_lab::privacy::{Findings, Scope, measure, text};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_foxy");
 
-fn extent(mode: Mode) -> Extent {
-    Extent {
+fn scope(mode: Mode) -> Scope {
+    Scope {
         others: if std::env::var_os("FOXY_LONG").is_some() {
             8
         } else {
@@ -20,7 +20,7 @@ fn extent(mode: Mode) -> Extent {
         // The traffic part of the laboratory takes longer, and the other parts test every cell of the matrix
         // too. So the traffic part runs in one mode only.
         traffic: mode == Mode::Reverse,
-        ..Extent::default()
+        ..Scope::default()
     }
 }
 
@@ -33,20 +33,20 @@ fn judge(mode: Mode, findings: &Findings) {
 fn matrix(mode: Mode) {
     let folder = tempfile::tempdir().unwrap();
     let start = |origin| foxy(Path::new(PROGRAM), mode, origin, folder.path());
-    judge(mode, &measure(&extent(mode), mode.scheme(), start).unwrap());
+    judge(mode, &measure(&scope(mode), mode.scheme(), start).unwrap());
 }
 
 /// Runs the matrix with TLS to users and to the origin.
 fn matrix_over_tls(mode: Mode) {
     let folder = tempfile::tempdir().unwrap();
-    let extent = Extent {
+    let scope = Scope {
         traffic: false,
-        ..extent(mode)
+        ..scope(mode)
     };
     let start = |origin| Secured::start(Path::new(PROGRAM), mode, origin, folder.path());
     judge(
         mode,
-        &measure(&extent, Secured::scheme(mode), start).unwrap(),
+        &measure(&scope, Secured::scheme(mode), start).unwrap(),
     );
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use super::{Extent, Findings, json, measure, text};
+use super::{Findings, Scope, json, measure, text};
 #[cfg(feature = "tls")]
 use crate::kit::Secured;
 use crate::kit::peers::Peer;
@@ -48,9 +48,9 @@ impl Privacy {
         kit::exit(self.all())
     }
 
-    fn extent(&self) -> Extent {
-        let plain = Extent::default();
-        Extent {
+    fn scope(&self) -> Scope {
+        let plain = Scope::default();
+        Scope {
             seed: self.seed,
             rounds: if self.long { 10 } else { plain.rounds },
             at_least: Duration::from_secs(self.seconds.unwrap_or(0)),
@@ -104,19 +104,19 @@ impl Privacy {
     }
 
     fn measure(&self, subject: &Subject, folder: &Path) -> Result<Findings, String> {
-        let extent = self.extent();
+        let scope = self.scope();
         let program = || self.foxy.clone().unwrap_or_else(beside);
         match subject {
-            Subject::Foxy(mode) => measure(&extent, mode.scheme(), |origin| {
+            Subject::Foxy(mode) => measure(&scope, mode.scheme(), |origin| {
                 foxy(&program(), *mode, origin, folder)
             }),
             #[cfg(feature = "tls")]
-            Subject::Secured(mode) => measure(&extent, Secured::scheme(*mode), |origin| {
+            Subject::Secured(mode) => measure(&scope, Secured::scheme(*mode), |origin| {
                 Secured::start(&program(), *mode, origin, folder)
             }),
             Subject::Peer(peer) => {
                 let scheme = (!peer.is_reverse()).then_some("http");
-                measure(&extent, scheme, |origin| peer.start(origin, folder))
+                measure(&scope, scheme, |origin| peer.start(origin, folder))
             }
         }
     }

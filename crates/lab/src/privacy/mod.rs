@@ -34,7 +34,7 @@ pub use traffic::{PAGES, VISITS, Visits};
 
 /// Scope of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct Scope {
     /// Seed of the order of cells and visits.
     pub seed: u64,
     /// Number of rounds of the matrix.
@@ -47,7 +47,7 @@ pub struct Extent {
     pub traffic: bool,
 }
 
-impl Default for Extent {
+impl Default for Scope {
     fn default() -> Self {
         Self {
             seed: 1,
@@ -119,7 +119,7 @@ impl Front for kit::Secured {
 /// # Errors
 /// The proxy does not start, or the table is not well-formed.
 pub fn measure<F: Front>(
-    extent: &Extent,
+    scope: &Scope,
     scheme: Option<&'static str>,
     start: impl FnOnce(u16) -> Result<F, String>,
 ) -> Result<Findings, String> {
@@ -145,24 +145,24 @@ pub fn measure<F: Front>(
         site: Arc::clone(&site),
         ids: AtomicU64::new(1),
         settle: Duration::from_millis(40),
-        others: extent.others,
+        others: scope.others,
     });
     let mut findings = Findings::default();
     runtime.block_on(async {
         tokio::spawn(serve(listener, site));
-        let mut rng = Rng::new(extent.seed);
+        let mut rng = Rng::new(scope.seed);
         let visits = rng.fork("visits");
         let matrix = async {
             let begun = clock.mono();
             let mut round = 0;
-            while round < extent.rounds || clock.mono().since(begun) < extent.at_least {
+            while round < scope.rounds || clock.mono().since(begun) < scope.at_least {
                 let cells = matrix::cells(&sets, round, &mut rng);
                 matrix::run(cells, &state, &mut findings.matrix).await;
                 round += 1;
             }
         };
         let traffic = async {
-            if extent.traffic {
+            if scope.traffic {
                 traffic::run(&sets, &state, &visits).await
             } else {
                 BTreeMap::new()
@@ -188,12 +188,12 @@ mod tests {
 
     #[test]
     fn without_a_proxy_nothing_is_shared() {
-        let extent = Extent {
+        let scope = Scope {
             others: 2,
-            ..Extent::default()
+            ..Scope::default()
         };
         let direct = |port| Ok(Nothing((Ipv4Addr::LOCALHOST, port).into()));
-        let findings = measure(&extent, None, direct).unwrap();
+        let findings = measure(&scope, None, direct).unwrap();
         let report = text("no proxy", &findings);
         assert_eq!(findings.foreign(), 0, "{report}");
         assert!(!findings.is_broken(), "{report}");
