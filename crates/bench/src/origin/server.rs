@@ -1,5 +1,5 @@
 //! Differences between origin servers. Each address is a separate server: near or far, on a fast or a slow
-//! line.
+//! link.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Mirrors of registries: many long documents at once, the list of an installation, a slow line to the
+//! Mirrors of registries: many long documents at once, the list of an installation, a slow link to the
 //! registry, and one large layer of an image for several clients.
 //!
 //! This program takes the part of the registries. The documents that a mirror must send are made without code
@@ -8,7 +8,7 @@ mod client;
 mod document;
 mod fixture;
 mod images;
-mod line;
+mod link;
 mod packuments;
 mod pull;
 mod registry;
@@ -31,7 +31,7 @@ enum Row {
     Packuments,
     /// The list of an installation of 1,000 packages, on one core, compared with verdaccio
     Replay,
-    /// 200 packages come from a registry behind a slow line
+    /// 200 packages come from a registry behind a slow link
     Relay,
     /// Four clients pull one large layer of an image
     Pull,
@@ -81,7 +81,7 @@ impl Mirrors {
                 match row {
                     Row::Packuments => packuments::measure(self, folder).await,
                     Row::Replay => replay::measure(self, folder).await,
-                    Row::Relay => line::measure(self, folder).await,
+                    Row::Relay => link::measure(self, folder).await,
                     Row::Pull => pull::measure(self, folder).await,
                 }
             })?;

@@ -1,4 +1,4 @@
-//! A slow line to a distant server. Each direction delays all data, and all connections share the line's
+//! A slow link to a distant server. Each direction delays all data, and all connections share the link's
 //! rate.
 
 use std::io;
@@ -16,13 +16,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 pub(super) const DELAY: Duration = Duration::from_millis(25);
 /// Bits per second of each direction.
 pub(super) const RATE: u64 = 20_000_000;
-/// Bytes that the line carries as one piece.
+/// Bytes that the link carries as one piece.
 const PIECE: usize = 1460 * 4;
-/// Greatest number of pieces of one connection that are on the line at the same time. At its full rate the
-/// line holds fewer pieces, so this limit does not reduce the rate.
+/// Greatest number of pieces of one connection that are on the link at the same time. At its full rate the
+/// link holds fewer pieces, so this limit does not reduce the rate.
 const QUEUE: usize = 16;
 
-/// One direction of the line: the time at which all data that this direction has received so far will be
+/// One direction of the link: the time at which all data that this direction has received so far will be
 /// transmitted.
 #[derive(Clone, Debug, Default)]
 struct Direction(Arc<Mutex<Option<Instant>>>);
@@ -49,7 +49,7 @@ pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
         };
         let (there, back) = (there.clone(), back.clone());
         tokio::spawn(async move {
-            // Opening the connection also takes a round trip on the line.
+            // Opening the connection also takes a round trip on the link.
             sleep(DELAY * 2).await;
             let Ok(far) = TcpStream::connect(to).await else {
                 return;
@@ -63,16 +63,16 @@ pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
 }
 
 /// Forwards one direction of a connection until it ends.
-async fn carry(read: OwnedReadHalf, write: OwnedWriteHalf, line: Direction) {
+async fn carry(read: OwnedReadHalf, write: OwnedWriteHalf, direction: Direction) {
     let (send, receive) = mpsc::channel(QUEUE);
     tokio::spawn(arrive(receive, write));
-    let _ = depart(read, send, line).await;
+    let _ = depart(read, send, direction).await;
 }
 
 async fn depart(
     mut read: OwnedReadHalf,
     send: mpsc::Sender<(Instant, Vec<u8>)>,
-    line: Direction,
+    direction: Direction,
 ) -> io::Result<()> {
     loop {
         let mut piece = vec![0; PIECE];
@@ -81,7 +81,7 @@ async fn depart(
             return Ok(());
         }
         piece.truncate(length);
-        let done = line.carries(length);
+        let done = direction.carries(length);
         sleep_until(done).await;
         if send.send((done + DELAY, piece)).await.is_err() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Packages from a registry behind a slow line: without a mirror, and through a mirror. The mirror has
+//! Packages from a registry behind a slow link: without a mirror, and through a mirror. The mirror has
 //! stored nothing, has stored everything, or has stored everything but must request the documents again.
 
 use std::path::Path;
