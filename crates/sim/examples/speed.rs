@@ -19,7 +19,7 @@ use foxy_sim::{
 };
 use foxy_trace::{
     Request,
-    export::{Export, Form},
+    export::{Export, OutputFormat},
 };
 
 const SCRIPT: &str = include_str!("speed.py");
@@ -128,7 +128,7 @@ fn libcachesim(millions: u64) -> Result<(), RunError> {
     let (log, script) = (folder.path().join("log"), folder.path().join("speed.py"));
     std::fs::write(&script, SCRIPT).map_err(failed)?;
     let file = std::fs::File::create(&log).map_err(failed)?;
-    let mut export = Export::new(Form::OracleGeneral, file).map_err(failed)?;
+    let mut export = Export::new(OutputFormat::OracleGeneral, file).map_err(failed)?;
     for request in Workload::dec(millions * 1_000_000).open(1)? {
         export.write(&request?).map_err(failed)?;
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use crate::analysis::{IdleTime, SiteSets, Summary};
 use crate::clean::{Clean, Rule};
 use crate::compact::CompactWriter;
-use crate::export::{Export, Form};
+use crate::export::{Export, OutputFormat};
 use crate::generate::{
     Polygraph, PolygraphConfig, SessionConfig, Sessions, ZipfWeb, ZipfWebConfig, check,
 };
@@ -45,9 +45,9 @@ pub enum TraceCommand {
         /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
         #[arg(long, value_name = "WHAT=MEMBER,..")]
         fields: Option<FieldMap>,
-        /// Form of the output
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
-        to: Form,
+        to: OutputFormat,
         /// Prepare the log as a paper did, and print the number of dropped requests
         #[arg(long, value_enum)]
         clean: Option<Rule>,
@@ -253,7 +253,7 @@ const fn counts(request: &Request) -> bool {
 
 fn convert(
     (file, options): (&Path, Options),
-    (output, form): (&Path, Form),
+    (output, form): (&Path, OutputFormat),
     clean: Option<Rule>,
     out: &mut String,
 ) -> Result<(), TraceError> {
@@ -390,7 +390,7 @@ mod tests {
         let mut text = String::new();
         let out = &mut text;
         generate(Kind::Isp, Some(&first), Some(3_000), 5, out).unwrap();
-        convert((&first, plain()), (&second, Form::Foxy), None, out).unwrap();
+        convert((&first, plain()), (&second, OutputFormat::Foxy), None, out).unwrap();
         let more = More {
             idle: vec![12.0, 25.0],
             sets: vec![1.0, 10.0],
@@ -420,7 +420,7 @@ mod tests {
         let link = folder.join("link");
         std::os::unix::fs::symlink(&first, &link).unwrap();
         for same in [&first, &link] {
-            let refused = convert((&first, plain()), (same, Form::Foxy), None, out);
+            let refused = convert((&first, plain()), (same, OutputFormat::Foxy), None, out);
             assert!(matches!(refused, Err(TraceError::SameFile { .. })));
         }
         assert_eq!(read(&first).len(), 3_000);

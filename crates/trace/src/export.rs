@@ -11,9 +11,9 @@ use std::io::{self, BufWriter, Write};
 use crate::Request;
 use crate::compact::CompactWriter;
 
-/// Forms to which a log can be converted.
+/// Formats to which a log can be converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum OutputFormat {
     /// The compact binary form of Foxy
     #[default]
     Foxy,
@@ -25,11 +25,11 @@ pub enum Form {
 
 /// A trace that is being written. Call [`Export::finish`] at the end.
 pub enum Export<W: Write> {
-    /// [`Form::Foxy`]
+    /// [`OutputFormat::Foxy`]
     Foxy(Box<CompactWriter<W>>),
-    /// [`Form::Csv`]
+    /// [`OutputFormat::Csv`]
     Csv(BufWriter<W>),
-    /// [`Form::OracleGeneral`]
+    /// [`OutputFormat::OracleGeneral`]
     Oracle(BufWriter<W>, Vec<Access>),
 }
 
@@ -56,10 +56,10 @@ impl<W: Write> Export<W> {
     ///
     /// # Errors
     /// Errors of `output`.
-    pub fn new(form: Form, output: W) -> io::Result<Self> {
+    pub fn new(form: OutputFormat, output: W) -> io::Result<Self> {
         Ok(match form {
-            Form::Foxy => Self::Foxy(Box::new(CompactWriter::new(output)?)),
-            Form::Csv => {
+            OutputFormat::Foxy => Self::Foxy(Box::new(CompactWriter::new(output)?)),
+            OutputFormat::Csv => {
                 let mut output = BufWriter::new(output);
                 writeln!(
                     output,
@@ -67,7 +67,7 @@ impl<W: Write> Export<W> {
                 )?;
                 Self::Csv(output)
             }
-            Form::OracleGeneral => Self::Oracle(BufWriter::new(output), Vec::new()),
+            OutputFormat::OracleGeneral => Self::Oracle(BufWriter::new(output), Vec::new()),
         })
     }
 
@@ -143,7 +143,7 @@ fn oracle(output: &mut impl Write, all: &[Access]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn export(form: Form) -> Vec<u8> {
+    fn export(form: OutputFormat) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut export = Export::new(form, &mut bytes).unwrap();
         for (object, time_ms, size) in [(7u64, 5_000, 10), (9, 6_500, 20), (7, 9_000, 10)] {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn oracle_general_knows_the_next_request_of_an_object() {
-        let bytes = export(Form::OracleGeneral);
+        let bytes = export(OutputFormat::OracleGeneral);
         assert_eq!(bytes.len(), 3 * 24);
         let record = |n: usize| {
             let at = &bytes[24 * n..24 * (n + 1)];
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn csv_has_a_line_of_names_and_one_for_each_request() {
-        let text = String::from_utf8(export(Form::Csv)).unwrap();
+        let text = String::from_utf8(export(OutputFormat::Csv)).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("time_ms,object,size,"));

@@ -9,7 +9,7 @@ use foxy_base::Rng;
 
 use super::buffered_conn::{Answer, exchange};
 use super::process::Foxy;
-use super::record::{Event, Form, Violation};
+use super::record::{Event, ResponseKind, Violation};
 use super::world::{Resource, TAGS, World, lock};
 
 /// Counters of a run.
@@ -124,11 +124,11 @@ fn read(state: &RunState, rng: &mut Rng, resource: &Resource) {
     let asked = fields.trim_end().replace("\r\n", "; ");
     let cache = format!("{method} {asked} -> {} {cache}", answer.status);
     match judged {
-        Ok(Some((version, form))) => resource.note(Event::Served {
+        Ok(Some((version, kind))) => resource.note(Event::Served {
             began,
             ended,
             version,
-            form,
+            kind,
             cache,
         }),
         Ok(None) if answer.whole => Counts::add(&state.counts.errors),
@@ -146,7 +146,7 @@ fn judge(
     resource: &Resource,
     method: &str,
     answer: &Answer,
-) -> Result<Option<(u64, Form)>, String> {
+) -> Result<Option<(u64, ResponseKind)>, String> {
     if matches!(answer.status, 416 | 429) || answer.status >= 500 {
         return Ok(None);
     }
@@ -155,20 +155,20 @@ fn judge(
     let version = version.ok_or_else(|| format!("{etag} is of another URL"))?;
     let length = resource.length(version);
     let announced = answer.number("Content-Length");
-    let (from, to, form) = match answer.status {
-        304 => return Ok(Some((version, Form::NotModified))),
+    let (from, to, kind) = match answer.status {
+        304 => return Ok(Some((version, ResponseKind::NotModified))),
         200 if method == "HEAD" => {
             return match announced == Some(length) {
-                true => Ok(Some((version, Form::Head))),
+                true => Ok(Some((version, ResponseKind::Head))),
                 false => Err(format!("HEAD says {announced:?} of {length} bytes")),
             };
         }
-        200 => (0, length, Form::Whole),
+        200 => (0, length, ResponseKind::Whole),
         206 => {
             let range = answer.field("Content-Range").unwrap_or_default();
             let parsed = content_range(range).filter(|(_, _, whole)| *whole == length);
             let (from, to, _) = parsed.ok_or_else(|| format!("{range:?} of {length} bytes"))?;
-            (from, to, Form::Part(from, to))
+            (from, to, ResponseKind::Part(from, to))
         }
         status => return Err(format!("status {status}")),
     };
@@ -185,7 +185,7 @@ fn judge(
         return Ok(None);
     }
     match end == to {
-        true => Ok(Some((version, form))),
+        true => Ok(Some((version, kind))),
         false => Err(format!("ends at {end} of {from}-{to}, and looks whole")),
     }
 }

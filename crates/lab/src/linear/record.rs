@@ -10,7 +10,7 @@ const SHOWN: usize = 40;
 
 /// Kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ResponseKind {
     Whole,
     Part(u64, u64),
     NotModified,
@@ -36,7 +36,7 @@ pub(super) enum Event {
         began: u64,
         ended: u64,
         version: u64,
-        form: Form,
+        kind: ResponseKind,
         cache: String,
     },
 }
@@ -79,11 +79,11 @@ impl fmt::Display for Event {
                 began,
                 ended,
                 version,
-                form,
+                kind,
                 cache,
             } => write!(
                 f,
-                "{:12.6}-{:12.6}  served {version} {form:?}: {cache}",
+                "{:12.6}-{:12.6}  served {version} {kind:?}: {cache}",
                 s(*began),
                 s(*ended)
             ),
@@ -155,7 +155,7 @@ impl Record {
             Event::Served {
                 ended,
                 version,
-                form: Form::Whole,
+                kind: ResponseKind::Whole,
                 ..
             } => Some((*ended, *version)),
             _ => None,
@@ -218,7 +218,7 @@ mod tests {
             began,
             ended,
             version,
-            form: Form::Whole,
+            kind: ResponseKind::Whole,
             cache: String::new(),
         }
     }

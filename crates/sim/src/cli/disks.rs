@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use foxy_base::ByteSize;
 
-use super::Form;
+use super::OutputFormat;
 use crate::{
     layout::{Calls, LayoutSpec},
     levels::LevelsConfig,
@@ -52,9 +52,9 @@ pub struct DisksArgs {
         default_value = "squid,simple,multiple-dirs,buddy,stream,stream-packetizer,lazy-reads,loc:128,lazy-reads-loc:128"
     )]
     layout: Vec<LayoutSpec>,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
 }
 
 #[derive(serde::Serialize)]

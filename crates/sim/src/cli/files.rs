@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Form;
+use super::OutputFormat;
 use crate::{
     model::{
         Files,
@@ -25,9 +25,9 @@ pub struct FilesArgs {
     /// Number of rounds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rounds: u64,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
 }
 
 #[derive(serde::Serialize)]

@@ -92,9 +92,9 @@ fn show(text: &str) -> Result<(), RunError> {
     }
 }
 
-/// Form of the results.
+/// Format of the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum OutputFormat {
     /// Aligned columns
     #[default]
     Table,
@@ -104,7 +104,7 @@ pub enum Form {
     Json,
 }
 
-impl Form {
+impl OutputFormat {
     fn print<T: serde::Serialize>(self, table: &Table, all: &T) -> Result<String, RunError> {
         Ok(match self {
             Self::Table => table.to_string(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Form, bar, saved, threads};
+use super::{OutputFormat, bar, saved, threads};
 use crate::{
     reproduce::{Conditions, PARTS, Part, Reproduction, run_parts},
     run::RunError,
@@ -33,9 +33,9 @@ pub struct ReproduceArgs {
     /// Number of parallel runs; if not given, the number of processors
     #[arg(long)]
     threads: Option<usize>,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
 }
 
 impl ReproduceArgs {
@@ -82,7 +82,7 @@ impl ReproduceArgs {
             eprintln!("stopped: {done} of {all} parts are finished; {how}");
         }
         let mut text = match self.form {
-            Form::Table => done.text(),
+            OutputFormat::Table => done.text(),
             form => form.print(&done.table(), &done)?,
         };
         if let Some(docs) = &self.write_docs
@@ -90,7 +90,7 @@ impl ReproduceArgs {
         {
             files.extend(done.write_docs(docs)?);
         }
-        if self.form == Form::Table {
+        if self.form == OutputFormat::Table {
             text += &saved(&files);
         }
         Ok(text)

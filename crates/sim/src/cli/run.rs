@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Form, bar, details,
+    OutputFormat, bar, details,
     parameters::Parameters,
     stopping,
     systems::{self, SystemParameters},
@@ -22,9 +22,9 @@ pub struct RunArgs {
     parameters: Parameters,
     #[command(flatten)]
     systems: SystemParameters,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
 }
 
 impl RunArgs {
@@ -40,7 +40,7 @@ impl RunArgs {
         let configs = self.parameters.configs()?;
         let config = single(&configs)?;
         let result = run(config)?;
-        let more = if self.form == Form::Table {
+        let more = if self.form == OutputFormat::Table {
             format!("\n{}", details(&result))
         } else {
             String::new()
@@ -67,9 +67,9 @@ pub struct SweepArgs {
     parameters: Parameters,
     #[command(flatten)]
     systems: SystemParameters,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
     /// Number of parallel runs; if not given, the number of processors
     #[arg(long)]
     threads: Option<usize>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use foxy_base::ByteSize;
 use foxy_trace::{FieldMap, Format, Options, Progress, TraceError};
 
-use super::{Form, bar, threads, with_files};
+use super::{OutputFormat, bar, threads, with_files};
 use crate::{
     report::readable,
     run::{RunError, stopped},
@@ -48,9 +48,9 @@ pub struct SizeArgs {
     /// Draw missed requests and bytes into STEM.svg, STEM.png, STEM-bytes.svg and STEM-bytes.png
     #[arg(long, value_name = "STEM")]
     figure: Option<PathBuf>,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
-    form: Form,
+    form: OutputFormat,
 }
 
 impl SizeArgs {
@@ -78,7 +78,7 @@ impl SizeArgs {
         });
         bar.finish_and_clear();
         let mut text = self.form.print(&report.table(), &report)?;
-        if self.form == Form::Table {
+        if self.form == OutputFormat::Table {
             text = tables(&report, &bad);
         }
         if let Some(stem) = &self.figure {

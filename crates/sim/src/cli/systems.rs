@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use foxy_base::ByteSize;
 
-use super::{Form, parameters::Parameters, stopping};
+use super::{OutputFormat, parameters::Parameters, stopping};
 use crate::{
     figure::{Figure, Series},
     run::{RunError, SweepOptions, sweep_some},
@@ -171,7 +171,7 @@ fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
 pub(super) fn text(
     configs: &[SystemConfig],
     options: &SweepOptions<'_>,
-    form: Form,
+    form: OutputFormat,
 ) -> Result<(String, Vec<SystemConfig>, Vec<SystemResult>), RunError> {
     let results = sweep_some(configs, options)?;
     let (configs, results) = stopping::finished(configs, results, options.resume.is_some());

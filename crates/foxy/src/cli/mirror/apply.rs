@@ -51,10 +51,10 @@ pub(super) fn apply(
                     set(&there, &undo, &shows, action, &mut done)?;
                 }
             }
-            Step::File { at, form, text } => {
+            Step::File { at, sharing, text } => {
                 let block = Block {
                     tool: settings.tool().name,
-                    form,
+                    sharing,
                     text: settings.filled(text),
                 };
                 let path = places.path(at);

@@ -3,12 +3,12 @@
 
 use foxy_base::hash64;
 
-use super::tools::Form;
+use super::tools::FileSharing;
 
 /// A text for a file of a client.
 pub(super) struct Block<'a> {
     pub(super) tool: &'a str,
-    pub(super) form: &'a Form,
+    pub(super) sharing: &'a FileSharing,
     /// The text, which ends with a line feed.
     pub(super) text: String,
 }
@@ -31,11 +31,13 @@ impl Block<'_> {
     /// The reason why the file cannot be changed.
     pub(super) fn put_into(&self, old: Option<&str>) -> Result<File, String> {
         let whole = self.whole();
-        let others = match (old, self.form) {
+        let others = match (old, self.sharing) {
             (None, _) => String::new(),
-            (Some(old), Form::Whole { .. }) if self.is_own(old) => String::new(),
-            (Some(_), Form::Whole { .. }) => return Err("it has settings already".to_owned()),
-            (Some(old), Form::Block { key }) => {
+            (Some(old), FileSharing::Whole { .. }) if self.is_own(old) => String::new(),
+            (Some(_), FileSharing::Whole { .. }) => {
+                return Err("it has settings already".to_owned());
+            }
+            (Some(old), FileSharing::Block { key }) => {
                 let others = self.without(old)?;
                 let table: toml::Table = others.parse().map_err(|error: toml::de::Error| {
                     format!("it is not TOML: {}", error.message())
@@ -66,12 +68,12 @@ impl Block<'_> {
         let Some(old) = old else {
             return Ok(File::Stays);
         };
-        match self.form {
-            Form::Whole { .. } if self.is_own(old) => Ok(File::Goes),
-            Form::Whole { .. } => {
+        match self.sharing {
+            FileSharing::Whole { .. } if self.is_own(old) => Ok(File::Goes),
+            FileSharing::Whole { .. } => {
                 Err("it was not written by `foxy mirror setup`, or changed since".to_owned())
             }
-            Form::Block { .. } => Ok(match self.without(old)? {
+            FileSharing::Block { .. } => Ok(match self.without(old)? {
                 rest if rest == old => File::Stays,
                 rest if rest.trim().is_empty() => File::Goes,
                 rest => File::Becomes(rest),
@@ -115,9 +117,9 @@ impl Block<'_> {
     /// title.
     fn whole(&self) -> String {
         let [begin, end] = self.marks();
-        match self.form {
-            Form::Block { .. } => format!("{begin}{}{end}", self.text),
-            Form::Whole { .. } => format!("{}{}", self.title(&self.text), self.text),
+        match self.sharing {
+            FileSharing::Block { .. } => format!("{begin}{}{end}", self.text),
+            FileSharing::Whole { .. } => format!("{}{}", self.title(&self.text), self.text),
         }
     }
 
@@ -133,9 +135,9 @@ impl Block<'_> {
     }
 
     const fn comment(&self) -> [&'static str; 2] {
-        match self.form {
-            Form::Block { .. } => ["#", ""],
-            Form::Whole { comment } => *comment,
+        match self.sharing {
+            FileSharing::Block { .. } => ["#", ""],
+            FileSharing::Whole { comment } => *comment,
         }
     }
 
@@ -151,12 +153,12 @@ impl Block<'_> {
 mod tests {
     use super::*;
 
-    const BLOCK: Form = Form::Block { key: "source" };
+    const BLOCK: FileSharing = FileSharing::Block { key: "source" };
 
-    fn block<'a>(form: &'a Form, text: &str) -> Block<'a> {
+    fn block<'a>(sharing: &'a FileSharing, text: &str) -> Block<'a> {
         Block {
             tool: "cargo",
-            form,
+            sharing,
             text: text.to_owned(),
         }
     }
@@ -209,12 +211,12 @@ mod tests {
 
     #[test]
     fn a_whole_file_is_foxys_alone() {
-        let commented = Form::Whole {
+        let commented = FileSharing::Whole {
             comment: ["//", ""],
         };
-        let bare = Form::Whole { comment: ["", ""] };
-        for form in [&commented, &bare] {
-            let own = block(form, "{}\n");
+        let bare = FileSharing::Whole { comment: ["", ""] };
+        for sharing in [&commented, &bare] {
+            let own = block(sharing, "{}\n");
             let new = becomes(own.put_into(None));
             assert_eq!(own.put_into(Some(&new)), Ok(File::Stays));
             assert_eq!(own.take_out_of(Some(&new)), Ok(File::Goes));
@@ -228,8 +230,8 @@ mod tests {
         let old = becomes(block(&bare, "old\n").put_into(None));
         assert!(block(&bare, "new\n").put_into(Some(&old)).is_err());
         // Text that the user added stays.
-        for form in [&commented, &bare] {
-            let own = block(form, "{}\n");
+        for sharing in [&commented, &bare] {
+            let own = block(sharing, "{}\n");
             let changed = becomes(own.put_into(None)) + "mine\n";
             assert!(own.put_into(Some(&changed)).is_err());
             assert!(own.take_out_of(Some(&changed)).is_err());

@@ -29,7 +29,7 @@ pub(super) enum Step {
     /// A text in a file.
     File {
         at: Place,
-        form: Form,
+        sharing: FileSharing,
         text: &'static str,
     },
     /// Replaces the URL of the upstream in the files of apt's sources by the URL of the mirror.
@@ -68,7 +68,7 @@ pub(super) enum Place {
 }
 
 /// The way in which a text shares its file with other settings.
-pub(super) enum Form {
+pub(super) enum FileSharing {
     /// The text is a block of a TOML file. Outside of the block, the file must not have a table with the name
     /// `key`.
     Block { key: &'static str },
@@ -108,7 +108,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 home: ".config",
                 name: "uv/uv.toml",
             },
-            form: Form::Block { key: "index" },
+            sharing: FileSharing::Block { key: "index" },
             text: "[[index]]\nurl = \"MIRROR/simple/\"\ndefault = true\n",
         }],
         then: "For one shell: export UV_DEFAULT_INDEX=MIRROR/simple/",
@@ -124,7 +124,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 home: ".config",
                 name: "pypoetry/config.toml",
             },
-            form: Form::Block { key: "plugins" },
+            sharing: FileSharing::Block { key: "plugins" },
             text: "[plugins.pypi_mirror]\nurl = \"MIRROR/simple/\"\n",
         }],
         then: "Poetry reads this with a plugin: poetry self add poetry-plugin-pypi-mirror",
@@ -185,7 +185,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 home: ".cargo",
                 name: "config.toml",
             },
-            form: Form::Block { key: "source" },
+            sharing: FileSharing::Block { key: "source" },
             text: "[source.crates-io]\nreplace-with = \"foxy\"\n\n[source.foxy]\nregistry = \"sparse+MIRROR/\"\n",
         }],
         then: "",
@@ -216,7 +216,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 home: ".m2",
                 name: "settings.xml",
             },
-            form: Form::Whole {
+            sharing: FileSharing::Whole {
                 comment: ["<!--", " -->"],
             },
             // Maven 3.8.1 and later refuse http:// unless `blocked` is false.
@@ -234,7 +234,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 home: ".gradle",
                 name: "init.d/foxy.gradle",
             },
-            form: Form::Whole {
+            sharing: FileSharing::Whole {
                 comment: ["//", ""],
             },
             text: GRADLE,
@@ -246,7 +246,7 @@ pub(super) const TOOLS: &[Tool] = &[
         preset: "oci",
         steps: &[Step::File {
             at: Place::System("/etc/docker/daemon.json"),
-            form: Form::Whole { comment: ["", ""] },
+            sharing: FileSharing::Whole { comment: ["", ""] },
             text: "{\nPLAIN:  \"insecure-registries\": [\"PLACE\"],\n  \"registry-mirrors\": [\"BASE\"]\n}\n",
         }],
         then: "Then: systemctl reload docker. Docker uses mirrors for docker.io alone.",
@@ -256,7 +256,7 @@ pub(super) const TOOLS: &[Tool] = &[
         preset: "oci",
         steps: &[Step::File {
             at: Place::System("/etc/containerd/certs.d/docker.io/hosts.toml"),
-            form: Form::Whole { comment: HASH },
+            sharing: FileSharing::Whole { comment: HASH },
             text: "[host.\"BASE\"]\n  capabilities = [\"pull\", \"resolve\"]\n",
         }],
         then: "containerd reads it if `config_path` in its configuration is /etc/containerd/certs.d. Other registries that \
@@ -279,7 +279,7 @@ pub(super) const TOOLS: &[Tool] = &[
 /// Podman, Buildah and skopeo read the same files.
 const PODMAN: &[Step] = &[Step::File {
     at: Place::System("/etc/containers/registries.conf.d/foxy.conf"),
-    form: Form::Whole { comment: HASH },
+    sharing: FileSharing::Whole { comment: HASH },
     text: "[[registry]]\nlocation = \"docker.io\"\n\n[[registry.mirror]]\nlocation = \"PLACE/docker.io\"\nPLAIN:insecure = true\n",
 }];
 
