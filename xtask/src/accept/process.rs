@@ -215,7 +215,7 @@ impl Foxy {
         self.port
     }
 
-    /// Process number of Foxy.
+    /// PID of Foxy.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -21,7 +21,7 @@ const WANTS: &str = "it comes with the packages linux-perf and binutils";
 /// Options of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RoomsArgs {
-    /// Process number of a Foxy that is under load
+    /// PID of a Foxy that is under load
     pid: u32,
     /// Sample threads whose name is this text and a number
     #[arg(long, default_value = "foxy-")]

@@ -50,7 +50,7 @@ impl Group {
         Ok(group)
     }
 
-    /// The file to which a process writes its process number to enter the group.
+    /// The file to which a process writes its PID to enter the group.
     pub(super) fn entry(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }

@@ -100,7 +100,7 @@ impl Child {
         self.process.try_wait().ok().flatten()
     }
 
-    /// Process number of the server.
+    /// PID of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()

@@ -140,7 +140,7 @@ impl Secured {
         self.target.clone()
     }
 
-    /// Process number of Foxy.
+    /// PID of Foxy.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.foxy.pid()

@@ -41,7 +41,7 @@ impl Fixture {
         })
     }
 
-    /// Process number of Foxy.
+    /// PID of Foxy.
     #[cfg(feature = "tls")]
     pub(super) fn pid(&self) -> u32 {
         self.foxy.pid()

@@ -183,7 +183,7 @@ impl Group {
         Path::new(GROUPS).join(&self.name).join(file)
     }
 
-    /// Process numbers in the group now.
+    /// PIDs in the group now.
     pub(super) fn pids(&self) -> Vec<u32> {
         let text = fs::read_to_string(self.file("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
