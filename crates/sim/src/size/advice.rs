@@ -9,7 +9,7 @@
 //! doubling adds a percentage point. A curve that falls while the cache grows is explained. The advice is
 //! valid only for the log.
 
-use super::candidate::{FOXY, GATED};
+use super::candidate::{FILTERED, FOXY};
 use super::{Curve, Point, SizeReport};
 use crate::report::readable;
 
@@ -52,7 +52,7 @@ pub(super) fn sentences(report: &SizeReport) -> String {
         readable((report.request_bytes as f64 * disk.byte_hit_ratio) as u64),
         readable(report.request_bytes),
         100.0 * report.ceiling,
-        gates(&report.curves, &disk),
+        filters(&report.curves, &disk),
         steps(report, best, &disk),
         falling(report),
     )
@@ -60,9 +60,9 @@ pub(super) fn sentences(report: &SizeReport) -> String {
 
 /// Sentences on the hits and writes of Foxy with each admission rule, on a disk of the same size as `disk`.
 /// With such a rule, Foxy writes fewer objects to the disk.
-fn gates(curves: &[Curve], disk: &Point) -> String {
-    let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
-    let said = gated.filter_map(|curve| {
+fn filters(curves: &[Curve], disk: &Point) -> String {
+    let filtered = curves.iter().filter(|c| c.policy.starts_with(FILTERED));
+    let said = filtered.filter_map(|curve| {
         let point = curve.points.iter().find(|p| p.bytes == disk.bytes)?;
         Some(format!(
             " With {} it would answer {:.1} % of the requests, and write {:.0} % of the bytes \
@@ -82,13 +82,16 @@ fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     let by = |what: &str, value: fn(&Point) -> f64| {
         let now = value(disk);
         let at_size = |c: &Curve| c.points.iter().find(|p| p.bytes == disk.bytes).map(value);
-        let gated = report.curves.iter().filter(|c| c.policy.starts_with(GATED));
-        let setting = gated
+        let filtered = report
+            .curves
+            .iter()
+            .filter(|c| c.policy.starts_with(FILTERED));
+        let setting = filtered
             .filter_map(|c| Some((c.policy.as_str(), at_size(c)?)))
             .filter(|(_, then)| then - now >= WORTH)
             .max_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((policy, then)) = setting {
-            let rule = policy.trim_start_matches(GATED);
+            let rule = policy.trim_start_matches(FILTERED);
             return format!(
                 " For {what} the cheapest step is a setting, not hardware: admission {rule} gives \
                  {:.1} % in place of {:.1} %.",
@@ -139,7 +142,7 @@ fn falling(report: &SizeReport) -> String {
 fn memory(curves: &[Curve], disk: &Point) -> String {
     let others: Vec<_> = curves
         .iter()
-        .filter(|c| c.policy != FOXY && !c.policy.starts_with(GATED))
+        .filter(|c| c.policy != FOXY && !c.policy.starts_with(FILTERED))
         .cloned()
         .collect();
     let half = |p: &&Point| p.hit_ratio >= disk.hit_ratio / 2.0;
@@ -237,14 +240,14 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert!(!text.contains("in place of"), "{text}");
-        let gated = SizeReport {
+        let filtered = SizeReport {
             curves: vec![
                 curve("foxy", &[0.1, 0.3, 0.4, 0.405]),
                 curve("foxy:second-use", &[0.2, 0.35, 0.39, 0.4]),
             ],
             ..report.clone()
         };
-        let text = sentences(&gated);
+        let text = sentences(&filtered);
         for part in [
             "With foxy a cache of 4 MiB answers 40.0 %",
             "With foxy:second-use it would answer 39.0 % of the requests, and write 61 % of the bytes",

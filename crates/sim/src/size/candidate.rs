@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use foxy_policy::AdmissionRule;
 
-use super::gate::choices;
-use super::{Gate, Sampler};
+use super::admission_filter::choices;
+use super::{AdmissionFilter, Sampler};
 use crate::levels::PolicyKind;
 
 /// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store; its
@@ -14,38 +14,41 @@ use crate::levels::PolicyKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Foxy. The size of the cache is the size of its store.
-    Foxy(Gate),
+    Foxy(AdmissionFilter),
     /// A policy. The size of the cache limits only the bytes of the bodies.
     Policy(PolicyKind),
 }
 
 impl Candidate {
     /// Foxy without an admission rule.
-    pub const FOXY: Self = Self::Foxy(Gate::OPEN);
+    pub const FOXY: Self = Self::Foxy(AdmissionFilter::ADMIT_ALL);
 
     /// The candidates if the user names none: Foxy, Foxy with the admission rule `second-use`, Foxy with each
     /// size limit of `Sampler::limits`, LRU and S3-FIFO.
     #[must_use]
     pub fn usual(sampler: &Sampler) -> Vec<Self> {
         let limits = sampler.limits().into_iter();
-        let limits = limits.map(|bytes| Self::Foxy(Gate::MaxSize(bytes)));
-        [Self::FOXY, Self::Foxy(Gate::Rule(AdmissionRule::SecondUse))]
-            .into_iter()
-            .chain(limits)
-            .chain([PolicyKind::Lru, PolicyKind::S3Fifo].map(Self::Policy))
-            .collect()
+        let limits = limits.map(|bytes| Self::Foxy(AdmissionFilter::MaxSize(bytes)));
+        [
+            Self::FOXY,
+            Self::Foxy(AdmissionFilter::Rule(AdmissionRule::SecondUse)),
+        ]
+        .into_iter()
+        .chain(limits)
+        .chain([PolicyKind::Lru, PolicyKind::S3Fifo].map(Self::Policy))
+        .collect()
     }
 }
 
-/// Name of Foxy, and the first part of the names of Foxy with a gate.
+/// Name of Foxy, and the first part of the names of Foxy with a filter.
 pub(super) const FOXY: &str = "foxy";
-pub(super) const GATED: &str = "foxy:";
+pub(super) const FILTERED: &str = "foxy:";
 
 impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             &Self::FOXY => f.write_str(FOXY),
-            Self::Foxy(gate) => write!(f, "{GATED}{gate}"),
+            Self::Foxy(filter) => write!(f, "{FILTERED}{filter}"),
             Self::Policy(policy) => policy.fmt(f),
         }
     }
@@ -58,8 +61,8 @@ impl FromStr for Candidate {
         if text == FOXY {
             return Ok(Self::FOXY);
         }
-        if let Some(gate) = text.strip_prefix(GATED) {
-            return gate.parse().map(Self::Foxy);
+        if let Some(filter) = text.strip_prefix(FILTERED) {
+            return filter.parse().map(Self::Foxy);
         }
         text.parse()
             .map(Self::Policy)

@@ -3,7 +3,7 @@
 use foxy_policy::Evicted;
 
 use super::{
-    Candidate, Curve, Gate, Point, SizeOptions,
+    AdmissionFilter, Candidate, Curve, Point, SizeOptions,
     plan::Plan,
     sample::{Sampled, Sampler},
     store::StoreCache,
@@ -100,8 +100,8 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     let ratio_of = |answered: &Answered| sampler.corrected(answered.hits);
     let (answered, between) = match candidate {
         Candidate::Policy(policy) => (policy_alone(sampler, policy, size), None),
-        Candidate::Foxy(gate) => {
-            let foxy = |heads, refused| store(sampler, options, (size, gate), heads, refused);
+        Candidate::Foxy(filter) => {
+            let foxy = |heads, refused| store(sampler, options, (size, filter), heads, refused);
             let (worse, better) = (foxy(2.0, REFUSED), foxy(0.5, 0));
             (foxy(1.0, 0), Some((ratio_of(&worse), ratio_of(&better))))
         }
@@ -176,12 +176,12 @@ fn policy_alone(sampler: &Sampler, policy: PolicyKind, size: u64) -> Answered {
 fn store(
     sampler: &Sampler,
     options: &SizeOptions,
-    (size, gate): (u64, Gate),
+    (size, filter): (u64, AdmissionFilter),
     heads: f64,
     refused: u64,
 ) -> Answered {
     let plan = Plan::of(size, options.memory, (options.head as f64 * heads) as u64);
-    let mut cache = StoreCache::new(plan.scaled(sampler.rate()), gate, refused);
+    let mut cache = StoreCache::new(plan.scaled(sampler.rate()), filter, refused);
     let mut answered = Answered::default();
     for request in sampler.sample() {
         let hit = cache.request(request);

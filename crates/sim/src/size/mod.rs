@@ -8,18 +8,18 @@
 //! than the share R of all requests, the sample lacks requests for the most popular objects. The difference
 //! is then added to the hits. If it has more requests, the difference is subtracted.
 
+mod admission_filter;
 mod advice;
 mod candidate;
 mod curves;
-mod gate;
 mod left_out;
 mod plan;
 mod sample;
 mod store;
 mod table;
 
+pub use admission_filter::AdmissionFilter;
 pub use candidate::Candidate;
-pub use gate::Gate;
 pub use left_out::LeftOut;
 pub use sample::Sampler;
 pub use table::Share;

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 
 use foxy_policy::{CachePolicy, MemoryTier, RewriteBudget};
 
-use super::gate::{Gate, Rule};
+use super::admission_filter::{AdmissionFilter, Rule};
 use super::plan::{FRAGMENT, Plan};
 use super::sample::Sampled;
 use crate::model::hash::BuildIdHasher;
@@ -50,7 +50,7 @@ struct Segment {
 pub(super) struct StoreCache {
     plan: Plan,
     refused: u64,
-    gate: Rule,
+    filter: Rule,
     ram: Option<MemoryTier<u64, Stamp>>,
     index: HashMap<u64, Place, BuildIdHasher>,
     sealed: VecDeque<Segment>,
@@ -62,9 +62,9 @@ pub(super) struct StoreCache {
 }
 
 impl StoreCache {
-    /// Creates an empty cache. Among the objects that the gate admits, one in `refused` is not stored; 0:
+    /// Creates an empty cache. Among the objects that the filter admits, one in `refused` is not stored; 0:
     /// all are stored.
-    pub(super) fn new(plan: Plan, gate: Gate, refused: u64) -> Self {
+    pub(super) fn new(plan: Plan, filter: AdmissionFilter, refused: u64) -> Self {
         Self {
             ram: (plan.ram > 0).then(|| MemoryTier::new(plan.ram)),
             index: HashMap::default(),
@@ -74,7 +74,7 @@ impl StoreCache {
             budget: RewriteBudget::new(REINSERT, plan.segment * 6 / 10),
             tickets: 0,
             written: 0,
-            gate: Rule::new(gate, plan.uses),
+            filter: Rule::new(filter, plan.uses),
             plan,
             refused,
         }
@@ -102,10 +102,10 @@ impl StoreCache {
             return true;
         }
         if self.replace(object) {
-            self.gate.used(object);
+            self.filter.used(object);
         }
         let bytes = self.plan.record(size);
-        let admitted = self.gate.admits(object, bytes);
+        let admitted = self.filter.admits(object, bytes);
         self.remember(object, stamp);
         self.tickets += u64::from(admitted);
         if admitted && (self.refused == 0 || !self.tickets.is_multiple_of(self.refused)) {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn first_in_first_out_but_what_was_used_is_written_again() {
-        let mut cache = StoreCache::new(PLAN, Gate::OPEN, 0);
+        let mut cache = StoreCache::new(PLAN, AdmissionFilter::ADMIT_ALL, 0);
         for object in 0..10 {
             assert!(!ask(&mut cache, object, 0));
         }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn memory_answers_and_refused_objects_are_not_on_disk() {
         let plan = Plan { ram: 1_100, ..PLAN };
-        let mut cache = StoreCache::new(plan, Gate::OPEN, 1);
+        let mut cache = StoreCache::new(plan, AdmissionFilter::ADMIT_ALL, 1);
         assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0));
         assert!((2..30).all(|object| !ask(&mut cache, object, 0)));
         assert!(!ask(&mut cache, 2, 0) && cache.index.is_empty());
@@ -242,31 +242,31 @@ mod tests {
 
     #[test]
     fn a_gate_lets_in_what_its_rule_says_and_memory_takes_the_rest() {
-        let asked = |gate, uses: &[(u64, u32)]| {
-            let mut cache = StoreCache::new(PLAN, gate, 0);
+        let asked = |filter, uses: &[(u64, u32)]| {
+            let mut cache = StoreCache::new(PLAN, filter, 0);
             let hits = uses.iter().map(|(o, v)| ask(&mut cache, *o, *v));
             (hits.collect::<Vec<_>>(), cache.written())
         };
         let record = PLAN.record(880);
         let uses = [(1, 0), (2, 0), (1, 0), (1, 0), (2, 0), (1, 1), (1, 1)];
-        let (hits, written) = asked(Gate::OPEN, &uses);
+        let (hits, written) = asked(AdmissionFilter::ADMIT_ALL, &uses);
         assert_eq!(hits, [false, false, true, true, true, false, true]);
         assert_eq!(written, 3 * record);
         // The disk admits an object only at its second use. If a stored object is replaced by a newer
         // version, that version counts as used before.
-        let (hits, written) = asked(Gate::Rule(AdmissionRule::SecondUse), &uses);
+        let (hits, written) = asked(AdmissionFilter::Rule(AdmissionRule::SecondUse), &uses);
         assert_eq!(hits, [false, false, false, true, false, false, true]);
         assert_eq!(written, 3 * record);
-        let (hits, written) = asked(Gate::Rule(AdmissionRule::Frequency), &uses);
+        let (hits, written) = asked(AdmissionFilter::Rule(AdmissionRule::Frequency), &uses);
         assert_eq!(hits, [false, false, false, false, false, false, true]);
         assert_eq!(written, 2 * record);
-        assert_eq!(asked(Gate::MaxSize(record - 1), &uses).1, 0);
+        assert_eq!(asked(AdmissionFilter::MaxSize(record - 1), &uses).1, 0);
         assert_eq!(
-            asked(Gate::MaxSize(record), &uses),
-            asked(Gate::OPEN, &uses)
+            asked(AdmissionFilter::MaxSize(record), &uses),
+            asked(AdmissionFilter::ADMIT_ALL, &uses)
         );
         let plan = Plan { ram: 5_000, ..PLAN };
-        let mut cache = StoreCache::new(plan, Gate::Rule(AdmissionRule::SecondUse), 0);
+        let mut cache = StoreCache::new(plan, AdmissionFilter::Rule(AdmissionRule::SecondUse), 0);
         assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0), "by memory");
         assert_eq!(cache.written(), 0);
     }
@@ -278,7 +278,7 @@ mod tests {
                 segment: 400_000,
                 ..PLAN
             },
-            Gate::OPEN,
+            AdmissionFilter::ADMIT_ALL,
             0,
         );
         assert!(!cache.request(&Sampled::of(1, 900_000, 0)));

@@ -1,4 +1,4 @@
-//! Admission rules for the disk (gates). They are applied as if the write budget were always spent.
+//! Admission filters for the disk. They are applied as if the write budget were always spent.
 //!
 //! The rules are those of crate `policy`, with the memory that the production store gives them. In the store
 //! the rules decide only when the write budget is spent; here they always decide. So the result of a store
@@ -11,19 +11,19 @@ use foxy_policy::{Admission, AdmissionRule, Filter, SizeLimit};
 
 /// The rule for objects that may enter the disk. The memory before the disk accepts all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum AdmissionFilter {
     /// Admits objects that this rule admits (setting `when_spent`).
     Rule(AdmissionRule),
     /// Admits objects of up to this many bytes (setting `max_size`).
     MaxSize(u64),
 }
 
-impl Gate {
+impl AdmissionFilter {
     /// Admits everything.
-    pub const OPEN: Self = Self::Rule(AdmissionRule::Anything);
+    pub const ADMIT_ALL: Self = Self::Rule(AdmissionRule::Anything);
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for AdmissionFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => rule.fmt(f),
@@ -32,7 +32,7 @@ impl fmt::Display for Gate {
     }
 }
 
-impl FromStr for Gate {
+impl FromStr for AdmissionFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -41,22 +41,22 @@ impl FromStr for Gate {
             return Ok(Self::MaxSize(size.bytes()));
         }
         if text == "open" {
-            return Ok(Self::OPEN);
+            return Ok(Self::ADMIT_ALL);
         }
         let rule = text.parse().map(Self::Rule);
         rule.map_err(|_| format!("admission `{text}` is not known; choose {}", choices()))
     }
 }
 
-/// The names of all gates except the open gate, as used in names of candidates.
+/// The names of all filters except the filter that admits everything, as used in names of candidates.
 pub(super) fn choices() -> String {
     let rules = AdmissionRule::ALL.into_iter();
-    let rules = rules.filter(|rule| Gate::Rule(*rule) != Gate::OPEN);
+    let rules = rules.filter(|rule| AdmissionFilter::Rule(*rule) != AdmissionFilter::ADMIT_ALL);
     let names: Vec<_> = rules.map(|rule| format!("foxy:{rule}")).collect();
     format!("{} or foxy:max_size:SIZE", names.join(", "))
 }
 
-/// A gate with its state.
+/// A filter with its state.
 pub(super) enum Rule {
     Filter(Filter<u64>),
     MaxSize(SizeLimit),
@@ -67,10 +67,10 @@ const NOW: MonoTime = MonoTime(0);
 
 impl Rule {
     /// Creates a rule that remembers uses in `memory` bytes; `None`: in as much memory as the rule needs.
-    pub(super) fn new(gate: Gate, memory: Option<u64>) -> Self {
-        match gate {
-            Gate::Rule(rule) => Self::Filter(Filter::new(rule, memory)),
-            Gate::MaxSize(max_bytes) => Self::MaxSize(SizeLimit { max_bytes }),
+    pub(super) fn new(filter: AdmissionFilter, memory: Option<u64>) -> Self {
+        match filter {
+            AdmissionFilter::Rule(rule) => Self::Filter(Filter::new(rule, memory)),
+            AdmissionFilter::MaxSize(max_bytes) => Self::MaxSize(SizeLimit { max_bytes }),
         }
     }
 
