@@ -6,7 +6,7 @@
 
 use foxy_base::Rng;
 
-/// A placeholder in the document, by the kind of text that replaces it.
+/// Kind of text that replaces a placeholder in the document.
 #[derive(Clone, Copy, Debug)]
 enum Placeholder {
     /// The name of the package.
