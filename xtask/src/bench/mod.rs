@@ -46,7 +46,7 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
 
 /// The part of `check --long`: no frequently executed code may need more instructions than the baseline
 /// permits.
-pub(crate) fn gate(report: &mut Report) {
+pub(crate) fn check_instructions(report: &mut Report) {
     report.step("bench micro", || {
         outcome(micro::run(&micro::MicroArgs::default()))
     });

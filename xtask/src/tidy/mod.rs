@@ -22,7 +22,7 @@ const RULES: &[Rule] = &[
     rules::clocks,
     rules::reasons_for_exceptions,
     rules::white_space,
-    rules::story_length,
+    rules::scenario_length,
     links::relative_links,
     names::glossary,
     manifests::shared_settings,

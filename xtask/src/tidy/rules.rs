@@ -6,8 +6,8 @@ use crate::workspace::Source;
 const CODE_LINES_MAX: usize = 500;
 /// Greatest number of lines of a source file with its tests.
 const LINES_MAX: usize = 1000;
-/// Greatest number of lines of a scenario, which should be readable like a story.
-const STORY_LINES_MAX: usize = 60;
+/// Greatest number of lines of a scenario, which should be easy to read.
+const SCENARIO_LINES_MAX: usize = 60;
 
 /// Line number of a file's own test module.
 fn code_lines(text: &str) -> usize {
@@ -148,16 +148,16 @@ pub(super) fn white_space(file: &Source) -> Vec<String> {
 }
 
 /// A scenario must be short enough to be read at once.
-pub(super) fn story_length(file: &Source) -> Vec<String> {
+pub(super) fn scenario_length(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
     if !file.path.starts_with("scenarios/tests/it/")
         || file.path.ends_with("main.rs")
-        || lines <= STORY_LINES_MAX
+        || lines <= SCENARIO_LINES_MAX
     {
         return Vec::new();
     }
     vec![format!(
-        "{lines} lines; a scenario has at most {STORY_LINES_MAX}: move mechanics to the harness in scenarios/src"
+        "{lines} lines; a scenario has at most {SCENARIO_LINES_MAX}: move mechanics to the harness in scenarios/src"
     )]
 }
 

@@ -88,14 +88,14 @@ fn white_space_at_ends() {
 }
 
 #[test]
-fn stories_are_short() {
+fn scenarios_are_short() {
     let long = "x\n".repeat(61);
     assert_eq!(
-        complaints(rules::story_length, "scenarios/tests/it/vary.rs", &long),
+        complaints(rules::scenario_length, "scenarios/tests/it/vary.rs", &long),
         1
     );
     assert_eq!(
-        complaints(rules::story_length, "scenarios/tests/it/main.rs", &long),
+        complaints(rules::scenario_length, "scenarios/tests/it/main.rs", &long),
         0
     );
 }

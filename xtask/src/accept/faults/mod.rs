@@ -22,8 +22,8 @@ const LOAD_SECONDS: u64 = 30;
 /// Longest wait for one answer.
 const TIMEOUT: &str = "10s";
 
-/// One kind of trouble.
-struct Story {
+/// A fault that is injected into a store.
+struct FaultScenario {
     name: &'static str,
     /// Causes the trouble.
     trouble: fn(&mut Device, &Foxy) -> Result<(), String>,
@@ -31,23 +31,23 @@ struct Story {
     states: &'static [&'static str],
 }
 
-const STORIES: [Story; 4] = [
-    Story {
+const SCENARIOS: [FaultScenario; 4] = [
+    FaultScenario {
         name: "full",
         trouble: |device, _| device.fill(),
         states: &["read-only"],
     },
-    Story {
+    FaultScenario {
         name: "slow",
         trouble: |device, foxy| device.slow_down(foxy.pid(), 128 << 10),
         states: &["slow"],
     },
-    Story {
+    FaultScenario {
         name: "failing",
         trouble: |device, _| device.break_behind(16),
         states: &["read-only", "offline"],
     },
-    Story {
+    FaultScenario {
         name: "pulled",
         trouble: |device, _| device.pull(),
         states: &["offline"],
@@ -60,9 +60,9 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
         outcome.note(Err(format!("not shown: {why}")));
         return outcome;
     }
-    for story in &STORIES {
-        let told = tell(bench, story);
-        outcome.note(told.map_err(|why| format!("a store that is {}: {why}", story.name)));
+    for scenario in &SCENARIOS {
+        let ended = run_scenario(bench, scenario);
+        outcome.note(ended.map_err(|why| format!("a store that is {}: {why}", scenario.name)));
     }
     outcome
 }
@@ -76,14 +76,14 @@ struct Seen {
     metrics: String,
 }
 
-fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
-    let folder = bench.path(&format!("device-{}", story.name));
+fn run_scenario(bench: &Bench, scenario: &FaultScenario) -> Result<(), String> {
+    let folder = bench.path(&format!("device-{}", scenario.name));
     std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut device = Device::new(&folder, BAD_MIB)?;
-    let good = bench.path(&format!("good-{}", story.name));
+    let good = bench.path(&format!("good-{}", scenario.name));
     let good = good.to_string_lossy().into_owned();
     let bad_size = format!("{BAD_MIB}MiB");
-    let log = bench.path(&format!("log-{}", story.name));
+    let log = bench.path(&format!("log-{}", scenario.name));
     let foxy = bench.foxy_logging(
         &log,
         &[
@@ -105,14 +105,14 @@ fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
     let running = std::thread::spawn(move || report_of(&mut load));
     std::thread::sleep(Duration::from_secs(TROUBLE_AT));
     let before = see(bench, &foxy)?;
-    (story.trouble)(&mut device, &foxy)?;
+    (scenario.trouble)(&mut device, &foxy)?;
     // The store may be in the expected state only for a short time, so its state is observed again and again
     // during the load.
     let mut told = None;
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(200));
         if told.is_none() {
-            told = Some(see(bench, &foxy)?).filter(|seen| story.states.contains(&state(seen)));
+            told = Some(see(bench, &foxy)?).filter(|seen| scenario.states.contains(&state(seen)));
         }
     }
     let report = running.join().map_err(|_| "the load died".to_owned())??;
@@ -120,9 +120,9 @@ fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
     let told = told.unwrap_or_else(|| after.clone());
     let log = std::fs::read_to_string(&log).unwrap_or_default();
     foxy.kill();
-    print(story, &report, &before, &after, &told);
+    print(scenario, &report, &before, &after, &told);
     judge_load(&report, &before, &after)?;
-    judge_told(story, &device, &told, &log)
+    judge_told(scenario, &device, &told, &log)
 }
 
 fn load_arguments(seconds: &str) -> [&str; 15] {
@@ -190,11 +190,11 @@ fn hits(before: &Seen, after: &Seen) -> f64 {
         + grown(before, after, &["outcomes", "disk-hit"])
 }
 
-fn print(story: &Story, report: &Value, before: &Seen, after: &Seen, told: &Seen) {
+fn print(scenario: &FaultScenario, report: &Value, before: &Seen, after: &Seen, told: &Seen) {
     println!(
         "   {:<8} {:>7.0} answers, {:.0} errors, {:.0} wrong; after it began {:.0} requests, {:.0} \
          hits, {:.0} records to the other store; longest answer {:.2} s; state: {}",
-        story.name,
+        scenario.name,
         number(report, &["answers"]),
         number(report, &["errors"]),
         number(report, &["wrong"]),
@@ -220,10 +220,15 @@ fn judge_load(report: &Value, before: &Seen, after: &Seen) -> Result<(), String>
     Ok(())
 }
 
-fn judge_told(story: &Story, device: &Device, seen: &Seen, log: &str) -> Result<(), String> {
+fn judge_told(
+    scenario: &FaultScenario,
+    device: &Device,
+    seen: &Seen,
+    log: &str,
+) -> Result<(), String> {
     let word = state(seen);
-    if !story.states.contains(&word) {
-        let wanted = story.states.join(" or ");
+    if !scenario.states.contains(&word) {
+        let wanted = scenario.states.join(" or ");
         return Err(format!("the store is {word}, and not {wanted}"));
     }
     let metric = format!("foxy_store_state{{store=\"0\",state=\"{word}\"}} 1");
