@@ -18,9 +18,9 @@ use crate::body::Identity;
 
 const LISTENER: Token = Token(usize::MAX);
 
-/// A floor server that is bound to its address; [`run`](Self::run) answers requests.
+/// A baseline server that is bound to its address; [`run`](Self::run) answers requests.
 #[derive(Debug)]
-pub struct Floor {
+pub struct BaselineServer {
     poll: Poll,
     listener: TcpListener,
     connections: Vec<Option<Connection>>,
@@ -36,7 +36,7 @@ struct Connection {
     left: usize,
 }
 
-impl Floor {
+impl BaselineServer {
     /// Binds to `listen`. Before each answer, the server computes for the time `work`, to represent a
     /// server that has more work. Every answer is object 0 of `host` with a body of `size` bytes. So a load
     /// with one object on one server can check the complete answer.
@@ -193,7 +193,8 @@ mod tests {
     fn its_answer_is_right_and_a_hit_for_a_load_that_never_sleeps() {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut floor = Floor::bind(any, "h1", 300_000, Duration::from_nanos(300), &clock).unwrap();
+        let mut server =
+            BaselineServer::bind(any, "h1", 300_000, Duration::from_nanos(300), &clock).unwrap();
         let style = Style {
             mode: Mode::Reverse {
                 host: "floor".into(),
@@ -202,8 +203,8 @@ mod tests {
             extra: String::new(),
             knobs: String::new(),
         };
-        let mut config = LoadConfig::new(floor.address().unwrap(), style);
-        std::thread::spawn(move || floor.run());
+        let mut config = LoadConfig::new(server.address().unwrap(), style);
+        std::thread::spawn(move || server.run());
         config.poll = true;
         let work = Work {
             server: 1,

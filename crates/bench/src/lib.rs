@@ -23,7 +23,7 @@ pub mod together;
 pub use body::{BodyKey, Identity};
 pub use chunked::{Dechunk, Piece};
 pub use delay::{Delay, parse_time};
-pub use floor::Floor;
+pub use floor::BaselineServer;
 pub use histogram::Histogram;
 pub use knobs::{Knobs, MAX_AGE, without_port};
 pub use origin::{Origin, OriginConfig, OriginCounters, parse_counters};

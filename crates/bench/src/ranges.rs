@@ -35,7 +35,7 @@ pub enum Plan {
 
 /// One reader.
 #[derive(Clone, Debug)]
-pub struct Jumper {
+pub struct RangeReader {
     /// Address of the proxy.
     pub target: SocketAddr,
     /// Address of the object's origin.
@@ -50,7 +50,7 @@ pub struct Jumper {
 
 /// Result of the run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Jumped {
+pub struct RangeReport {
     /// Number of reads with only correct bytes.
     pub right: u64,
     /// Number of reads.
@@ -63,12 +63,12 @@ pub struct Jumped {
     pub origin: OriginCounters,
 }
 
-impl Jumper {
+impl RangeReader {
     /// Reads until all reads are finished, or until something is wrong.
     ///
     /// # Errors
     /// Target or origin cannot be reached.
-    pub fn run(&self) -> io::Result<Jumped> {
+    pub fn run(&self) -> io::Result<RangeReport> {
         let before = crate::load::read_counters(self.origin)?;
         let host = self.origin.ip().to_string();
         let identity = Identity {
@@ -81,22 +81,22 @@ impl Jumper {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let mut stream = BufReader::new(stream);
-        let mut jumped = Jumped::default();
+        let mut report = RangeReport::default();
         for (from, to) in self.places() {
-            jumped.reads += 1;
+            report.reads += 1;
             match self.read(&mut stream, identity.key(), from, to) {
                 Ok(bytes) => {
-                    jumped.right += 1;
-                    jumped.bytes += bytes;
+                    report.right += 1;
+                    report.bytes += bytes;
                 }
                 Err(problem) => {
-                    jumped.problem = Some(format!("bytes {from} to {to}: {problem}"));
+                    report.problem = Some(format!("bytes {from} to {to}: {problem}"));
                     break;
                 }
             }
         }
-        jumped.origin = crate::load::read_counters(self.origin)?.minus(&before);
-        Ok(jumped)
+        report.origin = crate::load::read_counters(self.origin)?.minus(&before);
+        Ok(report)
     }
 
     /// Range of each read: its first byte, and the byte after its last byte.
@@ -186,7 +186,7 @@ fn head(stream: &mut impl BufRead) -> io::Result<String> {
     Ok(head.to_ascii_lowercase())
 }
 
-impl Jumped {
+impl RangeReport {
     /// True if every read returned the correct bytes.
     #[must_use]
     pub fn is_right(&self) -> bool {
@@ -203,9 +203,9 @@ mod tests {
     use super::*;
     use crate::{Origin, OriginConfig};
 
-    fn jumper(plan: Plan) -> Jumper {
+    fn reader(plan: Plan) -> RangeReader {
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        Jumper {
+        RangeReader {
             target: nobody,
             origin: nobody,
             knobs: Knobs::new(1, 1_000_000),
@@ -224,7 +224,7 @@ mod tests {
                 part,
                 parts: 3,
             };
-            all.extend(jumper(plan).places());
+            all.extend(reader(plan).places());
         }
         assert!(!all.is_sorted(), "not shuffled");
         all.sort_unstable();
@@ -248,12 +248,12 @@ mod tests {
             reads: 10,
             bytes: 5000,
         };
-        let mut jumper = jumper(plan);
-        (jumper.target, jumper.origin) = (origin.address(), origin.address());
-        let jumped = jumper.run().unwrap();
-        assert!(jumped.is_right(), "{jumped:?}");
-        assert_eq!((jumped.bytes, jumped.origin.partial), (50_000, 10));
-        jumper.knobs.status = 404;
-        assert!(!jumper.run().unwrap().is_right());
+        let mut reader = reader(plan);
+        (reader.target, reader.origin) = (origin.address(), origin.address());
+        let report = reader.run().unwrap();
+        assert!(report.is_right(), "{report:?}");
+        assert_eq!((report.bytes, report.origin.partial), (50_000, 10));
+        reader.knobs.status = 404;
+        assert!(!reader.run().unwrap().is_right());
     }
 }

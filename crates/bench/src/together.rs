@@ -28,9 +28,9 @@ use crate::origin::OriginCounters;
 use crate::{Identity, Knobs};
 use client::{Client, Kind, Seen};
 
-/// Options of one crowd.
+/// Options of one burst: many clients that request one object at the same moment.
 #[derive(Clone, Debug)]
-pub struct Together {
+pub struct Burst {
     /// Address of the proxy.
     pub target: SocketAddr,
     /// Address of the object's origin.
@@ -56,7 +56,7 @@ pub struct Together {
 
 /// Result of a run. Times are in milliseconds.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Gathered {
+pub struct BurstReport {
     /// Number of clients that got all bytes correctly.
     pub right: usize,
     /// Number of clients that should get all bytes.
@@ -86,23 +86,23 @@ pub struct Gathered {
 /// Greatest number of problems that are described.
 const NAMED: usize = 5;
 
-impl Together {
-    /// Runs the crowd to its end.
+impl Burst {
+    /// Runs the burst to its end.
     ///
     /// # Errors
     /// Target or origin cannot be reached.
-    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<Gathered> {
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<BurstReport> {
         let before = crate::load::read_counters(self.origin)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let local = LocalSet::new();
-        let mut gathered = runtime.block_on(local.run_until(self.gather(clock)))?;
-        gathered.origin = crate::load::read_counters(self.origin)?.minus(&before);
-        Ok(gathered)
+        let mut report = runtime.block_on(local.run_until(self.send_all(clock)))?;
+        report.origin = crate::load::read_counters(self.origin)?.minus(&before);
+        Ok(report)
     }
 
-    async fn gather(&self, clock: &Arc<dyn Clock>) -> io::Result<Gathered> {
+    async fn send_all(&self, clock: &Arc<dyn Clock>) -> io::Result<BurstReport> {
         let (stop, stopped) = watch::channel(false);
         let buffer = Rc::new(RefCell::new(vec![0; 64 << 10]));
         let mut clients = Vec::new();
@@ -149,17 +149,17 @@ impl Together {
         let total = clock.mono().since(start);
         // An error means that no client is left, so there is nothing to stop.
         let _ = stop.send(true);
-        let mut gathered = self.judge(&seen);
+        let mut report = self.judge(&seen);
         for task in slow {
             let seen = task
                 .await
                 .unwrap_or_else(|_| Seen::lost("a slow client ended early"));
-            gathered.slow_bytes += seen.bytes;
-            gathered.note(&seen);
+            report.slow_bytes += seen.bytes;
+            report.note(&seen);
         }
-        gathered.bytes += gathered.slow_bytes;
-        gathered.total_ms = ms(total);
-        Ok(gathered)
+        report.bytes += report.slow_bytes;
+        report.total_ms = ms(total);
+        Ok(report)
     }
 
     async fn connect(&self, number: usize) -> io::Result<TcpStream> {
@@ -215,18 +215,18 @@ impl Together {
         out
     }
 
-    fn judge(&self, seen: &[Seen]) -> Gathered {
+    fn judge(&self, seen: &[Seen]) -> BurstReport {
         let leaves = usize::from(self.leave_after.is_some());
-        let mut gathered = Gathered {
+        let mut report = BurstReport {
             wanted: self.clients.saturating_sub(leaves),
-            ..Gathered::default()
+            ..BurstReport::default()
         };
         for one in seen {
-            gathered.note(one);
-            gathered.bytes += one.bytes;
-            gathered.hits += usize::from(one.hit);
-            gathered.collapsed += usize::from(one.collapsed);
-            gathered.right += usize::from(one.whole && one.problem.is_none());
+            report.note(one);
+            report.bytes += one.bytes;
+            report.hits += usize::from(one.hit);
+            report.collapsed += usize::from(one.collapsed);
+            report.right += usize::from(one.whole && one.problem.is_none());
         }
         let leader = seen.first().and_then(|leader| leader.first);
         if let Some(leader) = leader {
@@ -240,15 +240,15 @@ impl Together {
                     .copied()
                     .unwrap_or(0.0)
             };
-            gathered.first_byte_median_ms = at(0.5);
-            gathered.first_byte_p99_ms = at(0.99);
-            gathered.first_byte_most_ms = at(1.0);
+            report.first_byte_median_ms = at(0.5);
+            report.first_byte_p99_ms = at(0.99);
+            report.first_byte_most_ms = at(1.0);
         }
-        gathered
+        report
     }
 }
 
-impl Gathered {
+impl BurstReport {
     fn note(&mut self, seen: &Seen) {
         if let Some(problem) = &seen.problem
             && self.problems.len() < NAMED

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use foxy_base::{ByteSize, Clock};
 
-use crate::Floor;
+use crate::BaselineServer;
 
-/// Options of the floor server. A load for this server needs the options `--objects 1 --servers 1 --sizes
+/// Options of the baseline server. A load for this server needs the options `--objects 1 --servers 1 --sizes
 /// SIZE`, and `--reverse HOST` unless `--host` is an address.
 #[derive(Debug, clap::Args)]
 pub struct FloorArgs {
@@ -35,8 +35,9 @@ impl FloorArgs {
     /// # Errors
     /// The server cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
-        let mut floor = Floor::bind(self.listen, &self.host, self.size.bytes(), self.work, clock)?;
-        println!("floor on {}", floor.address()?);
-        floor.run()
+        let mut server =
+            BaselineServer::bind(self.listen, &self.host, self.size.bytes(), self.work, clock)?;
+        println!("floor on {}", server.address()?);
+        server.run()
     }
 }

@@ -6,7 +6,7 @@ use foxy_base::ByteSize;
 
 use super::invalid;
 use super::object::ObjectArgs;
-use crate::ranges::{Jumper, Plan};
+use crate::ranges::{Plan, RangeReader};
 
 /// Options of a reader of random ranges.
 #[derive(Debug, clap::Args)]
@@ -56,16 +56,16 @@ impl RangesArgs {
                 bytes: self.bytes.bytes(),
             },
         };
-        let jumper = Jumper {
+        let reader = RangeReader {
             target: self.object.target,
             origin: self.object.origin,
             knobs,
             plan,
             seed: self.seed,
         };
-        let jumped = jumper.run()?;
-        println!("{}", serde_json::to_string_pretty(&jumped)?);
-        Ok(jumped.is_right())
+        let report = reader.run()?;
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        Ok(report.is_right())
     }
 
     /// Parses `K/N`. Returns the part, counted from 0, and the number of parts.

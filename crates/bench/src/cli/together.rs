@@ -1,4 +1,4 @@
-//! `bench together`: the command line of a crowd of clients that request one object at the same moment.
+//! `bench together`: the command line of a burst of clients that request one object at the same moment.
 
 use std::io;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use foxy_base::{ByteSize, Clock};
 
 use super::object::ObjectArgs;
 use super::time;
-use crate::together::Together;
+use crate::together::Burst;
 
-/// Options of a crowd.
+/// Options of a burst.
 #[derive(Debug, clap::Args)]
 pub struct TogetherArgs {
     /// Object to request
@@ -40,12 +40,12 @@ pub struct TogetherArgs {
 }
 
 impl TogetherArgs {
-    /// Runs the crowd and prints a JSON report. Returns false if a client did not get the complete object.
+    /// Runs the burst and prints a JSON report. Returns false if a client did not get the complete object.
     ///
     /// # Errors
     /// Target or origin cannot be reached, or the path is not an object of the origin.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
-        let crowd = Together {
+        let burst = Burst {
             target: self.object.target,
             origin: self.object.origin,
             knobs: self.object.knobs()?,
@@ -57,8 +57,8 @@ impl TogetherArgs {
             cookies: self.cookies,
             timeout: self.timeout,
         };
-        let gathered = crowd.run(clock)?;
-        println!("{}", serde_json::to_string_pretty(&gathered)?);
-        Ok(gathered.is_right())
+        let report = burst.run(clock)?;
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        Ok(report.is_right())
     }
 }

@@ -90,7 +90,7 @@ fn fast(
     let row = section.row("engine", rate, "MB/s");
     match sequential(context) {
         Ok(fio) => {
-            row.beside("fio sequential", fio)
+            row.reference("fio sequential", fio)
                 .goal(Goal::Least(fio * SHARE));
         }
         Err(error) => section.missing(error.to_string()),
@@ -130,7 +130,7 @@ fn slow(
     let moved = (bytes - done.from_memory) as f64 / 1e6 / done.seconds;
     section
         .row("engine on a slow device, through it", moved, "MB/s")
-        .beside("fio sequential", fio)
+        .reference("fio sequential", fio)
         .goal(Goal::Least(fio * SHARE));
     Ok(())
 }

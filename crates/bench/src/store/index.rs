@@ -79,7 +79,7 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();
-    let floor = Floor::new(memory);
+    let reference = ReferenceMemory::new(memory);
     let mut all = [(); 7].map(|()| Vec::new());
     for run in 0..RUNS {
         // Every run measures all kinds, so that the load of other processes affects all kinds equally.
@@ -90,11 +90,11 @@ fn times(section: &mut Section, index: &Index, million: u64) {
         let (hits, misses) = (draw(&mut rng, 0), draw(&mut rng, 1 << 40));
         all[0].push(lookups::<true>(index, &hits));
         all[1].push(lookups::<true>(index, &misses));
-        all[2].push(floor.chase(&hits, 1, true));
-        all[3].push(floor.chase(&hits, 2, true));
+        all[2].push(reference.chase(&hits, 1, true));
+        all[3].push(reference.chase(&hits, 2, true));
         all[4].push(lookups::<false>(index, &hits));
         all[5].push(lookups::<false>(index, &misses));
-        all[6].push(floor.chase(&hits, 2, false));
+        all[6].push(reference.chase(&hits, 2, false));
     }
     for ns in &mut all {
         ns.sort_by(f64::total_cmp);
@@ -109,18 +109,18 @@ fn times(section: &mut Section, index: &Index, million: u64) {
                 middle(ns),
                 "ns",
             )
-            .beside("two reads", middle(&two));
+            .reference("two reads", middle(&two));
     }
     section
         .row(name("hit, best run"), hits[0], "ns")
-        .beside("two reads", two[0]);
+        .reference("two reads", two[0]);
     section
         .row(
             name("one dependent read of as much memory"),
             middle(&one),
             "ns",
         )
-        .beside("two reads", middle(&two));
+        .reference("two reads", middle(&two));
     for (what, ns) in [("hit", &free_hits), ("miss", &free_misses)] {
         section
             .row(
@@ -128,7 +128,7 @@ fn times(section: &mut Section, index: &Index, million: u64) {
                 middle(ns),
                 "ns",
             )
-            .beside("two reads that wait for no other", middle(&free_two))
+            .reference("two reads that wait for no other", middle(&free_two))
             .goal(Goal::Most(150.0));
     }
 }
@@ -152,9 +152,9 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
 
 /// Memory of the same size as the index, also in huge pages. All of it is returned to the system when the
 /// value is dropped. If an allocator kept this memory, it would be counted for the index later.
-struct Floor(AlignedBuf);
+struct ReferenceMemory(AlignedBuf);
 
-impl Floor {
+impl ReferenceMemory {
     fn new(bytes: u64) -> Self {
         let mut memory = AlignedBuf::huge(bytes as usize);
         for (n, byte) in memory.iter_mut().enumerate() {

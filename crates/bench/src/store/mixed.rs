@@ -130,11 +130,11 @@ fn rows(section: &mut Section, depth: u32, step: &Step) {
     let reads = &step.reads;
     let row = section.row(at("disk hits"), reads.rate(), "1/s");
     if let Some(fio) = step.fio {
-        row.beside("fio", fio.iops);
+        row.reference("fio", fio.iops);
     }
     let row = section.row(at("p99"), step.p99_us(), "us");
     if let Some(fio) = step.fio {
-        row.beside("fio", fio.p99_us);
+        row.reference("fio", fio.p99_us);
     }
     section.row(at("CPU per hit"), reads.cpu_us(), "us");
     let per_second = |bytes: u64| bytes as f64 / 1e6 / reads.seconds;

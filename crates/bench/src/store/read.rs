@@ -128,7 +128,7 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     let at = |what: &str| format!("{what}, {depth} under way");
     let row = section.row(at("disk hits"), reads.rate(), "1/s");
     if let Some(fio) = fio {
-        row.beside("fio", fio.iops);
+        row.reference("fio", fio.iops);
         if depth == 32 {
             row.goal(Goal::Least(fio.iops * 0.85));
         }
@@ -136,11 +136,11 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     let p99 = reads.times.quantile(0.99).as_secs_f64() * 1e6;
     let row = section.row(at("p99"), p99, "us");
     if let Some(fio) = fio {
-        row.beside("fio", fio.p99_us);
+        row.reference("fio", fio.p99_us);
     }
     let row = section.row(at("CPU per hit"), reads.cpu_us(), "us");
     if let Some(fio) = fio {
-        row.beside("fio", fio.cpu_us);
+        row.reference("fio", fio.cpu_us);
         if depth == 32 {
             row.goal(Goal::Most(fio.cpu_us + 5.0));
         }

@@ -76,7 +76,7 @@ impl Section {
         }
     }
 
-    /// Adds a value. Later calls of `beside` and `goal` on the returned row apply to this value.
+    /// Adds a value. Later calls of `reference` and `goal` on the returned row apply to this value.
     pub(super) fn row(
         &mut self,
         name: impl Into<String>,
@@ -146,19 +146,19 @@ impl Section {
                 },
             ));
         }
-        let beside: Vec<_> = self.rows.iter().filter_map(share).collect();
-        if !beside.is_empty() {
+        let compared: Vec<_> = self.rows.iter().filter_map(share).collect();
+        if !compared.is_empty() {
             all.push((
                 "peers",
                 Figure {
                     title: format!("foxy bench store {}: beside others, same run", self.name),
                     note: self.what.clone(),
                     y: format!("percent of {}", self.peer()),
-                    labels: beside.iter().map(|(name, _)| name.clone()).collect(),
+                    labels: compared.iter().map(|(name, _)| name.clone()).collect(),
                     series: vec![Series::new(
                         "Foxy",
                         (0u32..)
-                            .zip(&beside)
+                            .zip(&compared)
                             .map(|(n, (_, v))| (f64::from(n), *v))
                             .collect(),
                     )],
@@ -257,7 +257,7 @@ fn share(row: &Row) -> Option<(String, f64)> {
 
 impl Row {
     /// Sets the value of a peer.
-    pub(super) fn beside(&mut self, name: impl Into<String>, value: f64) -> &mut Self {
+    pub(super) fn reference(&mut self, name: impl Into<String>, value: f64) -> &mut Self {
         self.peer = Some((name.into(), value));
         self
     }
@@ -291,7 +291,7 @@ mod tests {
         let mut section = Section::new("read", "hits");
         section
             .row("hits", 90_000.0, "1/s")
-            .beside("fio", 100_000.0)
+            .reference("fio", 100_000.0)
             .goal(Goal::Least(85_000.0));
         section.row("reads per hit", 1.2, "").goal(Goal::Most(1.1));
         section.missing("loop device: needs root");

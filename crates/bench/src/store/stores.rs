@@ -80,7 +80,7 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let many = format!("{CLIENTS} under way");
     section.row(format!("one store, hits, {many}"), one.rate(), "1/s");
     let row = section.row(format!("two stores, hits, {many}"), two.rate(), "1/s");
-    row.beside("one store", one.rate());
+    row.reference("one store", one.rate());
     section
         .row("two stores for one", two.rate() / one.rate(), "times")
         .goal(Goal::Least(1.9));
@@ -90,7 +90,7 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
             two_loaded.wait_ms(quantile),
             "ms",
         );
-        row.beside("one store", one_loaded.wait_ms(quantile));
+        row.reference("one store", one_loaded.wait_ms(quantile));
     }
     let failed = [&one, &two, &one_loaded, &two_loaded].map(|run| run.missed);
     section.row("misses, of all", failed.iter().sum::<u64>() as f64, "");

@@ -212,7 +212,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
         let row = section.row(name, of(foxy, requests), unit);
         let Some(peer) = peer else { continue };
         let other = of(peer, requests);
-        row.beside("foyer", other);
+        row.reference("foyer", other);
         match aim {
             Aim::More => drop(row.goal(Goal::Least(other))),
             Aim::Less => drop(row.goal(Goal::Most(other))),

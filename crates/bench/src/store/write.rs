@@ -102,7 +102,7 @@ fn full_speed(
     let rate = (counts.cluster_bytes + counts.meta_bytes) as f64 / seconds;
     let row = section.row(format!("written, objects of {name}"), rate / 1e6, "MB/s");
     if let Some(fio) = fio {
-        row.beside("fio", fio / 1e6)
+        row.reference("fio", fio / 1e6)
             .goal(Goal::Least(fio * 0.9 / 1e6));
     }
     section.row(

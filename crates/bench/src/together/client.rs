@@ -1,4 +1,4 @@
-//! One client of a crowd.
+//! One client of a burst.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};

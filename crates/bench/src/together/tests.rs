@@ -10,8 +10,8 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::default())
 }
 
-fn crowd(origin: &Origin, knobs: Knobs) -> Together {
-    Together {
+fn burst(origin: &Origin, knobs: Knobs) -> Burst {
+    Burst {
         target: origin.address(),
         origin: origin.address(),
         knobs,
@@ -37,43 +37,43 @@ fn origin() -> Origin {
 #[test]
 fn everybody_gets_everything_and_the_origin_is_counted() {
     let origin = origin();
-    let mut crowd = crowd(&origin, Knobs::new(1, 300_000));
-    crowd.knobs.latency_ms = Some(50);
-    let gathered = crowd.run(&clock()).unwrap();
-    assert!(gathered.is_right(), "{gathered:?}");
-    assert_eq!((gathered.right, gathered.bytes), (20, 6_000_000));
-    assert_eq!(gathered.origin.requests, 20);
-    assert_eq!(gathered.origin.peak, 20, "they were not together");
+    let mut burst = burst(&origin, Knobs::new(1, 300_000));
+    burst.knobs.latency_ms = Some(50);
+    let report = burst.run(&clock()).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert_eq!((report.right, report.bytes), (20, 6_000_000));
+    assert_eq!(report.origin.requests, 20);
+    assert_eq!(report.origin.peak, 20, "they were not together");
 }
 
 #[test]
 fn leavers_and_slow_ones_are_not_waited_for() {
     let origin = origin();
-    let mut crowd = crowd(&origin, Knobs::new(1, 5_000_000));
-    (crowd.leave_after, crowd.slow) = (Some(1000), 2);
-    let gathered = crowd.run(&clock()).unwrap();
-    assert!(gathered.is_right(), "{gathered:?}");
-    assert_eq!((gathered.right, gathered.wanted), (19, 19));
-    assert!(gathered.slow_bytes < 5_000_000, "{gathered:?}");
+    let mut burst = burst(&origin, Knobs::new(1, 5_000_000));
+    (burst.leave_after, burst.slow) = (Some(1000), 2);
+    let report = burst.run(&clock()).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert_eq!((report.right, report.wanted), (19, 19));
+    assert!(report.slow_bytes < 5_000_000, "{report:?}");
 }
 
 #[test]
 fn each_cookie_has_its_own_body() {
     let origin = origin();
-    let mut crowd = crowd(&origin, Knobs::new(1, 1000));
-    crowd.cookies = true;
-    assert!(crowd.run(&clock()).unwrap().is_right());
+    let mut burst = burst(&origin, Knobs::new(1, 1000));
+    burst.cookies = true;
+    assert!(burst.run(&clock()).unwrap().is_right());
 }
 
 #[test]
 fn what_is_broken_off_is_told() {
     let origin = origin();
-    let mut crowd = crowd(&origin, Knobs::new(1, 1000));
-    crowd.knobs.die_after = Some(10);
-    let gathered = crowd.run(&clock()).unwrap();
-    assert!(!gathered.is_right());
+    let mut burst = burst(&origin, Knobs::new(1, 1000));
+    burst.knobs.die_after = Some(10);
+    let report = burst.run(&clock()).unwrap();
+    assert!(!report.is_right());
     assert!(
-        gathered.problems[0].contains("after 10 of 1000 bytes"),
-        "{gathered:?}"
+        report.problems[0].contains("after 10 of 1000 bytes"),
+        "{report:?}"
     );
 }

@@ -90,7 +90,7 @@ pub(super) fn run(args: &PeersArgs) -> Result<Outcome, String> {
     figures::save(&results, &out)?;
     println!("   {}: table.md, results.json, figures", out.display());
     if let Ok(previous) = Results::read(&out.join("previous.json")) {
-        println!("{}", table::order_beside(&results, &previous));
+        println!("{}", table::compare_order(&results, &previous));
     }
     if args.write_docs {
         table::write_docs(&text)?;

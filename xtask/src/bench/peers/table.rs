@@ -329,7 +329,7 @@ fn orders(results: &Results) -> String {
 }
 
 /// Compares the order of the proxies in two runs.
-pub(super) fn order_beside(results: &Results, previous: &Results) -> String {
+pub(super) fn compare_order(results: &Results, previous: &Results) -> String {
     let mut text = String::new();
     for (scenario, value) in ORDERS {
         let names = |of: &Results| -> Vec<String> {
@@ -472,7 +472,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("S1: foxy 5.0 < nginx 10.0"), "{text}");
-        let same = order_beside(&results, &results);
+        let same = compare_order(&results, &results);
         assert!(same.contains("s1: the same order"), "{same}");
     }
 }
