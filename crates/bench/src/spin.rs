@@ -14,10 +14,10 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Must be called after each poll. If the poll found nothing (`in_vain`), yields the core to other
+    /// Must be called after each poll. If the poll found nothing (`is_empty`), yields the core to other
     /// threads, such as the origin.
-    pub(crate) fn looked(&mut self, in_vain: bool) {
-        if in_vain {
+    pub(crate) fn polled(&mut self, is_empty: bool) {
+        if is_empty {
             if self.since.is_none() {
                 self.since = Some(cpu::of_this_thread());
             }
@@ -28,7 +28,7 @@ impl Spin {
     }
 
     /// CPU time of unsuccessful polls so far. In each series, the first poll counts as work.
-    pub(crate) fn in_vain(&self) -> Duration {
+    pub(crate) fn empty_polls(&self) -> Duration {
         let open = self
             .since
             .map(|since| cpu::of_this_thread().saturating_sub(since));
@@ -41,22 +41,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vain_looks_are_told_apart_from_work() {
+    fn empty_polls_are_told_apart_from_work() {
         let mut spin = Spin::default();
         let start = cpu::of_this_thread();
-        while spin.in_vain() < Duration::from_millis(2) {
-            spin.looked(true);
+        while spin.empty_polls() < Duration::from_millis(2) {
+            spin.polled(true);
         }
-        spin.looked(false);
-        let vain = spin.in_vain();
-        assert!(vain <= cpu::of_this_thread() - start);
+        spin.polled(false);
+        let idle = spin.empty_polls();
+        assert!(idle <= cpu::of_this_thread() - start);
         // Work between successful polls is not counted.
         let mut x = 1u64;
         let work = cpu::of_this_thread();
         while cpu::of_this_thread() - work < Duration::from_millis(2) {
             x = x.wrapping_mul(3);
         }
-        spin.looked(false);
-        assert_eq!(spin.in_vain(), vain, "{x}");
+        spin.polled(false);
+        assert_eq!(spin.empty_polls(), idle, "{x}");
     }
 }

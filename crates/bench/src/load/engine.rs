@@ -37,7 +37,7 @@ pub(crate) struct Finished {
     pub(crate) stats: Stats,
     pub(crate) timeline: Timeline,
     /// CPU time of polls that found no answer.
-    pub(crate) in_vain: Duration,
+    pub(crate) empty_polls: Duration,
 }
 
 pub(crate) struct Engine<'a> {
@@ -143,7 +143,7 @@ impl<'a> Engine<'a> {
                 other => other?,
             }
             if self.config.poll {
-                self.spin.looked(events.is_empty());
+                self.spin.polled(events.is_empty());
             }
             for event in &events {
                 if event.token() != TIMER {
@@ -152,7 +152,7 @@ impl<'a> Engine<'a> {
             }
             self.sweep();
         }
-        self.out.in_vain = self.spin.in_vain();
+        self.out.empty_polls = self.spin.empty_polls();
         Ok(self.out)
     }
 
@@ -207,8 +207,8 @@ impl<'a> Engine<'a> {
         };
         let mut work = self.source.next()?;
         let (mut versions, mut reload) = (work.version..=work.version, false);
-        if let Some(ledger) = &self.shared.ledger {
-            let permit = ledger.lock().begin(work);
+        if let Some(tracker) = &self.shared.tracker {
+            let permit = tracker.lock().begin(work);
             (work, versions, reload) = (permit.work, permit.versions, permit.reload);
         }
         let full = self.config.check >= 1.0 || self.rng.chance(self.config.check);
@@ -285,10 +285,10 @@ impl<'a> Engine<'a> {
             let Some(job) = &mut connection.job else {
                 return self.idle_readable(at);
             };
-            let blind = job.exchange.blind();
+            let skippable = job.exchange.skippable();
             let have = connection.kept.len();
-            let (asked, got) = if blind > 0 && have == 0 {
-                let most = (blind as usize).min(BODY_READ);
+            let (asked, got) = if skippable > 0 && have == 0 {
+                let most = (skippable as usize).min(BODY_READ);
                 (most, discard(stream, &mut self.scratch[..most]))
             } else {
                 let most = if job.exchange.begun() {
@@ -309,7 +309,7 @@ impl<'a> Engine<'a> {
             if n == 0 {
                 return self.ended(at);
             }
-            let step = if blind > 0 && have == 0 {
+            let step = if skippable > 0 && have == 0 {
                 job.exchange
                     .skip(n as u64)
                     .map_or(Fed::More(n), |done| Fed::Done(n, done))
@@ -367,8 +367,8 @@ impl<'a> Engine<'a> {
     }
 
     fn fail(&mut self, job: &Job, fault: Fault, text: &str) {
-        if let Some(ledger) = &self.shared.ledger {
-            ledger.lock().end(&job.work, None);
+        if let Some(tracker) = &self.shared.tracker {
+            tracker.lock().end(&job.work, None);
         }
         self.shared.failed.fetch_add(1, Relaxed);
         if job.measured {
@@ -396,8 +396,8 @@ impl<'a> Engine<'a> {
             return;
         };
         self.busy -= 1;
-        if let Some(ledger) = &self.shared.ledger {
-            ledger.lock().end(&job.work, Some(done.version));
+        if let Some(tracker) = &self.shared.tracker {
+            tracker.lock().end(&job.work, Some(done.version));
         }
         self.shared.answered.fetch_add(1, Relaxed);
         if job.measured {

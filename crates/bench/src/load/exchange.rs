@@ -86,14 +86,14 @@ impl Exchange {
     }
 
     /// Number of body bytes that may be dropped without a check.
-    pub(crate) const fn blind(&self) -> u64 {
+    pub(crate) const fn skippable(&self) -> u64 {
         match self.state {
             State::Length(left) if self.key.is_none() => left,
             _ => 0,
         }
     }
 
-    /// Skips this number of body bytes, which is at most [`blind`](Self::blind). Returns the result if the
+    /// Skips this number of body bytes, which is at most [`skippable`](Self::skippable). Returns the result if the
     /// body is then complete.
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {

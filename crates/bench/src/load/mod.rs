@@ -5,13 +5,13 @@ mod answer;
 pub mod cpu;
 mod engine;
 mod exchange;
-mod ledger;
 mod pace;
 mod record;
 mod report;
 mod shared;
 mod stats;
 mod timeline;
+mod version_tracker;
 mod wire;
 mod work;
 
@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 
 use crate::{OriginCounters, parse_counters};
 use engine::{Engine, Finished};
-use ledger::Ledger;
 use record::Recorder;
 use report::ExtraMeasurements;
 use shared::Shared;
+use version_tracker::VersionTracker;
 use work::SharedSource;
 
 pub use answer::Served;
@@ -132,11 +132,11 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     let measuring = config.warm_up.is_zero();
     let mut shared = Shared::new(start, config.warm_up_requests, config.requests, measuring);
     if config.style.same_url {
-        let mut ledger = Ledger::default();
+        let mut tracker = VersionTracker::default();
         for work in &config.known {
-            ledger.know(work);
+            tracker.know(work);
         }
-        shared.ledger = Some(Mutex::new(ledger));
+        shared.tracker = Some(Mutex::new(tracker));
     }
     if let Some(path) = &config.record {
         shared.record = Some(Mutex::new(Recorder::create(path, clock.clone())?));
@@ -193,7 +193,7 @@ fn run_thread(
     let finished = Engine::new(config, shared, source, clock.clone(), thread)?.run()?;
     let wall = clock.mono().since(start).as_secs_f64().max(1e-9);
     let used = cpu::of_this_thread().saturating_sub(cpu);
-    let worked = used.saturating_sub(finished.in_vain);
+    let worked = used.saturating_sub(finished.empty_polls);
     Ok((finished, worked.as_secs_f64() / wall))
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use super::ledger::Ledger;
 use super::record::Recorder;
+use super::version_tracker::VersionTracker;
 
 /// Shared state of a run.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) failed: AtomicU64,
     /// Start of the run, in ns.
     pub(crate) start: u64,
-    pub(crate) ledger: Option<Mutex<Ledger>>,
+    pub(crate) tracker: Option<Mutex<VersionTracker>>,
     pub(crate) record: Option<Mutex<Recorder>>,
 }
 
@@ -53,7 +53,7 @@ impl Shared {
             answered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             start,
-            ledger: None,
+            tracker: None,
             record: None,
         }
     }

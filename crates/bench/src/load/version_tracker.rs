@@ -12,18 +12,18 @@ use super::work::Work;
 
 /// State of every requested object.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct VersionTracker {
     objects: HashMap<(u32, u64), Entry>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The oldest version that an answer may contain.
-    floor: u32,
+    oldest: u32,
     /// The newest announced version.
-    top: u32,
+    newest: u32,
     /// Length of a body in the newest announced version.
-    top_size: u64,
+    newest_size: u64,
     under_way: u32,
 }
 
@@ -35,30 +35,30 @@ pub(crate) struct Permit {
     pub(crate) reload: bool,
 }
 
-impl Ledger {
+impl VersionTracker {
     /// Must be called before a request is sent. Returns the work as it must be requested, and the versions
     /// that the answer may contain.
     pub(crate) fn begin(&mut self, work: Work) -> Permit {
         let entry = self.objects.entry((work.server, work.id)).or_insert(Entry {
-            floor: work.version,
-            top: work.version,
-            top_size: work.size,
+            oldest: work.version,
+            newest: work.version,
+            newest_size: work.size,
             under_way: 0,
         });
-        let reload = work.version > entry.top && entry.under_way == 0;
+        let reload = work.version > entry.newest && entry.under_way == 0;
         if reload {
-            entry.top = work.version;
-            entry.top_size = work.size;
+            entry.newest = work.version;
+            entry.newest_size = work.size;
         }
         entry.under_way += 1;
         let work = Work {
-            version: entry.top,
-            size: entry.top_size,
+            version: entry.newest,
+            size: entry.newest_size,
             ..work
         };
         Permit {
             work,
-            versions: entry.floor..=entry.top,
+            versions: entry.oldest..=entry.newest,
             reload,
         }
     }
@@ -67,20 +67,20 @@ impl Ledger {
     pub(crate) fn end(&mut self, work: &Work, version: Option<u32>) {
         if let Some(entry) = self.objects.get_mut(&(work.server, work.id)) {
             entry.under_way = entry.under_way.saturating_sub(1);
-            entry.floor = entry.floor.max(version.unwrap_or(0));
+            entry.oldest = entry.oldest.max(version.unwrap_or(0));
         }
     }
 
     /// Adds an object of an earlier run, with the version that was stored.
     pub(crate) fn know(&mut self, work: &Work) {
         let fresh = Entry {
-            floor: work.version,
-            top: work.version,
-            top_size: work.size,
+            oldest: work.version,
+            newest: work.version,
+            newest_size: work.size,
             under_way: 0,
         };
         let entry = self.objects.entry((work.server, work.id)).or_insert(fresh);
-        if work.version >= entry.top {
+        if work.version >= entry.newest {
             *entry = fresh;
         }
     }
@@ -101,31 +101,31 @@ mod tests {
 
     #[test]
     fn a_finished_reload_forbids_what_was_before() {
-        let mut ledger = Ledger::default();
-        let first = ledger.begin(work(0));
+        let mut tracker = VersionTracker::default();
+        let first = tracker.begin(work(0));
         assert_eq!((first.versions, first.reload), (0..=0, false));
         // The reload for the new version must wait until the running request has ended. So the second request
         // is also for the old version.
-        let waiting = ledger.begin(work(1));
+        let waiting = tracker.begin(work(1));
         assert_eq!((waiting.work.version, waiting.reload), (0, false));
-        ledger.end(&work(0), Some(0));
-        ledger.end(&work(0), Some(0));
-        let reload = ledger.begin(work(1));
+        tracker.end(&work(0), Some(0));
+        tracker.end(&work(0), Some(0));
+        let reload = tracker.begin(work(1));
         assert_eq!((reload.versions.clone(), reload.reload), (0..=1, true));
-        assert_eq!(ledger.begin(work(0)).versions, 0..=1);
-        ledger.end(&reload.work, Some(1));
-        assert_eq!(ledger.begin(work(0)).versions, 1..=1);
-        assert_eq!(ledger.begin(work(0)).work.size, 10);
+        assert_eq!(tracker.begin(work(0)).versions, 0..=1);
+        tracker.end(&reload.work, Some(1));
+        assert_eq!(tracker.begin(work(0)).versions, 1..=1);
+        assert_eq!(tracker.begin(work(0)).work.size, 10);
     }
 
     #[test]
     fn a_failed_reload_leaves_both_possible() {
-        let mut ledger = Ledger::default();
-        ledger.know(&work(3));
-        let reload = ledger.begin(work(4));
-        ledger.end(&reload.work, None);
-        assert_eq!(ledger.begin(work(4)).versions, 3..=4);
-        ledger.end(&work(4), Some(4));
-        assert_eq!(ledger.begin(work(4)).versions, 4..=4);
+        let mut tracker = VersionTracker::default();
+        tracker.know(&work(3));
+        let reload = tracker.begin(work(4));
+        tracker.end(&reload.work, None);
+        assert_eq!(tracker.begin(work(4)).versions, 3..=4);
+        tracker.end(&work(4), Some(4));
+        assert_eq!(tracker.begin(work(4)).versions, 4..=4);
     }
 }

@@ -84,9 +84,9 @@ async fn stay_awake(site: Rc<Site>) {
         let (seen, now) = (counters.requests.load(Relaxed), site.clock.mono());
         if seen != answered {
             (answered, last) = (seen, now);
-            site.spin.borrow_mut().looked(false);
+            site.spin.borrow_mut().polled(false);
         } else if now.since(last) < QUIET {
-            site.spin.borrow_mut().looked(true);
+            site.spin.borrow_mut().polled(true);
         } else {
             tokio::time::sleep(QUIET).await;
             continue;
@@ -98,7 +98,7 @@ async fn stay_awake(site: Rc<Site>) {
 impl Site {
     /// Updates the counter of this thread's CPU time.
     fn count_cpu(&self) {
-        let worked = cpu::of_this_thread().saturating_sub(self.spin.borrow().in_vain());
+        let worked = cpu::of_this_thread().saturating_sub(self.spin.borrow().empty_polls());
         let nanos = u64::try_from(worked.as_nanos()).unwrap_or(u64::MAX);
         self.counters.of(self.thread).busy_ns.store(nanos, Relaxed);
     }

@@ -151,9 +151,9 @@ fn unchecked_bodies_may_be_skipped() {
         full: false,
     });
     let head = answer("Content-Length: 300\r\n", 2, 300);
-    assert_eq!(exchange.blind(), 0);
+    assert_eq!(exchange.skippable(), 0);
     assert_eq!(exchange.feed(&MODE, &head), Fed::More(head.len()));
-    assert_eq!(exchange.blind(), 300);
+    assert_eq!(exchange.skippable(), 300);
     assert_eq!(exchange.skip(299), None);
     assert_eq!(exchange.skip(1).map(|d| d.body), Some(300));
 }
