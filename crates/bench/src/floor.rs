@@ -187,7 +187,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::load::{LoadConfig, Mode, Style, Work, run};
+    use crate::load::{LoadConfig, Mode, RequestSpec, Style, run};
 
     #[test]
     fn its_answer_is_right_and_a_hit_for_a_load_that_never_sleeps() {
@@ -206,13 +206,13 @@ mod tests {
         let mut config = LoadConfig::new(server.address().unwrap(), style);
         std::thread::spawn(move || server.run());
         config.poll = true;
-        let work = Work {
+        let spec = RequestSpec {
             server: 1,
             id: 0,
             size: 300_000,
-            ..Work::default()
+            ..RequestSpec::default()
         };
-        let report = run(&config, Box::new(std::iter::repeat_n(work, 500)), &clock).unwrap();
+        let report = run(&config, Box::new(std::iter::repeat_n(spec, 500)), &clock).unwrap();
         assert_eq!((report.answers, report.errors), (500, 0), "{report}");
         assert_eq!((report.checked, report.hits.count), (500, 500));
     }

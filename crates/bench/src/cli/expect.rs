@@ -12,7 +12,7 @@ use serde_json::json;
 use super::load::Versions;
 use super::workload::shuffle;
 use super::{print, time};
-use crate::load::{Known, LoadConfig, Mode, Pace, Style, Work, read_record, run};
+use crate::load::{Known, LoadConfig, Mode, Pace, RequestSpec, Style, read_record, run};
 
 /// Options of the check after a restart.
 #[derive(Debug, clap::Args)]
@@ -73,24 +73,24 @@ impl ExpectArgs {
     /// The record cannot be read, or the load could not run.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         let known = read_record(&self.record)?;
-        let work = self.choose(&known);
+        let specs = self.choose(&known);
         eprintln!(
             "{} objects in the record, {} asked for",
             known.len(),
-            work.len()
+            specs.len()
         );
         let config = LoadConfig {
             connections: self.connections.max(1),
             pace: self.rate.map_or(Pace::Closed, Pace::Open),
             origin: Some(self.origin),
             seed: self.seed,
-            known: known.iter().map(|k| k.work).collect(),
+            known: known.iter().map(|k| k.spec).collect(),
             timeline: true,
             patient: true,
             ..LoadConfig::new(self.target, self.style())
         };
-        let asked = work.len();
-        let report = run(&config, Box::new(work.into_iter()), clock)?;
+        let asked = specs.len();
+        let report = run(&config, Box::new(specs.into_iter()), clock)?;
         let share = report.hits.count as f64 / asked.max(1) as f64;
         print(
             &report,
@@ -116,24 +116,24 @@ impl ExpectArgs {
     }
 
     /// The objects to request, in random order. `known` has the oldest object first.
-    fn choose(&self, known: &[Known]) -> Vec<Work> {
+    fn choose(&self, known: &[Known]) -> Vec<RequestSpec> {
         let last = known.iter().map(|k| k.used).max().unwrap_or_default();
         let stopped = self.stopped_at.map_or(last, WallTime);
         let age = i64::try_from(self.older_than.as_millis()).unwrap_or(i64::MAX);
         let mut room = self.newest.map_or(u64::MAX, ByteSize::bytes);
-        let mut work = Vec::new();
+        let mut specs = Vec::new();
         for object in known.iter().rev() {
-            let Some(left) = room.checked_sub(object.work.size + self.overhead.bytes()) else {
+            let Some(left) = room.checked_sub(object.spec.size + self.overhead.bytes()) else {
                 break;
             };
             room = left;
             if object.stored.millis() <= stopped.millis().saturating_sub(age) {
-                work.push(object.work);
+                specs.push(object.spec);
             }
         }
-        shuffle(&mut work, &mut Rng::new(self.seed).fork("expect"));
-        work.truncate(self.sample.unwrap_or(usize::MAX));
-        work
+        shuffle(&mut specs, &mut Rng::new(self.seed).fork("expect"));
+        specs.truncate(self.sample.unwrap_or(usize::MAX));
+        specs
     }
 }
 
@@ -152,11 +152,11 @@ mod tests {
     fn chooses_by_age_and_room() {
         let known: Vec<Known> = (0..10u64)
             .map(|id| Known {
-                work: Work {
+                spec: RequestSpec {
                     server: 1,
                     id,
                     size: 100,
-                    ..Work::default()
+                    ..RequestSpec::default()
                 },
                 stored: WallTime(id as i64 * 1000),
                 used: WallTime(20_000),

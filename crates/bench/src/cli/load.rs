@@ -190,16 +190,16 @@ impl LoadArgs {
         let overhead = self.lru_overhead.bytes();
         let mut lru = ByteLru::new(bytes);
         let (mut hits, mut measured) = (0u64, 0u64);
-        for (n, work) in self
+        for (n, spec) in self
             .source()?
             .take(usize::try_from(asked).unwrap_or(usize::MAX))
             .enumerate()
         {
-            let version = u64::from(work.version) << 32;
+            let version = u64::from(spec.version) << 32;
             let parts =
-                [u64::from(work.server) | version, work.id, work.size].map(u64::to_le_bytes);
+                [u64::from(spec.server) | version, spec.id, spec.size].map(u64::to_le_bytes);
             let key = foxy_base::hash64(0, &parts.concat());
-            let hit = !work.no_store && lru.access(key, work.size + overhead) == Access::Hit;
+            let hit = !spec.no_store && lru.access(key, spec.size + overhead) == Access::Hit;
             if n as u64 >= self.warm_up_requests {
                 measured += 1;
                 hits += u64::from(hit);

@@ -11,7 +11,7 @@ use foxy_trace::generate::{
 use foxy_trace::{Format, Options};
 
 use super::invalid;
-use crate::load::{FromTrace, Popular, Source, Work};
+use crate::load::{FromTrace, Popular, RequestSpec, Source};
 
 /// Options that select the stream of requests.
 #[derive(Clone, Debug, clap::Args)]
@@ -195,11 +195,11 @@ impl WorkloadArgs {
         Box::new(FromTrace::new(stream, self.servers, self.largest.bytes()))
     }
 
-    fn objects(&self, seed: u64) -> Vec<Work> {
+    fn objects(&self, seed: u64) -> Vec<RequestSpec> {
         let sizes = self.sizes(Sizes::Fixed(4096));
         let servers = u64::from(self.servers.max(1));
         (self.first..self.first.saturating_add(self.objects))
-            .map(|id| Work {
+            .map(|id| RequestSpec {
                 server: (id % servers) as u32 + 1,
                 id,
                 size: sizes.of(seed, id, 0).min(self.largest.bytes()),
@@ -281,7 +281,7 @@ mod tests {
         workload: WorkloadArgs,
     }
 
-    fn stream(line: &[&str]) -> io::Result<Vec<Work>> {
+    fn stream(line: &[&str]) -> io::Result<Vec<RequestSpec>> {
         let words = ["load", "--workload", "polygraph"].iter().chain(line);
         let line = <Line as clap::Parser>::try_parse_from(words).unwrap();
         line.workload.source(300, 7).map(Iterator::collect)

@@ -13,11 +13,11 @@ use mio::{Events, Poll, Token};
 
 use super::exchange::{Done, Exchange, Expect, Fed};
 use super::pace::{Schedule, Timer};
+use super::request_spec::{RequestSpec, SharedSource};
 use super::shared::{Shared, Taken};
 use super::stats::{Fault, Stats};
 use super::timeline::Timeline;
 use super::wire;
-use super::work::{SharedSource, Work};
 use super::{LoadConfig, Outcome};
 use crate::spin::Spin;
 
@@ -86,7 +86,7 @@ enum Phase {
 }
 
 struct Job {
-    work: Work,
+    spec: RequestSpec,
     exchange: Exchange,
     intended: u64,
     measured: bool,
@@ -205,20 +205,20 @@ impl<'a> Engine<'a> {
             Taken::WarmUp => false,
             Taken::None => return None,
         };
-        let mut work = self.source.next()?;
-        let (mut versions, mut reload) = (work.version..=work.version, false);
+        let mut spec = self.source.next()?;
+        let (mut versions, mut reload) = (spec.version..=spec.version, false);
         if let Some(tracker) = &self.shared.tracker {
-            let permit = tracker.lock().begin(work);
-            (work, versions, reload) = (permit.work, permit.versions, permit.reload);
+            let permit = tracker.lock().begin(spec);
+            (spec, versions, reload) = (permit.spec, permit.versions, permit.reload);
         }
         let full = self.config.check >= 1.0 || self.rng.chance(self.config.check);
         let exchange = Exchange::new(Expect {
-            work,
+            spec,
             versions,
             full,
         });
         Some(Job {
-            work,
+            spec,
             exchange,
             intended,
             measured,
@@ -234,7 +234,7 @@ impl<'a> Engine<'a> {
         connection.sent = 0;
         wire::write_request(
             &self.config.style,
-            &job.work,
+            &job.spec,
             job.reload,
             &mut connection.request,
         );
@@ -368,7 +368,7 @@ impl<'a> Engine<'a> {
 
     fn fail(&mut self, job: &Job, fault: Fault, text: &str) {
         if let Some(tracker) = &self.shared.tracker {
-            tracker.lock().end(&job.work, None);
+            tracker.lock().end(&job.spec, None);
         }
         self.shared.failed.fetch_add(1, Relaxed);
         if job.measured {
@@ -376,8 +376,8 @@ impl<'a> Engine<'a> {
             let style = &self.config.style;
             self.out.stats.wrong(fault, || {
                 let mut url = Vec::new();
-                wire::write_url(style, &job.work, &mut url);
-                let want = (job.work.version, job.work.size);
+                wire::write_url(style, &job.spec, &mut url);
+                let want = (job.spec.version, job.spec.size);
                 format!(
                     "{} (version {}, size {}): {text}",
                     url.escape_ascii(),
@@ -397,7 +397,7 @@ impl<'a> Engine<'a> {
         };
         self.busy -= 1;
         if let Some(tracker) = &self.shared.tracker {
-            tracker.lock().end(&job.work, Some(done.version));
+            tracker.lock().end(&job.spec, Some(done.version));
         }
         self.shared.answered.fetch_add(1, Relaxed);
         if job.measured {
@@ -413,12 +413,12 @@ impl<'a> Engine<'a> {
             }
         }
         if let Some(record) = &self.shared.record {
-            let work = Work {
+            let spec = RequestSpec {
                 size: done.body,
-                ..job.work
+                ..job.spec
             };
             record.lock().add(&Outcome {
-                work,
+                spec,
                 version: done.version,
                 served: done.served,
             });

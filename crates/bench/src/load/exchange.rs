@@ -6,14 +6,14 @@ use crate::body::{BodyKey, Identity};
 use crate::chunked::{Dechunk, Piece};
 
 use super::answer::{self, Framing, Served};
+use super::request_spec::RequestSpec;
 use super::stats::Fault;
 use super::wire::{self, Mode};
-use super::work::Work;
 
 /// Properties of the correct answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expect {
-    pub(crate) work: Work,
+    pub(crate) spec: RequestSpec,
     /// Versions that the answer may have.
     pub(crate) versions: RangeInclusive<u32>,
     /// True if all body bytes are compared.
@@ -93,8 +93,8 @@ impl Exchange {
         }
     }
 
-    /// Skips this number of body bytes, which is at most [`skippable`](Self::skippable). Returns the result if the
-    /// body is then complete.
+    /// Skips this number of body bytes, which is at most [`skippable`](Self::skippable). Returns the result
+    /// if the body is then complete.
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {
             return None;
@@ -173,10 +173,10 @@ impl Exchange {
         let Some(claim) = claim else {
             return Err((Fault::Identity, "no Bench-Object field".to_owned()));
         };
-        let work = &self.expect.work;
+        let spec = &self.expect.spec;
         let mut host = Vec::with_capacity(16);
-        wire::body_host(mode, work.server, &mut host);
-        if claim.host != host || claim.id != work.id {
+        wire::body_host(mode, spec.server, &mut host);
+        if claim.host != host || claim.id != spec.id {
             return Err((
                 Fault::Identity,
                 format!("answer is for {} {}", claim.host.escape_ascii(), claim.id),
@@ -187,7 +187,7 @@ impl Exchange {
             let text = format!("version {}, superseded by {newest}", claim.version);
             return Err((Fault::Superseded, text));
         }
-        if claim.version > newest || (claim.version == work.version && claim.size != work.size) {
+        if claim.version > newest || (claim.version == spec.version && claim.size != spec.size) {
             let text = format!(
                 "version {} size {} was never made",
                 claim.version, claim.size
@@ -199,7 +199,7 @@ impl Exchange {
         if self.expect.full {
             let identity = Identity {
                 host: &host,
-                id: work.id,
+                id: spec.id,
                 version: claim.version,
                 size: claim.size,
             };

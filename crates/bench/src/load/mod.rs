@@ -8,12 +8,12 @@ mod exchange;
 mod pace;
 mod record;
 mod report;
+mod request_spec;
 mod shared;
 mod stats;
 mod timeline;
 mod version_tracker;
 mod wire;
-mod work;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,18 +29,18 @@ use crate::{OriginCounters, parse_counters};
 use engine::{Engine, Finished};
 use record::Recorder;
 use report::ExtraMeasurements;
+use request_spec::SharedSource;
 use shared::Shared;
 use version_tracker::VersionTracker;
-use work::SharedSource;
 
 pub use answer::Served;
 pub use pace::Pace;
 pub use record::{Known, Outcome, read_record};
 pub use report::{CpuPerRequest, Report, Restart, Times};
+pub use request_spec::{FromTrace, Popular, RequestSpec, Source};
 pub use stats::{FAULTS, Fault, Stats};
 pub use timeline::{STEP_MS, Timeline};
 pub use wire::{Mode, Style, server_address, write_url};
-pub use work::{FromTrace, Popular, Source, Work};
 
 /// Options of a load.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub struct LoadConfig {
     pub record: Option<PathBuf>,
     /// Objects that were stored before the run. With [`Style::same_url`], answers must not contain an earlier
     /// version of these objects.
-    pub known: Vec<Work>,
+    pub known: Vec<RequestSpec>,
     /// Record the number of answers and hits over time.
     pub timeline: bool,
     /// Wait while the target refuses connections, and do not count this as faults.
@@ -133,8 +133,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     let mut shared = Shared::new(start, config.warm_up_requests, config.requests, measuring);
     if config.style.same_url {
         let mut tracker = VersionTracker::default();
-        for work in &config.known {
-            tracker.know(work);
+        for spec in &config.known {
+            tracker.know(spec);
         }
         shared.tracker = Some(Mutex::new(tracker));
     }

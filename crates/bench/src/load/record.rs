@@ -9,13 +9,13 @@ use std::sync::Arc;
 use foxy_base::{Clock, WallTime};
 
 use super::answer::Served;
-use super::work::Work;
+use super::request_spec::RequestSpec;
 
 /// One correct answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The request.
-    pub work: Work,
+    pub spec: RequestSpec,
     /// The version in the answer.
     pub version: u32,
     /// Source of the answer.
@@ -42,7 +42,7 @@ impl Recorder {
 
     pub(crate) fn add(&mut self, outcome: &Outcome) {
         let Outcome {
-            work,
+            spec,
             version,
             served,
         } = outcome;
@@ -52,7 +52,7 @@ impl Recorder {
             Served::Unknown => '?',
         };
         let time = self.clock.wall().millis();
-        let (server, id, size) = (work.server, work.id, work.size);
+        let (server, id, size) = (spec.server, spec.id, spec.size);
         if self.failed.is_none()
             && let Err(error) =
                 writeln!(self.file, "{time} {server} {id} {version} {size} {served}")
@@ -74,7 +74,7 @@ impl Recorder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The object, with the version that was seen last.
-    pub work: Work,
+    pub spec: RequestSpec,
     /// Time of the last store of the object.
     pub stored: WallTime,
     /// Time of the last answer.
@@ -90,7 +90,7 @@ pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
         std::collections::HashMap::new();
     for (number, line) in BufReader::new(File::open(path)?).lines().enumerate() {
         let line = line?;
-        let Some((time, work, miss)) = parse_line(&line) else {
+        let Some((time, spec, miss)) = parse_line(&line) else {
             let text = format!(
                 "{}: line {}: not a record: {line}",
                 path.display(),
@@ -99,22 +99,22 @@ pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
         };
         let fresh = Known {
-            work,
+            spec,
             stored: time,
             used: time,
         };
-        let known = objects.entry((work.server, work.id)).or_insert(fresh);
-        if miss || work.version > known.work.version {
+        let known = objects.entry((spec.server, spec.id)).or_insert(fresh);
+        if miss || spec.version > known.spec.version {
             *known = fresh;
         }
         known.used = time;
     }
     let mut all: Vec<Known> = objects.into_values().collect();
-    all.sort_unstable_by_key(|k| (k.stored, k.work.server, k.work.id));
+    all.sort_unstable_by_key(|k| (k.stored, k.spec.server, k.spec.id));
     Ok(all)
 }
 
-fn parse_line(line: &str) -> Option<(WallTime, Work, bool)> {
+fn parse_line(line: &str) -> Option<(WallTime, RequestSpec, bool)> {
     let mut words = line.split(' ');
     let time = WallTime(words.next()?.parse().ok()?);
     let server = words.next()?.parse().ok()?;
@@ -128,7 +128,7 @@ fn parse_line(line: &str) -> Option<(WallTime, Work, bool)> {
     };
     Some((
         time,
-        Work {
+        RequestSpec {
             server,
             id,
             size,
@@ -159,7 +159,7 @@ mod tests {
             (1, 0, Served::Miss),
         ];
         for (id, version, served) in steps {
-            let work = Work {
+            let spec = RequestSpec {
                 server: 1,
                 id,
                 size: 9,
@@ -167,7 +167,7 @@ mod tests {
                 no_store: false,
             };
             recorder.add(&Outcome {
-                work,
+                spec,
                 version,
                 served,
             });
@@ -177,7 +177,7 @@ mod tests {
         let known = read_record(&path).unwrap();
         let told: Vec<_> = known
             .iter()
-            .map(|k| (k.work.id, k.work.version, k.stored.0))
+            .map(|k| (k.spec.id, k.spec.version, k.stored.0))
             .collect();
         assert_eq!(told, [(2, 1, 1300), (1, 0, 1400)]);
         std::fs::write(&path, "1 2 3").unwrap();

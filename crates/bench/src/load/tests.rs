@@ -15,9 +15,9 @@ fn origin() -> Origin {
     Origin::start(OriginConfig::default(), &clock()).unwrap()
 }
 
-fn objects(count: u64) -> Vec<Work> {
+fn objects(count: u64) -> Vec<RequestSpec> {
     (0..count)
-        .map(|id| Work {
+        .map(|id| RequestSpec {
             server: (id % 5) as u32 + 1,
             id,
             size: id * id % 70_000,
@@ -113,13 +113,13 @@ fn faults_of_the_server_are_told() {
         let mut config = config(&origin, None);
         config.style.knobs = knobs.to_owned();
         config.timeout = Duration::from_millis(300);
-        let work = Work {
+        let spec = RequestSpec {
             server: 1,
             id: 1,
             size: 5000,
-            ..Work::default()
+            ..RequestSpec::default()
         };
-        run(&config, Box::new([work; 5].into_iter()), &clock()).unwrap()
+        run(&config, Box::new([spec; 5].into_iter()), &clock()).unwrap()
     };
     for (knobs, fault) in [
         ("&d=100", "cut"),
@@ -202,10 +202,10 @@ fn versions_on_one_url_replace_each_other() {
     let mut config = config(&origin, None);
     config.style.same_url = true;
     let mut rng = Rng::new(4);
-    let work: Vec<Work> = (0..2000u32)
+    let specs: Vec<RequestSpec> = (0..2000u32)
         .map(|n| {
             let version = n / 200;
-            Work {
+            RequestSpec {
                 server: 1,
                 id: rng.below(20),
                 size: u64::from(version) * 100,
@@ -216,21 +216,21 @@ fn versions_on_one_url_replace_each_other() {
         .collect();
     let folder = tempfile::tempdir().unwrap();
     config.record = Some(folder.path().join("record"));
-    let report = run(&config, Box::new(work.into_iter()), &clock()).unwrap();
+    let report = run(&config, Box::new(specs.into_iter()), &clock()).unwrap();
     assert_eq!((report.answers, report.errors), (2000, 0), "{report}");
     let known = read_record(config.record.as_ref().unwrap()).unwrap();
     assert_eq!(known.len(), 20);
     assert!(
         known
             .iter()
-            .all(|k| k.work.version >= 8 && k.stored <= k.used)
+            .all(|k| k.spec.version >= 8 && k.stored <= k.used)
     );
     // An object in the record must not be answered with an older version.
     config.known = known
         .iter()
-        .map(|k| Work {
-            version: k.work.version + 1,
-            ..k.work
+        .map(|k| RequestSpec {
+            version: k.spec.version + 1,
+            ..k.spec
         })
         .collect();
     config.style.knobs = "&st=200".to_owned();

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::work::Work;
+use super::request_spec::RequestSpec;
 
 /// State of every requested object.
 #[derive(Debug, Default)]
@@ -30,57 +30,57 @@ struct Entry {
 /// Permission for the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
-    pub(crate) work: Work,
+    pub(crate) spec: RequestSpec,
     pub(crate) versions: RangeInclusive<u32>,
     pub(crate) reload: bool,
 }
 
 impl VersionTracker {
-    /// Must be called before a request is sent. Returns the work as it must be requested, and the versions
+    /// Must be called before a request is sent. Returns the request as it must be sent, and the versions
     /// that the answer may contain.
-    pub(crate) fn begin(&mut self, work: Work) -> Permit {
-        let entry = self.objects.entry((work.server, work.id)).or_insert(Entry {
-            oldest: work.version,
-            newest: work.version,
-            newest_size: work.size,
+    pub(crate) fn begin(&mut self, spec: RequestSpec) -> Permit {
+        let entry = self.objects.entry((spec.server, spec.id)).or_insert(Entry {
+            oldest: spec.version,
+            newest: spec.version,
+            newest_size: spec.size,
             under_way: 0,
         });
-        let reload = work.version > entry.newest && entry.under_way == 0;
+        let reload = spec.version > entry.newest && entry.under_way == 0;
         if reload {
-            entry.newest = work.version;
-            entry.newest_size = work.size;
+            entry.newest = spec.version;
+            entry.newest_size = spec.size;
         }
         entry.under_way += 1;
-        let work = Work {
+        let spec = RequestSpec {
             version: entry.newest,
             size: entry.newest_size,
-            ..work
+            ..spec
         };
         Permit {
-            work,
+            spec,
             versions: entry.oldest..=entry.newest,
             reload,
         }
     }
 
     /// Must be called after an answer. `version` is the answer's version if the answer was correct.
-    pub(crate) fn end(&mut self, work: &Work, version: Option<u32>) {
-        if let Some(entry) = self.objects.get_mut(&(work.server, work.id)) {
+    pub(crate) fn end(&mut self, spec: &RequestSpec, version: Option<u32>) {
+        if let Some(entry) = self.objects.get_mut(&(spec.server, spec.id)) {
             entry.under_way = entry.under_way.saturating_sub(1);
             entry.oldest = entry.oldest.max(version.unwrap_or(0));
         }
     }
 
     /// Adds an object of an earlier run, with the version that was stored.
-    pub(crate) fn know(&mut self, work: &Work) {
+    pub(crate) fn know(&mut self, spec: &RequestSpec) {
         let fresh = Entry {
-            oldest: work.version,
-            newest: work.version,
-            newest_size: work.size,
+            oldest: spec.version,
+            newest: spec.version,
+            newest_size: spec.size,
             under_way: 0,
         };
-        let entry = self.objects.entry((work.server, work.id)).or_insert(fresh);
-        if work.version >= entry.newest {
+        let entry = self.objects.entry((spec.server, spec.id)).or_insert(fresh);
+        if spec.version >= entry.newest {
             *entry = fresh;
         }
     }
@@ -90,42 +90,42 @@ impl VersionTracker {
 mod tests {
     use super::*;
 
-    fn work(version: u32) -> Work {
-        Work {
+    fn spec(version: u32) -> RequestSpec {
+        RequestSpec {
             id: 1,
             version,
             size: u64::from(version) * 10,
-            ..Work::default()
+            ..RequestSpec::default()
         }
     }
 
     #[test]
     fn a_finished_reload_forbids_what_was_before() {
         let mut tracker = VersionTracker::default();
-        let first = tracker.begin(work(0));
+        let first = tracker.begin(spec(0));
         assert_eq!((first.versions, first.reload), (0..=0, false));
         // The reload for the new version must wait until the running request has ended. So the second request
         // is also for the old version.
-        let waiting = tracker.begin(work(1));
-        assert_eq!((waiting.work.version, waiting.reload), (0, false));
-        tracker.end(&work(0), Some(0));
-        tracker.end(&work(0), Some(0));
-        let reload = tracker.begin(work(1));
+        let waiting = tracker.begin(spec(1));
+        assert_eq!((waiting.spec.version, waiting.reload), (0, false));
+        tracker.end(&spec(0), Some(0));
+        tracker.end(&spec(0), Some(0));
+        let reload = tracker.begin(spec(1));
         assert_eq!((reload.versions.clone(), reload.reload), (0..=1, true));
-        assert_eq!(tracker.begin(work(0)).versions, 0..=1);
-        tracker.end(&reload.work, Some(1));
-        assert_eq!(tracker.begin(work(0)).versions, 1..=1);
-        assert_eq!(tracker.begin(work(0)).work.size, 10);
+        assert_eq!(tracker.begin(spec(0)).versions, 0..=1);
+        tracker.end(&reload.spec, Some(1));
+        assert_eq!(tracker.begin(spec(0)).versions, 1..=1);
+        assert_eq!(tracker.begin(spec(0)).spec.size, 10);
     }
 
     #[test]
     fn a_failed_reload_leaves_both_possible() {
         let mut tracker = VersionTracker::default();
-        tracker.know(&work(3));
-        let reload = tracker.begin(work(4));
-        tracker.end(&reload.work, None);
-        assert_eq!(tracker.begin(work(4)).versions, 3..=4);
-        tracker.end(&work(4), Some(4));
-        assert_eq!(tracker.begin(work(4)).versions, 4..=4);
+        tracker.know(&spec(3));
+        let reload = tracker.begin(spec(4));
+        tracker.end(&reload.spec, None);
+        assert_eq!(tracker.begin(spec(4)).versions, 3..=4);
+        tracker.end(&spec(4), Some(4));
+        assert_eq!(tracker.begin(spec(4)).versions, 4..=4);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::knobs::{Knobs, push_number};
 
-use super::work::Work;
+use super::request_spec::RequestSpec;
 
 /// Addressing of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Mode {
     },
 }
 
-/// Form of the requests, apart from the work itself.
+/// Form of the requests, apart from their specifications.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Addressing of the requests.
@@ -63,34 +63,34 @@ fn push_address(out: &mut Vec<u8>, server: u32) {
 }
 
 /// Appends the URL of an object. The URL is absolute in forward mode.
-pub fn write_url(style: &Style, work: &Work, out: &mut Vec<u8>) {
+pub fn write_url(style: &Style, spec: &RequestSpec, out: &mut Vec<u8>) {
     let reverse = matches!(style.mode, Mode::Reverse { .. });
     if let Mode::Forward { port } = style.mode {
         out.extend_from_slice(b"http://");
-        push_address(out, work.server);
+        push_address(out, spec.server);
         out.push(b':');
         push_number(out, u64::from(port));
     }
-    let mut knobs = Knobs::new(work.id, work.size);
-    knobs.no_store = work.no_store;
-    knobs.server = reverse.then_some(work.server);
+    let mut knobs = Knobs::new(spec.id, spec.size);
+    knobs.no_store = spec.no_store;
+    knobs.server = reverse.then_some(spec.server);
     if style.same_url {
         knobs.size = 0;
     } else {
-        knobs.version = work.version;
+        knobs.version = spec.version;
     }
     knobs.write(out);
     out.extend_from_slice(style.knobs.as_bytes());
 }
 
 /// Writes a complete request. With `reload`, the request makes caches fetch the object again.
-pub(crate) fn write_request(style: &Style, work: &Work, reload: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_request(style: &Style, spec: &RequestSpec, reload: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"GET ");
-    write_url(style, work, out);
+    write_url(style, spec, out);
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     match &style.mode {
         Mode::Forward { port } => {
-            push_address(out, work.server);
+            push_address(out, spec.server);
             out.push(b':');
             push_number(out, u64::from(*port));
         }
@@ -99,9 +99,9 @@ pub(crate) fn write_request(style: &Style, work: &Work, reload: bool, out: &mut 
     out.extend_from_slice(b"\r\nUser-Agent: foxy-bench\r\nAccept: */*\r\n");
     if style.same_url {
         out.extend_from_slice(b"Bench-Want: ");
-        push_number(out, u64::from(work.version));
+        push_number(out, u64::from(spec.version));
         out.push(b' ');
-        push_number(out, work.size);
+        push_number(out, spec.size);
         out.extend_from_slice(b"\r\n");
     }
     if reload {
@@ -115,7 +115,7 @@ pub(crate) fn write_request(style: &Style, work: &Work, reload: bool, out: &mut 
 mod tests {
     use super::*;
 
-    const WORK: Work = Work {
+    const SPEC: RequestSpec = RequestSpec {
         server: 258,
         id: 7,
         size: 10,
@@ -131,7 +131,7 @@ mod tests {
             knobs: "&l=1".into(),
         };
         let mut out = Vec::new();
-        write_request(&style, &WORK, reload, &mut out);
+        write_request(&style, &SPEC, reload, &mut out);
         String::from_utf8(out).unwrap()
     }
 

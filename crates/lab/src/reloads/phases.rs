@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_base::{Clock, Rng, SystemClock};
-use foxy_bench::load::{LoadConfig, Mode, Pace, Report, Style, Work, run as run_load};
+use foxy_bench::load::{LoadConfig, Mode, Pace, Report, RequestSpec, Style, run as run_load};
 use foxy_bench::{Origin, OriginConfig};
 use tokio::time::{Instant, sleep};
 
@@ -110,12 +110,12 @@ fn style() -> Style {
     }
 }
 
-fn object(id: u64) -> Work {
-    Work {
+fn object(id: u64) -> RequestSpec {
+    RequestSpec {
         server: 1,
         id,
         size: SIZE,
-        ..Work::default()
+        ..RequestSpec::default()
     }
 }
 

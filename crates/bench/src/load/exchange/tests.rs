@@ -4,7 +4,7 @@
 use super::*;
 
 const MODE: Mode = Mode::Forward { port: 80 };
-const WORK: Work = Work {
+const SPEC: RequestSpec = RequestSpec {
     server: 1,
     id: 7,
     size: 300,
@@ -36,7 +36,7 @@ fn answer(framing: &str, version: u32, size: u64) -> Vec<u8> {
 /// Passes `step` bytes at a time. Unused bytes are kept, as in the buffer of a socket.
 fn receive(bytes: &[u8], step: usize, versions: RangeInclusive<u32>, full: bool) -> Fed {
     let mut exchange = Exchange::new(Expect {
-        work: WORK,
+        spec: SPEC,
         versions,
         full,
     });
@@ -146,7 +146,7 @@ fn every_kind_of_lie_has_its_name() {
 #[test]
 fn unchecked_bodies_may_be_skipped() {
     let mut exchange = Exchange::new(Expect {
-        work: WORK,
+        spec: SPEC,
         versions: 2..=2,
         full: false,
     });

@@ -1,13 +1,13 @@
-//! The work: one small value per request, made from any stream of trace records.
+//! Specifications of requests: one small value per request, made from any stream of trace records.
 
 use std::sync::Arc;
 
 use foxy_trace::{Flags, Request};
 use parking_lot::Mutex;
 
-/// One request to be sent.
+/// The specification of a request: the object, its version, and its expected length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Work {
+pub struct RequestSpec {
     /// Number of the origin server, from 1.
     pub server: u32,
     /// Number of the object at that server.
@@ -20,14 +20,14 @@ pub struct Work {
     pub no_store: bool,
 }
 
-/// A stream of work.
-pub type Source = Box<dyn Iterator<Item = Work> + Send>;
+/// A stream of requests.
+pub type Source = Box<dyn Iterator<Item = RequestSpec> + Send>;
 
-/// A source from which several threads take work, one batch at a time.
+/// A source from which several threads take requests, one batch at a time.
 #[derive(Clone)]
 pub(crate) struct SharedSource {
     source: Arc<Mutex<Source>>,
-    batch: std::collections::VecDeque<Work>,
+    batch: std::collections::VecDeque<RequestSpec>,
 }
 
 impl std::fmt::Debug for SharedSource {
@@ -50,7 +50,7 @@ impl SharedSource {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Work> {
+    pub(crate) fn next(&mut self) -> Option<RequestSpec> {
         if self.batch.is_empty() {
             let mut source = self.source.lock();
             self.batch.extend(source.by_ref().take(BATCH));
@@ -59,8 +59,8 @@ impl SharedSource {
     }
 }
 
-/// Turns trace records into work. It maps servers to `servers` numbers, fills in missing sizes and reduces
-/// sizes that are too large. A changed size counts as a new version.
+/// Turns trace records into specifications of requests. It maps servers to `servers` numbers, fills in
+/// missing sizes and reduces sizes that are too large. A changed size counts as a new version.
 #[derive(Debug)]
 pub struct FromTrace<I> {
     requests: I,
@@ -82,7 +82,7 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
         }
     }
 
-    fn work(&mut self, request: &Request) -> Work {
+    fn spec(&mut self, request: &Request) -> RequestSpec {
         let size = request.size.min(self.most);
         let known = self
             .known
@@ -95,7 +95,7 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
         } else if size != known.0 {
             *known = (size, known.1 + u32::from(known.0 != 0));
         }
-        Work {
+        RequestSpec {
             server: request.server % self.servers + 1,
             id: request.object,
             size: known.0,
@@ -106,11 +106,11 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
 }
 
 impl<I: Iterator<Item = Request>> Iterator for FromTrace<I> {
-    type Item = Work;
+    type Item = RequestSpec;
 
-    fn next(&mut self) -> Option<Work> {
+    fn next(&mut self) -> Option<RequestSpec> {
         let request = self.requests.next()?;
-        Some(self.work(&request))
+        Some(self.spec(&request))
     }
 }
 
@@ -118,7 +118,7 @@ impl<I: Iterator<Item = Request>> Iterator for FromTrace<I> {
 /// each draw is fast.
 #[derive(Debug)]
 pub struct Popular {
-    objects: Vec<Work>,
+    objects: Vec<RequestSpec>,
     /// Walker's alias table: for each entry the probability of using the entry itself, and the entry to use
     /// otherwise.
     alias: Vec<(u32, u32)>,
@@ -129,7 +129,7 @@ impl Popular {
     /// Draws from `objects`, which must not be empty. The first object is drawn most often. `alpha` is the
     /// exponent.
     #[must_use]
-    pub fn new(objects: Vec<Work>, alpha: f64, rng: foxy_base::Rng) -> Self {
+    pub fn new(objects: Vec<RequestSpec>, alpha: f64, rng: foxy_base::Rng) -> Self {
         let weights: Vec<f64> = (1..=objects.len())
             .map(|rank| (rank as f64).powf(-alpha))
             .collect();
@@ -164,9 +164,9 @@ fn alias_table(weights: &[f64]) -> Vec<(u32, u32)> {
 }
 
 impl Iterator for Popular {
-    type Item = Work;
+    type Item = RequestSpec;
 
-    fn next(&mut self) -> Option<Work> {
+    fn next(&mut self) -> Option<RequestSpec> {
         let at = self.rng.below(self.objects.len() as u64) as usize;
         let (stay, other) = *self.alias.get(at)?;
         let coin = (self.rng.next_u64() >> 32) as u32;
@@ -214,15 +214,15 @@ mod tests {
     #[test]
     fn popular_follows_zipf() {
         let objects = (0..50)
-            .map(|id| Work {
+            .map(|id| RequestSpec {
                 id,
-                ..Work::default()
+                ..RequestSpec::default()
             })
             .collect();
         let draws = Popular::new(objects, 0.8, foxy_base::Rng::new(3));
         let mut counts = [0f64; 50];
-        for work in draws.take(400_000) {
-            counts[work.id as usize] += 1.0;
+        for spec in draws.take(400_000) {
+            counts[spec.id as usize] += 1.0;
         }
         let total: f64 = (1..=50).map(|k| f64::from(k).powf(-0.8)).sum();
         for rank in [0usize, 3, 20, 49] {
@@ -237,15 +237,15 @@ mod tests {
 
     #[test]
     fn threads_share_a_source() {
-        let source: Source = Box::new((0..100).map(|id| Work {
+        let source: Source = Box::new((0..100).map(|id| RequestSpec {
             id,
-            ..Work::default()
+            ..RequestSpec::default()
         }));
         let mut a = SharedSource::new(source);
         let mut b = a.clone();
         let mut seen: Vec<u64> = Vec::new();
-        while let Some(work) = a.next().or_else(|| b.next()) {
-            seen.push(work.id);
+        while let Some(spec) = a.next().or_else(|| b.next()) {
+            seen.push(spec.id);
             seen.extend(b.next().map(|w| w.id));
         }
         seen.sort_unstable();
