@@ -15,10 +15,10 @@ use foxy_store::{EngineCounts, Lookup, ReadPlan, StoreId};
 
 use super::Context;
 use super::fio::{self, Job};
+use super::harness::{Harness, StoreParams, keyed};
 use super::one_file::one_file_each;
 use super::operations::{Kind, Operation, operations};
 use super::report::{Goal, Section};
-use super::rig::{Rig, StoreParams, keyed};
 use super::system::{Loop, Scratch};
 use super::throttle::{Limit, Throttle};
 
@@ -178,14 +178,17 @@ fn engine(
         memory: MEMORY,
         options: foxy_store::StoreOptions::default(),
     };
-    let rig = Rig::start(&params, context.clock)?;
-    let start = rig.clock.mono();
+    let harness = Harness::start(&params, context.clock)?;
+    let start = harness.clock.mono();
     let mut reads = Reads {
-        queue: rig.engine.reads().open_reads(StoreId(0), DEPTH as u32)?,
+        queue: harness
+            .engine
+            .reads()
+            .open_reads(StoreId(0), DEPTH as u32)?,
         pool: BufPool::new(DEPTH * 2),
         flights: (0..DEPTH).map(|_| None).collect(),
         free: (0..DEPTH).collect(),
-        rig: &rig,
+        harness: &harness,
     };
     let mut from_memory = 0;
     for operation in all {
@@ -196,22 +199,22 @@ fn engine(
             }
             Kind::Write => {
                 let size = operation.size as usize;
-                rig.put_in(group(operation.object), operation.object, size);
+                harness.put_in(group(operation.object), operation.object, size);
             }
             Kind::Delete => {
                 let (key, hash) = keyed(operation.object);
-                rig.engine.supersede(hash, &key);
+                harness.engine.supersede(hash, &key);
             }
         }
     }
     while reads.free.len() < DEPTH {
         reads.collect()?;
     }
-    rig.sync();
+    harness.sync();
     Ok(Done {
-        seconds: rig.clock.mono().since(start).as_secs_f64(),
+        seconds: harness.clock.mono().since(start).as_secs_f64(),
         from_memory,
-        counts: rig.engine.stats().counts,
+        counts: harness.engine.stats().counts,
     })
 }
 
@@ -225,7 +228,7 @@ struct Reads<'a> {
     pool: BufPool,
     flights: Vec<Option<(ReadPlan, Bytes)>>,
     free: Vec<usize>,
-    rig: &'a Rig,
+    harness: &'a Harness,
 }
 
 impl Reads<'_> {
@@ -233,10 +236,10 @@ impl Reads<'_> {
     /// greatest number of reads is running, it first waits for the end of a read.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
-        let Lookup::Disk(plan) = self.rig.engine.reads().lookup(hash, &key) else {
+        let Lookup::Disk(plan) = self.harness.engine.reads().lookup(hash, &key) else {
             return Ok(false);
         };
-        let plan = self.rig.engine.reads().widen(&plan);
+        let plan = self.harness.engine.reads().widen(&plan);
         while self.free.is_empty() {
             self.collect()?;
         }
@@ -262,7 +265,7 @@ impl Reads<'_> {
             let place = completion.token as usize;
             if let (Some((plan, key)), Some(buf)) = (self.flights[place].take(), completion.buf) {
                 // A miss here is not an error, because the engine may drop objects.
-                let _ = self.rig.engine.reads().finish_read(&plan, &key, buf);
+                let _ = self.harness.engine.reads().finish_read(&plan, &key, buf);
             }
             self.free.push(place);
         }

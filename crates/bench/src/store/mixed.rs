@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::fio::{self, Job, Measured};
+use super::harness::Harness;
 use super::read::{BODY, draw, on_both, params};
 use super::reader::{self, Reads};
 use super::report::{Goal, Section};
-use super::rig::Rig;
 use super::system::Scratch;
 use super::{Context, fill};
 
@@ -46,13 +46,13 @@ fn mixed_on(
     path: &Path,
     size: Option<u64>,
 ) -> io::Result<Section> {
-    let rig = Rig::start(&params(path, size), context.clock)?;
-    let objects = fill(&rig, BODY);
+    let harness = Harness::start(&params(path, size), context.clock)?;
+    let objects = fill(&harness, BODY);
     let mut section = Section::new(
         name,
         format!(
             "disk hits of 8 KiB while 200 MB/s of 32 KiB objects are admitted, blocks of {}",
-            rig.disk.block_bytes()
+            harness.disk.block_bytes()
         ),
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
@@ -60,10 +60,10 @@ fn mixed_on(
     for (n, depth) in DEPTHS.into_iter().enumerate() {
         if n > 0 {
             // Stores all objects again, because the previous step has replaced many of them.
-            (0..objects).for_each(|number| rig.put(number, BODY));
-            rig.sync();
+            (0..objects).for_each(|number| harness.put(number, BODY));
+            harness.sync();
         }
-        let step = step(context, &rig, path, objects, depth)?;
+        let step = step(context, &harness, path, objects, depth)?;
         if step.p99_us() < P99_MAX {
             most = most.max(step.reads.rate());
         }
@@ -82,26 +82,26 @@ fn mixed_on(
 /// the engine has written.
 fn step(
     context: &Context<'_>,
-    rig: &Rig,
+    harness: &Harness,
     path: &Path,
     objects: u64,
     depth: u32,
 ) -> io::Result<Step> {
     let time = context.run_time() * 2;
     let stop = AtomicBool::new(false);
-    let before = rig.counts();
+    let before = harness.counts();
     // Only the newest half is read, because new objects overwrite the oldest segments.
     let newest = objects / 2..objects;
     let (reads, admitted) = std::thread::scope(|scope| {
-        let producer = scope.spawn(|| admit(rig, RATE, &stop));
-        let reads = reader::run(rig, newest, depth as usize, time, u64::from(depth));
+        let producer = scope.spawn(|| admit(harness, RATE, &stop));
+        let reads = reader::run(harness, newest, depth as usize, time, u64::from(depth));
         stop.store(true, Ordering::Relaxed);
         (reads, producer.join().unwrap_or(0))
     });
     let reads = reads?;
-    let written = rig.counts().cluster_bytes - before.cluster_bytes;
+    let written = harness.counts().cluster_bytes - before.cluster_bytes;
     let scratch = Scratch::new(context.folder, "bench-mixed.fio");
-    let align = u64::from(rig.disk.block_bytes());
+    let align = u64::from(harness.disk.block_bytes());
     let block = (reads.mean_read() / align).max(1) * align;
     let job = |file, pattern, block, depth, rate| Job {
         file,
@@ -109,7 +109,7 @@ fn step(
         block,
         align,
         depth,
-        size: rig.used_bytes(),
+        size: harness.used_bytes(),
         rate,
     };
     let jobs = [
@@ -146,14 +146,14 @@ fn rows(section: &mut Section, depth: u32, step: &Step) {
 
 /// Admits objects of 32 KiB at `rate` bytes per second until it is told to stop. Returns the number of
 /// admitted bytes.
-pub(super) fn admit(rig: &Rig, rate: u64, stop: &AtomicBool) -> u64 {
+pub(super) fn admit(harness: &Harness, rate: u64, stop: &AtomicBool) -> u64 {
     const BODY: usize = 32 << 10;
-    let start = rig.clock.mono();
+    let start = harness.clock.mono();
     let (mut number, mut bytes) = (1u64 << 40, 0u64);
     while !stop.load(Ordering::Relaxed) {
-        let due = (rig.clock.mono().since(start).as_secs_f64() * rate as f64) as u64;
+        let due = (harness.clock.mono().since(start).as_secs_f64() * rate as f64) as u64;
         while bytes < due {
-            rig.put(number, BODY);
+            harness.put(number, BODY);
             number += 1;
             bytes += BODY as u64;
         }

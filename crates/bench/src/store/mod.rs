@@ -7,6 +7,7 @@
 
 mod files;
 mod fio;
+mod harness;
 mod index;
 mod library;
 mod mixed;
@@ -16,7 +17,6 @@ mod read;
 mod reader;
 mod recover;
 mod report;
-mod rig;
 mod stores;
 mod system;
 mod throttle;
@@ -228,17 +228,17 @@ impl StoreArgs {
 }
 
 /// Fills a store once with bodies of this many bytes. Returns the number of stored objects.
-fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
-    let capacity = rig.disk.len();
+fn fill(harness: &harness::Harness, bytes: usize) -> u64 {
+    let capacity = harness.disk.len();
     let mut number = 0;
     // The last segments stay free: reuse of segments would remove objects.
-    while rig.used_bytes() < capacity / 100 * 92 {
+    while harness.used_bytes() < capacity / 100 * 92 {
         for _ in 0..512 {
-            rig.put(number, bytes);
+            harness.put(number, bytes);
             number += 1;
         }
     }
-    rig.sync();
+    harness.sync();
     number
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::Context;
+use super::harness::{self, keyed};
 use super::operations::{Kind, Operation};
-use super::rig::{self, keyed};
 use super::system::{self, MemoryLimit, Mounted};
 
 /// Number of threads that work at the same time.
@@ -27,7 +27,7 @@ pub(super) fn one_file_each(
     }
     system::drop_caches();
     let limit = MemoryLimit::new(system::resident() + memory);
-    let stock = rig::stock();
+    let stock = harness::stock();
     let start = context.clock.mono();
     let work = |thread: u64| {
         // All operations of an object belong to one thread, so they keep their order.
@@ -53,7 +53,7 @@ fn apply(root: &Path, stock: &Bytes, operation: Operation) -> io::Result<()> {
     let path = place(root, operation.object);
     match operation.kind {
         Kind::Write => {
-            let body = rig::body(stock, operation.object, operation.size as usize);
+            let body = harness::body(stock, operation.object, operation.size as usize);
             std::fs::write(path, body)
         }
         Kind::Read => std::fs::read(path).map(drop),

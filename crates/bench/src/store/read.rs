@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use super::fio::{self, Job, Measured};
+use super::harness::{Harness, StoreParams};
 use super::reader::{self, Reads};
 use super::report::{Goal, Section};
-use super::rig::{Rig, StoreParams};
 use super::system::{Loop, Scratch};
 use super::{Context, fill};
 
@@ -48,13 +48,13 @@ fn read_on(
     path: &Path,
     size: Option<u64>,
 ) -> io::Result<Section> {
-    let rig = Rig::start(&params(path, size), context.clock)?;
-    let objects = fill(&rig, BODY);
+    let harness = Harness::start(&params(path, size), context.clock)?;
+    let objects = fill(&harness, BODY);
     let mut section = Section::new(
         name,
         format!(
             "disk hits of objects with bodies of 8 KiB, {objects} of them, one thread, blocks of {}",
-            rig.disk.block_bytes()
+            harness.disk.block_bytes()
         ),
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
@@ -64,8 +64,14 @@ fn read_on(
         let mut best: Option<(Reads, Option<Measured>)> = None;
         for run in 0..context.runs() {
             let seed = u64::from(depth) << 8 | run;
-            let reads = reader::run(&rig, 0..objects, depth as usize, context.run_time(), seed)?;
-            let fio = reader_job(context, &rig, path, &reads, depth);
+            let reads = reader::run(
+                &harness,
+                0..objects,
+                depth as usize,
+                context.run_time(),
+                seed,
+            )?;
+            let fio = reader_job(context, &harness, path, &reads, depth);
             let better = best.as_ref().is_none_or(|(b, _)| reads.rate() > b.rate());
             let fio = [fio, best.as_ref().and_then(|(_, f)| *f)];
             let fio = fio
@@ -105,19 +111,19 @@ pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
 /// A job of fio with reads as long as the engine's, on the part of the file that contains data.
 fn reader_job(
     context: &Context<'_>,
-    rig: &Rig,
+    harness: &Harness,
     path: &Path,
     reads: &Reads,
     depth: u32,
 ) -> Option<Measured> {
-    let align = u64::from(rig.disk.block_bytes());
+    let align = u64::from(harness.disk.block_bytes());
     let job = Job {
         file: path,
         pattern: "randread",
         block: (reads.mean_read() / align).max(1) * align,
         align,
         depth,
-        size: rig.used_bytes(),
+        size: harness.used_bytes(),
         rate: None,
     };
     let seconds = context.run_time().as_secs().max(1) as u32;

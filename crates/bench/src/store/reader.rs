@@ -8,7 +8,7 @@ use foxy_base::{MonoTime, Rng};
 use foxy_disk::{BufPool, Completion, Op, Queue, QueueStats};
 use foxy_store::{Lookup, ReadPlan, StoreId};
 
-use super::rig::{Rig, keyed};
+use super::harness::{Harness, keyed};
 use super::system;
 use crate::Histogram;
 use crate::load::cpu;
@@ -60,7 +60,7 @@ struct Flight {
 }
 
 struct Loop<'a> {
-    rig: &'a Rig,
+    harness: &'a Harness,
     queue: Box<dyn Queue>,
     pool: BufPool,
     flights: Vec<Option<Flight>>,
@@ -75,15 +75,18 @@ struct Loop<'a> {
 /// # Errors
 /// The disk refuses a queue, or the queue fails.
 pub(super) fn run(
-    rig: &Rig,
+    harness: &Harness,
     objects: std::ops::Range<u64>,
     depth: usize,
     time: Duration,
     seed: u64,
 ) -> io::Result<Reads> {
     let mut state = Loop {
-        rig,
-        queue: rig.engine.reads().open_reads(StoreId(0), depth as u32)?,
+        harness,
+        queue: harness
+            .engine
+            .reads()
+            .open_reads(StoreId(0), depth as u32)?,
         pool: BufPool::new(depth * 2),
         flights: (0..depth).map(|_| None).collect(),
         free: (0..depth).collect(),
@@ -91,17 +94,17 @@ pub(super) fn run(
         objects,
         reads: Reads::default(),
     };
-    let start = rig.clock.mono();
+    let start = harness.clock.mono();
     let (cpu, switches) = (cpu::of_this_thread(), system::context_switches());
     let mut done = Vec::new();
-    while rig.clock.mono().since(start) < time {
+    while harness.clock.mono().since(start) < time {
         state.fill();
         state.queue.wait(Duration::from_secs(1))?;
         state.reap(&mut done);
     }
     state.reads.cpu = cpu::of_this_thread().saturating_sub(cpu);
     state.reads.switches = system::context_switches() - switches;
-    state.reads.seconds = rig.clock.mono().since(start).as_secs_f64();
+    state.reads.seconds = harness.clock.mono().since(start).as_secs_f64();
     state.reads.queue = state.queue.stats();
     Ok(state.reads)
 }
@@ -116,7 +119,7 @@ impl Loop<'_> {
             }
             let span = self.objects.end - self.objects.start;
             let (key, hash) = keyed(self.objects.start + self.rng.below(span));
-            match self.rig.engine.reads().lookup(hash, &key) {
+            match self.harness.engine.reads().lookup(hash, &key) {
                 Lookup::Memory(_) => self.reads.memory_hits += 1,
                 Lookup::Miss => self.reads.misses += 1,
                 Lookup::Disk(plan) => self.submit(plan, key),
@@ -126,9 +129,9 @@ impl Loop<'_> {
 
     fn submit(&mut self, plan: ReadPlan, key: Bytes) {
         let Some(place) = self.free.pop() else { return };
-        let plan = self.rig.engine.reads().widen(&plan);
+        let plan = self.harness.engine.reads().widen(&plan);
         let buf = self.pool.take(plan.len as usize);
-        let since = self.rig.clock.mono();
+        let since = self.harness.clock.mono();
         self.queue
             .submit(Op::read(place as u64, plan.at, plan.len as usize, buf));
         self.flights[place] = Some(Flight { plan, key, since });
@@ -149,7 +152,7 @@ impl Loop<'_> {
             self.free.push(place);
             let found = completion.buf.filter(|_| completion.result.is_ok());
             let found = found.map(|buf| {
-                self.rig
+                self.harness
                     .engine
                     .reads()
                     .finish_read(&flight.plan, &flight.key, buf)
@@ -157,7 +160,7 @@ impl Loop<'_> {
             });
             if found == Some(true) {
                 self.reads.disk_hits += 1;
-                let took = self.rig.clock.mono().since(flight.since);
+                let took = self.harness.clock.mono().since(flight.since);
                 self.reads.times.add(took.as_nanos() as u64);
             } else {
                 self.reads.failed += 1;

@@ -11,8 +11,8 @@ use foxy_base::{Clock, Rng};
 use foxy_disk::{AlignedBuf, Disk};
 use foxy_store::{Engine, Lookup, StoreOptions};
 
+use super::harness::{self, Harness, StoreParams, keyed};
 use super::report::{Goal, Section};
-use super::rig::{self, Rig, StoreParams, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
@@ -44,15 +44,15 @@ fn params(path: &Path, objects: u64, create: bool) -> StoreParams<'_> {
 
 /// Fills the store, reports this on standard output, and continues to write until it is killed.
 pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
-    let rig = Rig::start(&params(&args.path, args.objects, true), clock)?;
+    let harness = Harness::start(&params(&args.path, args.objects, true), clock)?;
     for number in 0..args.objects {
-        rig.put(number, BODY);
+        harness.put(number, BODY);
     }
-    rig.sync();
-    println!("{}", rig.counts().sealed);
+    harness.sync();
+    println!("{}", harness.counts().sealed);
     io::stdout().flush()?;
     for number in args.objects..args.objects + args.objects / 50 {
-        rig.put(number, BODY);
+        harness.put(number, BODY);
         std::thread::sleep(Duration::from_micros(100));
     }
     std::thread::sleep(Duration::from_secs(60));
@@ -107,7 +107,7 @@ fn reopen(
     let clock = context.clock;
     let start = clock.mono();
     let since = || clock.mono().since(start).as_secs_f64();
-    let (engine, mut writer, disk) = rig::open(&params(path, objects, false), clock)?;
+    let (engine, mut writer, disk) = harness::open(&params(path, objects, false), clock)?;
     let opened = since();
     let mut rng = Rng::new(11);
     let (mut first, mut most) = (None, None);

@@ -13,8 +13,8 @@ use foxy_disk::{AlignedBuf, Disk, FileDisk, OpenOptions};
 use foxy_store::{Admission, Engine, EngineConfig, Lookup, StoreOptions, Writer};
 
 use super::Context;
+use super::harness::{body, keyed, object, stock, usual_fields};
 use super::report::{Goal, Section};
-use super::rig::{body, keyed, object, stock, usual_fields};
 use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;

@@ -13,8 +13,8 @@ use foxy_store::{Admission, Lookup, StoreOptions};
 use foxy_trace::generate::{ZipfWeb, ZipfWebConfig};
 use serde::{Deserialize, Serialize};
 
+use super::harness::{Harness, StoreParams, keyed};
 use super::report::{Goal, Section};
-use super::rig::{Rig, StoreParams, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 use crate::Histogram;
@@ -286,15 +286,15 @@ pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()
         memory: args.memory.bytes(),
         options,
     };
-    let rig = Rig::start(&params, clock)?;
+    let harness = Harness::start(&params, clock)?;
     let mut answer = Replayed::default();
     if args.reopen {
-        while rig.engine.stats().stores.iter().any(|s| s.loading) {
+        while harness.engine.stats().stores.iter().any(|s| s.loading) {
             std::thread::sleep(Duration::from_micros(200));
         }
         answer.recovered = clock.mono().since(begun).as_secs_f64();
     } else {
-        run(&rig, &args.requests, &mut answer)?;
+        run(&harness, &args.requests, &mut answer)?;
     }
     println!("{}", serde_json::to_string(&answer)?);
     io::stdout().flush()?;
@@ -303,33 +303,33 @@ pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     Ok(())
 }
 
-fn run(rig: &Rig, requests: &Path, answer: &mut Replayed) -> io::Result<()> {
+fn run(harness: &Harness, requests: &Path, answer: &mut Replayed) -> io::Result<()> {
     let data = std::fs::read(requests)?;
     let (mut all, mut hits) = (Histogram::default(), Histogram::default());
-    let (start, cpu) = (rig.clock.mono(), system::cpu_seconds());
+    let (start, cpu) = (harness.clock.mono(), system::cpu_seconds());
     let mut admitted = 0.0;
     for (object, size) in parse(&data) {
-        let since = rig.clock.mono();
-        let hit = ask(rig, object);
+        let since = harness.clock.mono();
+        let hit = ask(harness, object);
         if !hit {
-            let put = rig.try_put(object, size as usize);
+            let put = harness.try_put(object, size as usize);
             answer.dropped += f64::from(u8::from(put != Admission::Disk));
             admitted += f64::from(size);
         }
-        let took = rig.clock.mono().since(since).as_nanos() as u64;
+        let took = harness.clock.mono().since(since).as_nanos() as u64;
         all.add(took);
         if hit {
             answer.hits += 1.0;
             hits.add(took);
         } else {
             let due = Duration::from_secs_f64(admitted / PACE);
-            let ahead = due.saturating_sub(rig.clock.mono().since(start));
+            let ahead = due.saturating_sub(harness.clock.mono().since(start));
             if ahead > Duration::from_millis(1) {
                 std::thread::sleep(ahead);
             }
         }
     }
-    rig.sync();
+    harness.sync();
     let us = |time: Duration| time.as_secs_f64() * 1e6;
     answer.p50_us = us(all.quantile(0.5));
     answer.p99_us = us(all.quantile(0.99));
@@ -353,15 +353,15 @@ fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
 }
 
 /// Returns true if the engine has the object. Objects are read one at a time.
-pub(super) fn ask(rig: &Rig, object: u64) -> bool {
+pub(super) fn ask(harness: &Harness, object: u64) -> bool {
     let (key, hash) = keyed(object);
-    match rig.engine.reads().lookup(hash, &key) {
+    match harness.engine.reads().lookup(hash, &key) {
         Lookup::Memory(_) => true,
         Lookup::Miss => false,
         Lookup::Disk(plan) => {
             let mut buf = AlignedBuf::new(plan.len as usize);
-            rig.disk.read_at(plan.at, &mut buf).is_ok()
-                && rig.engine.reads().finish_read(&plan, &key, buf).is_ok()
+            harness.disk.read_at(plan.at, &mut buf).is_ok()
+                && harness.engine.reads().finish_read(&plan, &key, buf).is_ok()
         }
     }
 }

@@ -10,8 +10,8 @@ use foxy_trace::generate::Sizes;
 
 use super::Context;
 use super::fio::{self, Job};
+use super::harness::{Harness, StoreParams};
 use super::report::{Goal, Section};
-use super::rig::{Rig, StoreParams};
 use super::system::Scratch;
 use super::trace::ask;
 use crate::load::cpu;
@@ -57,14 +57,14 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-fn rig(context: &Context<'_>, file: &Scratch) -> io::Result<Rig> {
+fn harness(context: &Context<'_>, file: &Scratch) -> io::Result<Harness> {
     let params = StoreParams {
         path: &file.0,
         size: Some(context.size),
         memory: 256 << 20,
         options: foxy_store::StoreOptions::default(),
     };
-    Rig::start(&params, context.clock)
+    Harness::start(&params, context.clock)
 }
 
 /// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because there
@@ -81,24 +81,26 @@ fn full_speed(
     fio: Option<f64>,
 ) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
-    let rig = rig(context, &file)?;
+    let harness = harness(context, &file)?;
     let mut rng = Rng::new(5);
     let mut number = 0;
-    let start = rig.clock.mono();
+    let start = harness.clock.mono();
     let cpu = cpu::of_this_thread();
     // Writes until the bytes are twice the space of the store, or until the time is over.
     let most = context.run_time() * 2;
-    while rig.clock.mono().since(start) < most && rig.counts().cluster_bytes < context.size * 2 {
+    while harness.clock.mono().since(start) < most
+        && harness.counts().cluster_bytes < context.size * 2
+    {
         for _ in 0..256 {
-            rig.put(number, length(&mut rng, fixed));
+            harness.put(number, length(&mut rng, fixed));
             number += 1;
         }
     }
-    rig.sync();
-    let seconds = rig.clock.mono().since(start).as_secs_f64();
+    harness.sync();
+    let seconds = harness.clock.mono().since(start).as_secs_f64();
     let put_us = (cpu::of_this_thread().saturating_sub(cpu)).as_secs_f64() * 1e6 / number as f64;
-    let written_us = rig.writer_cpu().as_secs_f64() * 1e6 / number as f64;
-    let counts = rig.counts();
+    let written_us = harness.writer_cpu().as_secs_f64() * 1e6 / number as f64;
+    let counts = harness.counts();
     let rate = (counts.cluster_bytes + counts.meta_bytes) as f64 / seconds;
     let row = section.row(format!("written, objects of {name}"), rate / 1e6, "MB/s");
     if let Some(fio) = fio {
@@ -113,18 +115,22 @@ fn full_speed(
     section.row(format!("CPU of a put of {name}"), put_us, "us");
     section.row(format!("CPU of writing one of {name}"), written_us, "us");
     // If this percentage is near 100, the processor limits the writing, and not the device.
-    let computing = rig.writer_cpu().as_secs_f64() * 100.0 / seconds;
+    let computing = harness.writer_cpu().as_secs_f64() * 100.0 / seconds;
     section.row(
         format!("writing thread computing, {name}"),
         computing,
         "% time",
     );
-    ratio(section, &format!("device bytes per byte put, {name}"), &rig);
+    ratio(
+        section,
+        &format!("device bytes per byte put, {name}"),
+        &harness,
+    );
     Ok(())
 }
 
-fn ratio(section: &mut Section, name: &str, rig: &Rig) {
-    let counts = rig.counts();
+fn ratio(section: &mut Section, name: &str, harness: &Harness) {
+    let counts = harness.counts();
     let device = counts.cluster_bytes + counts.meta_bytes;
     let payload = counts.payload_bytes.max(1);
     let goal = Goal::Most(1.08);
@@ -137,18 +143,18 @@ fn ratio(section: &mut Section, name: &str, rig: &Rig) {
 fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     const RATE: f64 = 10e6;
     let file = Scratch::new(context.folder, "bench-write.store");
-    let rig = rig(context, &file)?;
+    let harness = harness(context, &file)?;
     let stop = AtomicBool::new(false);
     let time = context.run_time() * 2;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut rng, start) = (Rng::new(6), rig.clock.mono());
+            let (mut rng, start) = (Rng::new(6), harness.clock.mono());
             let (mut number, mut bytes) = (0u64, 0u64);
             while !stop.load(Ordering::Relaxed) {
-                let due = (rig.clock.mono().since(start).as_secs_f64() * RATE) as u64;
+                let due = (harness.clock.mono().since(start).as_secs_f64() * RATE) as u64;
                 while bytes < due {
                     let length = length(&mut rng, None);
-                    rig.put(number, length);
+                    harness.put(number, length);
                     number += 1;
                     bytes += length as u64;
                 }
@@ -158,12 +164,12 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
         std::thread::sleep(time);
         stop.store(true, Ordering::Relaxed);
     });
-    let counts = rig.counts();
+    let counts = harness.counts();
     let mean = counts.cluster_bytes as f64 / counts.clusters.max(1) as f64 / 1024.0;
     section
         .row("mean device write at 10 MB/s", mean, "KiB")
         .goal(Goal::Least(256.0));
-    ratio(section, "device bytes per byte put at 10 MB/s", &rig);
+    ratio(section, "device bytes per byte put at 10 MB/s", &harness);
     let per_second = counts.flushes as f64 / time.as_secs_f64();
     section.row("flushes at 10 MB/s", per_second, "1/s");
     Ok(())
@@ -180,33 +186,33 @@ fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Re
         memory: 64 << 20,
         options: foxy_store::StoreOptions::default(),
     };
-    let rig = Rig::start(&params, context.clock)?;
-    let (mut rng, start) = (Rng::new(8), rig.clock.mono());
+    let harness = Harness::start(&params, context.clock)?;
+    let (mut rng, start) = (Rng::new(8), harness.clock.mono());
     let (mut number, mut bytes, mut dropped) = (0u64, 0u64, 0u64);
     let time = context.run_time() * 2;
     loop {
-        let passed = rig.clock.mono().since(start);
+        let passed = harness.clock.mono().since(start);
         if passed >= time {
             break;
         }
         let due = (passed.as_secs_f64() * megabytes as f64 * 1e6) as u64;
         while bytes < due {
             let length = length(&mut rng, None);
-            dropped += u64::from(rig.try_put(number, length) != Admission::Disk);
+            dropped += u64::from(harness.try_put(number, length) != Admission::Disk);
             number += 1;
             bytes += length as u64;
             // An object that was stored recently is requested again, if it is on disk.
-            ask(&rig, number - 1 - rng.below(number.min(10_000)));
+            ask(&harness, number - 1 - rng.below(number.min(10_000)));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let counts = rig.counts();
+    let counts = harness.counts();
     let name = |what| format!("{what}, 140 MB store at {megabytes} MB/s");
     let percent = dropped as f64 / number.max(1) as f64 * 100.0;
     section
         .row(name("admissions dropped"), percent, "%")
         .goal(Goal::Most(0.0));
-    let busy = start_to_now(&rig, start);
+    let busy = start_to_now(&harness, start);
     let causes = [
         ("waiting for segments", counts.wait_segment_nanos),
         ("waiting for the device", counts.wait_device_nanos),
@@ -217,6 +223,6 @@ fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Re
     Ok(())
 }
 
-fn start_to_now(rig: &Rig, start: foxy_base::MonoTime) -> f64 {
-    rig.clock.mono().since(start).as_secs_f64()
+fn start_to_now(harness: &Harness, start: foxy_base::MonoTime) -> f64 {
+    harness.clock.mono().since(start).as_secs_f64()
 }

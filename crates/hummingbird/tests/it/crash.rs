@@ -12,7 +12,7 @@ use foxy_base::Rng;
 use foxy_disk::{Keep, MemDisk, Unsynced};
 use foxy_hummingbird::{Checkpoint, Config, Error};
 
-use super::rig::{Rig, config};
+use super::harness::{Harness, config};
 
 const NAMES: u64 = 40;
 const DISK: u64 = 3 << 20;
@@ -21,7 +21,7 @@ const DISK: u64 = 3 << 20;
 type States = Vec<Option<u64>>;
 
 struct History {
-    rig: Rig,
+    harness: Harness,
     rng: Rng,
     states: HashMap<u64, States>,
     number: u64,
@@ -58,7 +58,7 @@ impl History {
             ..config()
         };
         Self {
-            rig: Rig::on(MemDisk::new(DISK, 512, seed), config, seed),
+            harness: Harness::on(MemDisk::new(DISK, 512, seed), config, seed),
             rng: Rng::new(seed),
             states: HashMap::new(),
             number: 0,
@@ -77,7 +77,7 @@ impl History {
     }
 
     fn call(&mut self) {
-        let (fs, target) = (self.rig.fs.clone(), self.rng.below(NAMES));
+        let (fs, target) = (self.harness.fs.clone(), self.rng.below(NAMES));
         match self.rng.below(16) {
             0 => {
                 let deleted = fs.delete_file(&name(target));
@@ -110,14 +110,14 @@ impl History {
     /// Calls `Driver::turn` once. Each disk operation of this call becomes a crash point with probability
     /// `share`. `cut` tests a crash point in several ways.
     fn turn(&mut self, share: f64) {
-        self.rig.disk.set_step(true);
-        self.rig.clock.advance(Duration::from_millis(100));
-        self.rig.driver.turn();
-        while let Some(op) = self.rig.disk.held().first().cloned() {
+        self.harness.disk.set_step(true);
+        self.harness.clock.advance(Duration::from_millis(100));
+        self.harness.driver.turn();
+        while let Some(op) = self.harness.disk.held().first().cloned() {
             if self.rng.chance(share) {
                 self.cut();
             }
-            self.rig.disk.release(op.id);
+            self.harness.disk.release(op.id);
         }
         let ended = self.checkpoint.take_if(|(c, _)| c.is_done());
         let Some((checkpoint, lengths)) = ended else {
@@ -132,7 +132,7 @@ impl History {
         if self.nothing_new {
             // Everything is durable, so a cut may lose only files that were dropped when their space was
             // reused.
-            let again = self.rig.crash(Keep::Nothing);
+            let again = self.harness.crash(Keep::Nothing);
             for (number, states) in &self.states {
                 if states.last().is_some_and(Option::is_some) {
                     self.lookups += 1;
@@ -155,11 +155,11 @@ impl History {
 
     fn after(&mut self, keep: Keep<'_>, kill: bool, what: &str) {
         self.points += 1;
-        let again = self.rig.crash(keep);
+        let again = self.harness.crash(keep);
         self.check(&again, kill, what);
     }
 
-    fn check(&self, again: &Rig, kill: bool, what: &str) {
+    fn check(&self, again: &Harness, kill: bool, what: &str) {
         for number in 0..NAMES {
             let Some(file) = again.read(&name(number)) else {
                 continue;

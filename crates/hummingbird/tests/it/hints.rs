@@ -3,7 +3,7 @@
 use foxy_disk::OpClass;
 use foxy_hummingbird::{Error, Hint};
 
-use super::rig::{Rig, config};
+use super::harness::{Harness, config};
 
 const DISK: u64 = 8 << 20;
 /// Number of files that a test writes between two files that belong together. These files fill more than one
@@ -11,8 +11,8 @@ const DISK: u64 = 8 << 20;
 const FILLER: usize = 90;
 
 /// The position on disk that is read for each of these files, after a restart.
-fn places(rig: &mut Rig, names: &[&[u8]]) -> Vec<u64> {
-    let again = rig.restart();
+fn places(harness: &mut Harness, names: &[&[u8]]) -> Vec<u64> {
+    let again = harness.restart();
     let place = |name: &&[u8]| {
         again.disk.set_log(true);
         assert!(!again.fs.read_nomem_file(name).unwrap().from_memory());
@@ -23,17 +23,18 @@ fn places(rig: &mut Rig, names: &[&[u8]]) -> Vec<u64> {
     names.iter().map(place).collect()
 }
 
-fn fill(rig: &Rig, label: &str) {
+fn fill(harness: &Harness, label: &str) {
     for n in 0..FILLER {
         let name = format!("{label} {n}");
-        rig.fs
+        harness
+            .fs
             .write_file(name.as_bytes(), vec![b'f'; 2000])
             .unwrap();
     }
 }
 
-fn page(rig: &Rig) {
-    rig.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
+fn page(harness: &Harness) {
+    harness.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
 }
 
 /// True if both positions can be in one locality buffer (16 KiB). A position is the position of the block in
@@ -44,44 +45,46 @@ fn near(a: u64, b: u64) -> bool {
 
 #[test]
 fn without_a_hint_files_lie_in_the_order_of_writing() {
-    let mut rig = Rig::new(DISK, config());
-    page(&rig);
-    fill(&rig, "x");
-    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
-    let at = places(&mut rig, &[b"page", b"logo"]);
+    let mut harness = Harness::new(DISK, config());
+    page(&harness);
+    fill(&harness, "x");
+    harness.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let at = places(&mut harness, &[b"page", b"logo"]);
     assert!(!near(at[0], at[1]), "{at:?}");
 }
 
 #[test]
 fn a_hint_puts_two_files_side_by_side() {
-    let mut rig = Rig::new(DISK, config());
-    page(&rig);
-    fill(&rig, "x");
-    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
-    let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
+    let mut harness = Harness::new(DISK, config());
+    page(&harness);
+    fill(&harness, "x");
+    harness.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let hint = harness.fs.collocate_files(b"page", b"logo").unwrap();
     assert_eq!(hint, Hint::Taken);
     // The same hint is given again. Another hint puts a third file beside the second file. All three files
     // are in one set.
-    rig.fs.collocate_files(b"page", b"logo").unwrap();
-    rig.fs.write_file(b"third", vec![b't'; 2000]).unwrap();
-    rig.fs.collocate_files(b"logo", b"third").unwrap();
-    let at = places(&mut rig, &[b"page", b"logo", b"third"]);
+    harness.fs.collocate_files(b"page", b"logo").unwrap();
+    harness.fs.write_file(b"third", vec![b't'; 2000]).unwrap();
+    harness.fs.collocate_files(b"logo", b"third").unwrap();
+    let at = places(&mut harness, &[b"page", b"logo", b"third"]);
     assert!(near(at[0], at[1]) && near(at[0], at[2]), "{at:?}");
-    assert_eq!(rig.fs.statistics().hints_taken, 3);
-    assert_eq!(rig.fs.statistics().replicas, 0);
+    assert_eq!(harness.fs.statistics().hints_taken, 3);
+    assert_eq!(harness.fs.statistics().replicas, 0);
 }
 
 #[test]
 fn a_hint_given_with_the_write_does_the_same() {
-    let mut rig = Rig::new(DISK, config());
-    rig.fs
+    let mut harness = Harness::new(DISK, config());
+    harness
+        .fs
         .write_file_beside(b"logo", vec![b'l'; 2000], b"page")
         .unwrap();
-    fill(&rig, "x");
-    rig.fs
+    fill(&harness, "x");
+    harness
+        .fs
         .write_file_beside(b"page", vec![b'p'; 2000], b"page")
         .unwrap();
-    let at = places(&mut rig, &[b"page", b"logo"]);
+    let at = places(&mut harness, &[b"page", b"logo"]);
     assert!(near(at[0], at[1]), "{at:?}");
 }
 
@@ -92,26 +95,26 @@ fn a_packed_file_in_memory_is_written_once_more_if_replicas_are_wanted() {
             replicas,
             ..config()
         };
-        let mut rig = Rig::new(DISK, knobs);
-        rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
-        rig.checkpoint();
-        fill(&rig, "x");
-        page(&rig);
-        let written = rig.fs.statistics().stored_bytes;
-        let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
+        let mut harness = Harness::new(DISK, knobs);
+        harness.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+        harness.checkpoint();
+        fill(&harness, "x");
+        page(&harness);
+        let written = harness.fs.statistics().stored_bytes;
+        let hint = harness.fs.collocate_files(b"page", b"logo").unwrap();
         assert_eq!(hint == Hint::Taken, replicas);
-        assert_eq!(rig.fs.statistics().replicas, u64::from(replicas));
-        let at = places(&mut rig, &[b"page", b"logo"]);
+        assert_eq!(harness.fs.statistics().replicas, u64::from(replicas));
+        let at = places(&mut harness, &[b"page", b"logo"]);
         assert_eq!(near(at[0], at[1]), replicas, "{at:?}");
-        assert!(rig.fs.statistics().stored_bytes > written);
+        assert!(harness.fs.statistics().stored_bytes > written);
     }
 }
 
 #[test]
 fn a_file_that_is_on_disk_alone_or_unknown_cannot_be_moved() {
-    let mut rig = Rig::new(DISK, config());
-    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
-    let again = rig.restart();
+    let mut harness = Harness::new(DISK, config());
+    harness.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let again = harness.restart();
     page(&again);
     let hint = again.fs.collocate_files(b"page", b"logo").unwrap();
     assert_eq!(hint, Hint::TooLate);
@@ -127,28 +130,31 @@ fn a_file_that_is_on_disk_alone_or_unknown_cannot_be_moved() {
 
 #[test]
 fn a_hint_never_brings_older_contents_back() {
-    let mut rig = Rig::new(DISK, config());
-    page(&rig);
-    rig.fs.write_file(b"logo", &b"older"[..]).unwrap();
-    rig.fs.collocate_files(b"page", b"logo").unwrap();
-    rig.fs.write_file(b"logo", &b"newer"[..]).unwrap();
-    rig.fs.collocate_files(b"page", b"logo").unwrap();
-    assert_eq!(rig.read(b"logo").unwrap(), b"newer");
-    rig.fs.delete_file(b"logo").unwrap();
-    let gone = rig.fs.collocate_files(b"page", b"logo");
+    let mut harness = Harness::new(DISK, config());
+    page(&harness);
+    harness.fs.write_file(b"logo", &b"older"[..]).unwrap();
+    harness.fs.collocate_files(b"page", b"logo").unwrap();
+    harness.fs.write_file(b"logo", &b"newer"[..]).unwrap();
+    harness.fs.collocate_files(b"page", b"logo").unwrap();
+    assert_eq!(harness.read(b"logo").unwrap(), b"newer");
+    harness.fs.delete_file(b"logo").unwrap();
+    let gone = harness.fs.collocate_files(b"page", b"logo");
     assert!(matches!(gone, Err(Error::NotFound)));
-    let again = rig.restart();
+    let again = harness.restart();
     assert!(again.read(b"logo").is_none());
     assert_eq!(again.read(b"page").unwrap().len(), 2000);
 }
 
 #[test]
 fn a_file_past_memory_stays_so_when_it_is_moved() {
-    let mut rig = Rig::new(DISK, config());
-    page(&rig);
-    rig.fs.write_nomem_file(b"logo", vec![b'l'; 2000]).unwrap();
-    rig.fs.collocate_files(b"page", b"logo").unwrap();
-    let again = rig.restart();
+    let mut harness = Harness::new(DISK, config());
+    page(&harness);
+    harness
+        .fs
+        .write_nomem_file(b"logo", vec![b'l'; 2000])
+        .unwrap();
+    harness.fs.collocate_files(b"page", b"logo").unwrap();
+    let again = harness.restart();
     for _ in 0..2 {
         assert!(!again.fs.read_file(b"logo").unwrap().from_memory());
     }

@@ -5,8 +5,8 @@
 
 mod calls;
 mod crash;
+mod harness;
 mod hints;
 mod lifetimes;
 mod long;
 mod real;
-mod rig;

@@ -18,7 +18,7 @@ use foxy_store::{
 };
 
 /// The engine under measurement.
-pub(super) struct Rig {
+pub(super) struct Harness {
     pub(super) engine: Arc<Engine>,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) clock: Arc<dyn Clock>,
@@ -59,7 +59,7 @@ pub(super) fn open(
     Ok((engine, writer, disk))
 }
 
-impl Rig {
+impl Harness {
     /// Opens store and engine and starts the writer.
     pub(super) fn start(params: &StoreParams<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let (engine, mut writer, disk) = open(params, clock)?;
@@ -146,7 +146,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for Harness {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wake.wake();

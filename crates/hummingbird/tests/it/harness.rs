@@ -1,4 +1,4 @@
-//! The rig of the tests: the library on one disk in memory. The tests call `Driver::turn` themselves.
+//! The harness of the tests: the library on one disk in memory. The tests call `Driver::turn` themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use foxy_base::{Clock, ManualClock, WallTime};
 use foxy_disk::{Disk, Keep, MemDisk};
 use foxy_hummingbird::{Config, Driver, Hummingbird};
 
-pub(crate) struct Rig {
+pub(crate) struct Harness {
     pub(crate) fs: Hummingbird,
     pub(crate) driver: Driver,
     pub(crate) disk: MemDisk,
@@ -24,7 +24,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-impl Rig {
+impl Harness {
     pub(crate) fn new(bytes: u64, config: Config) -> Self {
         Self::on(MemDisk::new(bytes, 512, 7), config, 7)
     }
