@@ -12,7 +12,7 @@ use crate::stats::count;
 use crate::{Error, Hummingbird};
 
 /// The set of files without a hint.
-pub(crate) const LOOSE: u64 = 0;
+pub(crate) const NO_HINT_SET: u64 = 0;
 
 /// The result of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Hint {
 
 /// The set whose first file has this name.
 pub(crate) fn set_of(name: Name<'_>) -> u64 {
-    hash64(0x7365_7473, name.bytes).max(LOOSE + 1)
+    hash64(0x7365_7473, name.bytes).max(NO_HINT_SET + 1)
 }
 
 impl Hummingbird {
@@ -57,7 +57,7 @@ impl Inner {
         let set = set_of(name);
         let _held = self.names.hold(name.hash);
         match self.engine.reads().in_memory(name.hash, name.bytes) {
-            Some((file, _)) if file.group() != LOOSE => Ok(file.group()),
+            Some((file, _)) if file.group() != NO_HINT_SET => Ok(file.group()),
             Some((file, waits)) => {
                 if waits && !file.is_large() {
                     self.put_again(&file, set);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, WallTime};
 use foxy_store::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
 
-use crate::hints::{LOOSE, set_of};
+use crate::hints::{NO_HINT_SET, set_of};
 use crate::library::{Inner, Name};
 use crate::stats::count;
 use crate::{Error, Hummingbird};
@@ -35,7 +35,7 @@ impl Hummingbird {
     /// # Errors
     /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. After an error there is no file of this name.
     pub fn write_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
-        self.write(Name::new(name)?, contents.into(), LOOSE, 0)
+        self.write(Name::new(name)?, contents.into(), NO_HINT_SET, 0)
     }
 
     /// Stores a file as [`Hummingbird::write_file`] does, beside another file. The effect is that of the hint
@@ -59,7 +59,7 @@ impl Hummingbird {
     /// # Errors
     /// As [`Hummingbird::write_file`].
     pub fn write_nomem_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
-        self.write(Name::new(name)?, contents.into(), LOOSE, NOMEM)
+        self.write(Name::new(name)?, contents.into(), NO_HINT_SET, NOMEM)
     }
 
     /// Deletes a file (section 4.1). A crash of the program does not bring the file back. A power cut does

@@ -71,7 +71,7 @@ impl Hummingbird {
         self.make_room(size)?;
         let tick = self.next_tick();
         let file = self.files.add(hash(name), tick, self.disk.now());
-        self.files.make_loose(file, name, size, version);
+        self.files.make_unpacked(file, name, size, version);
         Ok(size)
     }
 
@@ -148,7 +148,7 @@ impl Hummingbird {
                 }
                 continue;
             }
-            if self.files.get(file).loose.is_some() {
+            if self.files.get(file).unpacked.is_some() {
                 continue;
             }
             if let Some(stored) = self.fetch(file, name)? {
@@ -224,12 +224,12 @@ impl Hummingbird {
             self.counts.hints_failed += 1;
             return Err(HummingbirdError::NotFound);
         };
-        let Some(loose) = &mut self.files.get_mut(first).loose else {
+        let Some(unpacked) = &mut self.files.get_mut(first).unpacked else {
             self.counts.hints_failed += 1;
             return Err(HummingbirdError::NotFound);
         };
-        if first != second && !loose.hints.contains(&second) {
-            loose.hints.push(second);
+        if first != second && !unpacked.hints.contains(&second) {
+            unpacked.hints.push(second);
         }
         Ok(0)
     }
@@ -243,7 +243,7 @@ impl Hummingbird {
     }
 
     pub(super) fn in_memory(&self, file: FileNo) -> bool {
-        self.files.get(file).loose.is_some() || self.memory_cluster(file).is_some()
+        self.files.get(file).unpacked.is_some() || self.memory_cluster(file).is_some()
     }
 
     /// A cluster in memory that contains the file.
@@ -256,11 +256,11 @@ impl Hummingbird {
     /// memory can be inspected without cost.)
     pub(super) fn name_of(&self, file: FileNo) -> Option<Stored> {
         let entry = self.files.get(file);
-        if let Some(loose) = &entry.loose {
+        if let Some(unpacked) = &entry.unpacked {
             return Some(Stored {
-                name: loose.name,
-                size: loose.size,
-                version: loose.version,
+                name: unpacked.name,
+                size: unpacked.size,
+                version: unpacked.version,
             });
         }
         let cluster = self

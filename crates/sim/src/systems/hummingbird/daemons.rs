@@ -77,7 +77,7 @@ impl Hummingbird {
     /// The same errors as packing.
     pub fn pack_files(&mut self) -> Result<(), HummingbirdError> {
         let most = self.share(self.config.pack_at);
-        while self.files.loose_bytes > most {
+        while self.files.unpacked_bytes > most {
             self.pack()?;
         }
         Ok(())

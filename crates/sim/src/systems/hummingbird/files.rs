@@ -14,7 +14,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Data of a file that is kept until the file is packed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Loose {
+pub(super) struct Unpacked {
     pub(super) name: u64,
     pub(super) size: u64,
     pub(super) version: u32,
@@ -36,7 +36,7 @@ pub(super) struct File {
     pub(super) tick: u64,
     /// Clusters that contain the file, oldest first. If there are several, they contain replicas.
     pub(super) clusters: Vec<u32>,
-    pub(super) loose: Option<Box<Loose>>,
+    pub(super) unpacked: Option<Box<Unpacked>>,
     /// True if the file bypasses memory.
     pub(super) nomem: bool,
     pub(super) live: bool,
@@ -52,8 +52,8 @@ pub(super) struct FileTable {
     newest: FileNo,
     live: usize,
     /// Bytes of files that are not packed.
-    pub(super) loose_bytes: u64,
-    pub(super) loose_count: usize,
+    pub(super) unpacked_bytes: u64,
+    pub(super) unpacked_count: usize,
 }
 
 impl FileTable {
@@ -65,8 +65,8 @@ impl FileTable {
             oldest: NONE,
             newest: NONE,
             live: 0,
-            loose_bytes: 0,
-            loose_count: 0,
+            unpacked_bytes: 0,
+            unpacked_count: 0,
         }
     }
 
@@ -86,7 +86,7 @@ impl FileTable {
     /// time, list links, one cluster). A replica takes 4 bytes. The name of a file that is not packed takes
     /// 16 bytes.
     pub(super) fn metadata_bytes(&self) -> u64 {
-        36 * self.live as u64 + 24 * self.loose_count as u64
+        36 * self.live as u64 + 24 * self.unpacked_count as u64
     }
 
     /// Numbers of the live files.
@@ -129,8 +129,8 @@ impl FileTable {
     }
 
     /// Marks a file as unpacked, and as the most recently used of the unpacked files.
-    pub(super) fn make_loose(&mut self, number: FileNo, name: u64, size: u64, version: u32) {
-        self.get_mut(number).loose = Some(Box::new(Loose {
+    pub(super) fn make_unpacked(&mut self, number: FileNo, name: u64, size: u64, version: u32) {
+        self.get_mut(number).unpacked = Some(Box::new(Unpacked {
             name,
             size,
             version,
@@ -138,25 +138,25 @@ impl FileTable {
             older: NONE,
             newer: NONE,
         }));
-        self.loose_bytes += size;
-        self.loose_count += 1;
+        self.unpacked_bytes += size;
+        self.unpacked_count += 1;
         self.link(number);
     }
 
     /// Removes name, size and hints from a file that is packed or deleted, and returns them.
-    pub(super) fn take_loose(&mut self, number: FileNo) -> Option<Box<Loose>> {
+    pub(super) fn take_unpacked(&mut self, number: FileNo) -> Option<Box<Unpacked>> {
         self.unlink(number);
-        let loose = self.get_mut(number).loose.take()?;
-        self.loose_bytes -= loose.size;
-        self.loose_count -= 1;
-        Some(loose)
+        let unpacked = self.get_mut(number).unpacked.take()?;
+        self.unpacked_bytes -= unpacked.size;
+        self.unpacked_count -= 1;
+        Some(unpacked)
     }
 
     /// Records a use of the file.
     pub(super) fn touch(&mut self, number: FileNo, tick: u64, now: SimTime) {
         let file = self.get_mut(number);
         (file.tick, file.used) = (tick, now);
-        if file.loose.is_some() && self.newest != number {
+        if file.unpacked.is_some() && self.newest != number {
             self.unlink(number);
             self.link(number);
         }
@@ -169,7 +169,7 @@ impl FileTable {
 
     /// The next unpacked file in the order of use, from the least to the most recently used file.
     pub(super) fn newer(&self, number: FileNo) -> Option<FileNo> {
-        let newer = self.get(number).loose.as_ref()?.newer;
+        let newer = self.get(number).unpacked.as_ref()?.newer;
         (newer != NONE).then_some(newer)
     }
 
@@ -211,35 +211,35 @@ impl FileTable {
 
     fn link(&mut self, number: FileNo) {
         let last = self.newest;
-        if let Some(loose) = &mut self.get_mut(number).loose {
-            (loose.older, loose.newer) = (last, NONE);
+        if let Some(unpacked) = &mut self.get_mut(number).unpacked {
+            (unpacked.older, unpacked.newer) = (last, NONE);
         }
-        match self.loose_of(last) {
-            Some(loose) => loose.newer = number,
+        match self.unpacked_of(last) {
+            Some(unpacked) => unpacked.newer = number,
             None => self.oldest = number,
         }
         self.newest = number;
     }
 
     fn unlink(&mut self, number: FileNo) {
-        let Some(loose) = &self.get(number).loose else {
+        let Some(unpacked) = &self.get(number).unpacked else {
             return;
         };
-        let (older, newer) = (loose.older, loose.newer);
-        match self.loose_of(older) {
-            Some(loose) => loose.newer = newer,
+        let (older, newer) = (unpacked.older, unpacked.newer);
+        match self.unpacked_of(older) {
+            Some(unpacked) => unpacked.newer = newer,
             None => self.oldest = newer,
         }
-        match self.loose_of(newer) {
-            Some(loose) => loose.older = older,
+        match self.unpacked_of(newer) {
+            Some(unpacked) => unpacked.older = older,
             None => self.newest = older,
         }
     }
 
-    fn loose_of(&mut self, number: FileNo) -> Option<&mut Loose> {
+    fn unpacked_of(&mut self, number: FileNo) -> Option<&mut Unpacked> {
         self.files
             .get_mut(number as usize)
-            .and_then(|f| f.loose.as_deref_mut())
+            .and_then(|f| f.unpacked.as_deref_mut())
     }
 }
 
@@ -270,16 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn loose_files_leave_in_the_order_of_use() {
+    fn unpacked_files_leave_in_the_order_of_use() {
         let mut table = FileTable::new();
         for tick in 0..4u64 {
             let number = table.add(tick as u32, tick, SimTime::ZERO);
-            table.make_loose(number, tick, 10, 0);
+            table.make_unpacked(number, tick, 10, 0);
         }
         table.touch(0, 9, SimTime::ZERO);
-        table.take_loose(2);
+        table.take_unpacked(2);
         let order: Vec<_> = std::iter::successors(table.oldest(), |n| table.newer(*n)).collect();
         assert_eq!(order, [1, 3, 0]);
-        assert_eq!((table.loose_bytes, table.loose_count), (30, 3));
+        assert_eq!((table.unpacked_bytes, table.unpacked_count), (30, 3));
     }
 }

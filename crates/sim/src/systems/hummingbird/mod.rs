@@ -109,7 +109,7 @@ impl Hummingbird {
     /// Bytes of memory that contents take.
     #[must_use]
     pub fn memory_used(&self) -> u64 {
-        self.files.loose_bytes + self.clusters.in_memory() as u64 * self.config.cluster
+        self.files.unpacked_bytes + self.clusters.in_memory() as u64 * self.config.cluster
     }
 
     /// Bytes of memory that the published table structures would take.

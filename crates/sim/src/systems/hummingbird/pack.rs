@@ -73,7 +73,7 @@ impl Hummingbird {
         self.counts.packed += parcel.files.len() as u64;
         self.counts.packed_bytes += parcel.bytes;
         for file in &parcel.files {
-            self.files.take_loose(*file);
+            self.files.take_unpacked(*file);
             let clusters = &mut self.files.get_mut(*file).clusters;
             self.counts.replicas += u64::from(!clusters.is_empty());
             clusters.push(cluster);
@@ -101,8 +101,8 @@ impl Hummingbird {
             }
             if !self.add(&mut parcel, file) {
                 refused += 1;
-            } else if let Some(loose) = &self.files.get(file).loose {
-                let hints = loose.hints.iter().filter(|h| **h != NONE);
+            } else if let Some(unpacked) = &self.files.get(file).unpacked {
+                let hints = unpacked.hints.iter().filter(|h| **h != NONE);
                 // A file that a hint names is left out if it does not fit into the cluster.
                 for hint in hints {
                     self.add(&mut parcel, *hint);
@@ -189,7 +189,7 @@ impl Hummingbird {
         for file in self.clusters.clear(cluster) {
             let entry = self.files.get_mut(file);
             entry.clusters.retain(|c| *c != cluster);
-            if entry.clusters.is_empty() && entry.loose.is_none() {
+            if entry.clusters.is_empty() && entry.unpacked.is_none() {
                 self.files.remove(file);
                 self.counts.expired += 1;
             }
@@ -198,7 +198,7 @@ impl Hummingbird {
 
     /// Removes a file, and frees the clusters that become empty.
     pub(super) fn forget(&mut self, file: FileNo) {
-        self.files.take_loose(file);
+        self.files.take_unpacked(file);
         for cluster in std::mem::take(&mut self.files.get_mut(file).clusters) {
             if self.clusters.drop_file(cluster, file) {
                 self.clusters.clear(cluster);

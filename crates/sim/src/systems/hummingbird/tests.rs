@@ -55,7 +55,7 @@ fn check(library: &Hummingbird) {
     assert_eq!(taken + library.free_clusters(), library.clusters.count());
     for file in library.files.numbers() {
         let entry = library.files.get(file);
-        assert!(entry.loose.is_some() || !entry.clusters.is_empty());
+        assert!(entry.unpacked.is_some() || !entry.clusters.is_empty());
         assert_eq!(entry.readers, 0);
         for cluster in &entry.clusters {
             assert!(library.clusters.get(*cluster).files.contains(&file));
@@ -314,7 +314,7 @@ fn a_crash_keeps_what_was_packed_and_forgets_what_was_deleted() {
     let packed = library
         .files
         .numbers()
-        .filter(|n| library.files.get(*n).loose.is_none())
+        .filter(|n| library.files.get(*n).unpacked.is_none())
         .count();
     let (mut after, report) = Hummingbird::recover(library.crash(), config()).unwrap();
     assert!(report.hot > 0 && report.files > 0 && report.serving_s > 0.0);

@@ -138,8 +138,8 @@ impl Ucfs {
     fn join(&self, group: &mut Group, slot: u32) {
         let held = self.memory.get(slot);
         let fits = group.bytes + held.size + self.config.head_bytes <= self.config.cluster;
-        let loose = self.row(held.name).is_some_and(|row| row.cluster == NONE);
-        if fits && loose && !group.slots.contains(&slot) {
+        let unstored = self.row(held.name).is_some_and(|row| row.cluster == NONE);
+        if fits && unstored && !group.slots.contains(&slot) {
             self.add(group, slot);
         }
     }
