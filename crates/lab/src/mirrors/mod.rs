@@ -24,9 +24,9 @@ use foxy_base::ByteSize;
 
 use crate::kit::{self, beside};
 
-/// Measurements.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Row {
+enum Measurement {
     /// 20 packuments of 32 MiB are requested at once; times and memory are measured
     Packuments,
     /// The list of an installation of 1,000 packages, on one core, compared with verdaccio
@@ -44,9 +44,9 @@ pub struct Mirrors {
     /// Foxy program to measure; default: the `foxy` in the folder of this program
     #[arg(long, value_name = "PATH")]
     foxy: Option<PathBuf>,
-    /// Rows to measure; default: all
+    /// Measurements to run; default: all
     #[arg(long, value_name = "ROW", value_enum, value_delimiter = ',')]
-    only: Vec<Row>,
+    only: Vec<Measurement>,
     /// Measure with fewer and smaller packages
     #[arg(long)]
     quick: bool,
@@ -71,18 +71,23 @@ impl Mirrors {
     fn measure(&self) -> Result<bool, String> {
         let runtime = kit::runtime()?;
         let mut good = true;
-        for row in [Row::Packuments, Row::Replay, Row::Relay, Row::Pull] {
-            if !self.only.is_empty() && !self.only.contains(&row) {
+        for measurement in [
+            Measurement::Packuments,
+            Measurement::Replay,
+            Measurement::Relay,
+            Measurement::Pull,
+        ] {
+            if !self.only.is_empty() && !self.only.contains(&measurement) {
                 continue;
             }
             let folder = kit::folder()?;
             let folder = folder.path();
             let report = runtime.block_on(async {
-                match row {
-                    Row::Packuments => packuments::measure(self, folder).await,
-                    Row::Replay => replay::measure(self, folder).await,
-                    Row::Relay => link::measure(self, folder).await,
-                    Row::Pull => pull::measure(self, folder).await,
+                match measurement {
+                    Measurement::Packuments => packuments::measure(self, folder).await,
+                    Measurement::Replay => replay::measure(self, folder).await,
+                    Measurement::Relay => link::measure(self, folder).await,
+                    Measurement::Pull => pull::measure(self, folder).await,
                 }
             })?;
             print!("{report}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use foxy_sim::figure::{Figure, Scale, Series};
 
-use super::results::{Cell, Results};
+use super::results::{Results, Row};
 use super::servers::{KINDS, Kind, LAYOUTS};
 
 const BARS: [(&str, &str, &str); 4] = [
@@ -98,7 +98,7 @@ fn draw(figure: &Figure, stem: &Path) -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", stem.display()))
 }
 
-fn cell<'a>(results: &'a Results, scenario: &'a str, kind: Kind) -> Option<&'a Cell> {
+fn row<'a>(results: &'a Results, scenario: &'a str, kind: Kind) -> Option<&'a Row> {
     results.of(scenario).find(|c| c.proxy == kind.name())
 }
 
@@ -112,7 +112,7 @@ fn bars(results: &Results, what: &str, title: &str, note: &str) -> Figure {
         .filter(|k| k.is_proxy() && *k != Kind::FoxyReverse);
     let series = series.filter_map(|kind| {
         let value = |(scenario, part, _): &&(&str, &str, &str)| {
-            cell(results, scenario, kind)?.get(&format!("{part} {what}"))
+            row(results, scenario, kind)?.get(&format!("{part} {what}"))
         };
         let values: Vec<_> = present.iter().map(value).collect();
         let points = values
@@ -137,12 +137,12 @@ fn bars(results: &Results, what: &str, title: &str, note: &str) -> Figure {
 
 fn curves(results: &Results, sweep: &Sweep, what: &str, axis: &str, scale: Scale) -> Figure {
     let series = KINDS.into_iter().chain(LAYOUTS).filter_map(|kind| {
-        let cell = cell(results, sweep.scenario, kind)?;
+        let row = row(results, sweep.scenario, kind)?;
         let suffix = format!(" {what}");
         let point = |(name, value): (&String, &f64)| {
             Some((name.strip_suffix(&suffix)?.parse::<f64>().ok()?, *value))
         };
-        let mut points: Vec<_> = cell.values.iter().filter_map(point).collect();
+        let mut points: Vec<_> = row.values.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Some(Series::new(kind.name(), points))
     });

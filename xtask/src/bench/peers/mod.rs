@@ -101,9 +101,9 @@ pub(super) fn run(args: &PeersArgs) -> Result<Outcome, String> {
 
 fn judge(results: &Results) -> Outcome {
     let mut outcome = Outcome::default();
-    for cell in &results.cells {
-        let name = format!("{} {}", cell.scenario, cell.proxy);
-        outcome.note(match cell.problems.as_slice() {
+    for row in &results.rows {
+        let name = format!("{} {}", row.scenario, row.proxy);
+        outcome.note(match row.problems.as_slice() {
             [] => Ok(()),
             problems => Err(format!("{name}: {}", problems.join("; "))),
         });
@@ -179,18 +179,18 @@ fn go(run: &Run, jobs: &[Job], results: &mut Results) -> Result<(), String> {
         let names: Vec<_> = job.scenarios.iter().map(|s| s.name()).collect();
         bar.set_message(format!("{} {}", names.join("+"), job.kind));
         let mut missing = job.scenarios.clone();
-        let mut keep = |cell: results::Cell| {
-            missing.retain(|s| s.name() != cell.scenario);
-            bar.suspend(|| println!("   {}", table::line(&cell)));
-            results.keep(cell)
+        let mut keep = |row: results::Row| {
+            missing.retain(|s| s.name() != row.scenario);
+            bar.suspend(|| println!("   {}", table::line(&row)));
+            results.keep(row)
         };
         // If one proxy fails, the rows of the other proxies must still be measured.
         if let Err(problem) = scenario::run(run, job, &mut keep) {
             for scenario in missing {
-                let mut cell = results::Cell::new(scenario.name(), job.kind);
-                cell.problems.push(problem.clone());
+                let mut row = results::Row::new(scenario.name(), job.kind);
+                row.problems.push(problem.clone());
                 bar.suspend(|| println!("   {} {}: FAILED: {problem}", scenario.name(), job.kind));
-                results.keep(cell)?;
+                results.keep(row)?;
             }
         }
         bar.inc(1);

@@ -12,7 +12,7 @@ use super::servers::Kind;
 
 /// One row of a table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Cell {
+pub(super) struct Row {
     /// `s1` to `s7`.
     pub(super) scenario: String,
     /// Name of the proxy in the table.
@@ -30,7 +30,7 @@ pub(super) struct Cell {
 /// result, and not the proxy.
 const BUSY: f64 = 0.9;
 
-impl Cell {
+impl Row {
     pub(super) fn new(scenario: &str, kind: Kind) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -117,7 +117,8 @@ impl Cell {
 pub(super) struct Results {
     /// Conditions of the measurement: machine, versions, options.
     pub(super) about: BTreeMap<String, String>,
-    pub(super) cells: Vec<Cell>,
+    #[serde(rename = "cells")]
+    pub(super) rows: Vec<Row>,
     #[serde(skip)]
     path: PathBuf,
 }
@@ -146,16 +147,16 @@ impl Results {
 
     /// True if the row exists and has no problems.
     pub(super) fn has(&self, scenario: &str, kind: Kind) -> bool {
-        self.cells
+        self.rows
             .iter()
             .any(|c| c.scenario == scenario && c.proxy == kind.name() && c.problems.is_empty())
     }
 
     /// Adds or replaces a row and writes the file. So an interruption loses no finished row.
-    pub(super) fn keep(&mut self, cell: Cell) -> Result<(), String> {
-        self.cells
-            .retain(|c| (&c.scenario, &c.proxy) != (&cell.scenario, &cell.proxy));
-        self.cells.push(cell);
+    pub(super) fn keep(&mut self, row: Row) -> Result<(), String> {
+        self.rows
+            .retain(|c| (&c.scenario, &c.proxy) != (&row.scenario, &row.proxy));
+        self.rows.push(row);
         self.save()
     }
 
@@ -170,7 +171,7 @@ impl Results {
     }
 
     /// The rows of a scenario.
-    pub(super) fn of<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = &'a Cell> {
-        self.cells.iter().filter(move |c| c.scenario == scenario)
+    pub(super) fn of<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |c| c.scenario == scenario)
     }
 }

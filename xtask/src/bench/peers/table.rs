@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use foxy_base::{Clock, SystemClock};
 
 use super::host::Host;
-use super::results::{Cell, Results};
+use super::results::{Results, Row};
 use super::servers::Kind;
 use super::tools;
 use crate::workspace::root;
@@ -223,7 +223,7 @@ pub(super) fn markdown(results: &Results) -> String {
     }
     let _ = write!(text, "\n{}", orders(results));
     let notes: Vec<String> = results
-        .cells
+        .rows
         .iter()
         .flat_map(|c| {
             let of = format!("{} {}", c.scenario, c.proxy);
@@ -237,7 +237,7 @@ pub(super) fn markdown(results: &Results) -> String {
     }
     let sum = |name: &str| {
         results
-            .cells
+            .rows
             .iter()
             // In S7 the load exceeds the limits of the peers. So errors there are results in their rows.
             .filter(|c| c.scenario != "s7")
@@ -260,34 +260,34 @@ fn rows(results: &Results, table: &Table) -> String {
         heads.join(" | "),
         "---:|".repeat(heads.len())
     );
-    let mut cells: Vec<&Cell> = results.of(table.scenario).collect();
-    cells.sort_by_key(|cell| cell.proxy.parse::<Kind>().ok());
-    for cell in cells {
-        let values = table.columns.iter().map(|column| show(cell, column));
+    let mut rows: Vec<&Row> = results.of(table.scenario).collect();
+    rows.sort_by_key(|row| row.proxy.parse::<Kind>().ok());
+    for row in rows {
+        let values = table.columns.iter().map(|column| show(row, column));
         let _ = writeln!(
             text,
             "| {} | {} |",
-            name(cell),
+            name(row),
             values.collect::<Vec<_>>().join(" | ")
         );
     }
     text
 }
 
-fn name(cell: &Cell) -> String {
-    let on_disk = matches!(cell.scenario.as_str(), "s2" | "s3" | "s5");
-    match cell.proxy.as_str() {
+fn name(row: &Row) -> String {
+    let on_disk = matches!(row.scenario.as_str(), "s2" | "s3" | "s5");
+    match row.proxy.as_str() {
         "nginx" if on_disk => "nginx (aio)".into(),
         name => name.to_owned(),
     }
 }
 
-fn show(cell: &Cell, (_, names, digits): &Column) -> String {
+fn show(row: &Row, (_, names, digits): &Column) -> String {
     // `MB/s` and `B/object` are single names that contain a slash.
-    if let Some(value) = cell.get(names) {
+    if let Some(value) = row.get(names) {
         return format!("{value:.digits$}");
     }
-    let values: Vec<_> = names.split('/').map(|name| cell.get(name)).collect();
+    let values: Vec<_> = names.split('/').map(|name| row.get(name)).collect();
     if values.iter().all(Option::is_none) {
         return "-".into();
     }
@@ -352,12 +352,12 @@ pub(super) fn compare_order(results: &Results, previous: &Results) -> String {
 }
 
 /// One line about a row, printed during the run.
-pub(super) fn line(cell: &Cell) -> String {
+pub(super) fn line(row: &Row) -> String {
     let shown = ["closed", "all", "0 ms", "1000 conns"]
         .iter()
         .filter_map(|part| {
-            let rate = cell.get(&format!("{part} rate"))?;
-            let cpu = cell.get(&format!("{part} cpu")).unwrap_or(0.0);
+            let rate = row.get(&format!("{part} rate"))?;
+            let cpu = row.get(&format!("{part} cpu")).unwrap_or(0.0);
             Some(format!("{part} {rate:.0}/s {cpu:.1} us"))
         });
     let more = [
@@ -368,10 +368,10 @@ pub(super) fn line(cell: &Cell) -> String {
     ];
     let more = more
         .iter()
-        .filter_map(|n| Some(format!("{n} {:.3}", cell.get(n)?)));
+        .filter_map(|n| Some(format!("{n} {:.3}", row.get(n)?)));
     let all: Vec<_> = shown.chain(more).collect();
-    let mut text = format!("{} {}: {}", cell.scenario, name(cell), all.join(", "));
-    for problem in &cell.problems {
+    let mut text = format!("{} {}: {}", row.scenario, name(row), all.join(", "));
+    for problem in &row.problems {
         let _ = write!(text, "; FAILED: {problem}");
     }
     text
@@ -461,10 +461,10 @@ mod tests {
     fn rows_and_orders() {
         let mut results = Results::default();
         for (kind, cpu) in [(Kind::Nginx, 10.0), (Kind::Foxy, 5.0), (Kind::Floor, 4.0)] {
-            let mut cell = Cell::new("s1", kind);
-            cell.set("closed cpu", cpu);
-            cell.set("open hits p50", 0.25);
-            results.cells.push(cell);
+            let mut row = Row::new("s1", kind);
+            row.set("closed cpu", cpu);
+            row.set("open hits p50", 0.25);
+            results.rows.push(row);
         }
         let text = markdown(&results);
         assert!(

@@ -56,16 +56,16 @@ pub(crate) fn run(args: &VersionsArgs) -> Result<Outcome, String> {
         for run in runs {
             println!("   round {}: {}", round + 1, RUNS[run]);
             let results = args.once(run == 1)?;
-            for cell in &results.cells {
-                for (name, value) in &cell.values {
+            for row in &results.rows {
+                for (name, value) in &row.values {
                     if COMPARED.iter().any(|end| name.ends_with(end)) {
-                        let name = format!("{} {name}", cell.scenario);
+                        let name = format!("{} {name}", row.scenario);
                         values.entry(name).or_default()[run].push(*value);
                     }
                 }
-                outcome.note(match cell.problems.as_slice() {
+                outcome.note(match row.problems.as_slice() {
                     [] => Ok(()),
-                    problems => Err(format!("{}: {}", cell.scenario, problems.join("; "))),
+                    problems => Err(format!("{}: {}", row.scenario, problems.join("; "))),
                 });
             }
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::host::Core;
 use super::super::load::{Run, number, report_of};
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::super::servers::Kind;
 use super::{Keep, Scenario};
 use foxy_lab::kit::peers::install;
@@ -14,7 +14,7 @@ use foxy_lab::kit::peers::install;
 pub(super) fn run(run: &Run, scenarios: &[Scenario], keep: Keep<'_>) -> Result<(), String> {
     let file = run.host.scratch.join("device");
     for scenario in scenarios {
-        let mut cell = Cell::new(scenario.name(), Kind::Device);
+        let mut row = Row::new(scenario.name(), Kind::Device);
         let (part, side) = match scenario {
             Scenario::S2 => ("closed", "read"),
             _ => ("all", "write"),
@@ -24,12 +24,12 @@ pub(super) fn run(run: &Run, scenarios: &[Scenario], keep: Keep<'_>) -> Result<(
         let rate = number(job, &[side, "iops"]).unwrap_or(0.0);
         let cpu =
             number(job, &["usr_cpu"]).unwrap_or(0.0) + number(job, &["sys_cpu"]).unwrap_or(0.0);
-        cell.set(&format!("{part} rate"), rate);
-        cell.set(
+        row.set(&format!("{part} rate"), rate);
+        row.set(
             &format!("{part} MB/s"),
             number(job, &[side, "bw_bytes"]).unwrap_or(0.0) / 1e6,
         );
-        cell.set(&format!("{part} cpu"), cpu * 1e4 / rate.max(1.0));
+        row.set(&format!("{part} cpu"), cpu * 1e4 / rate.max(1.0));
         let group = if side == "read" { "hits" } else { "misses" };
         for (name, field) in [
             ("p50", "50.000000"),
@@ -37,14 +37,14 @@ pub(super) fn run(run: &Run, scenarios: &[Scenario], keep: Keep<'_>) -> Result<(
             ("p999", "99.900000"),
         ] {
             let nanos = number(job, &[side, "clat_ns", "percentile", field]).unwrap_or(0.0);
-            cell.set(&format!("{part} {group} {name}"), nanos / 1e6);
+            row.set(&format!("{part} {group} {name}"), nanos / 1e6);
         }
-        cell.note(if side == "read" {
+        row.note(if side == "read" {
             "fio: random reads of 12 KB, 32 in flight"
         } else {
             "fio: writes of 1 MiB in sequence, 2 in flight"
         });
-        keep(cell)?;
+        keep(row)?;
     }
     let _ = std::fs::remove_file(file);
     Ok(())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::lengths::text;
 use super::super::load::Run;
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 use super::LIMIT;
 
@@ -32,9 +32,9 @@ pub(super) fn started(run: &Run, kind: Kind, label: &str) -> Result<Server, Stri
 }
 
 /// Runs S4. Each part has its own seed, so that no object of one part is a hit in the next part.
-pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
+pub(super) fn run(run: &Run, kind: Kind) -> Result<Row, String> {
     let server = started(run, kind, "s4")?;
-    let mut cell = Cell::new("s4", kind);
+    let mut row = Row::new("s4", kind);
     let closed = text(run.lengths.closed);
     let parts: [(&str, &str, &str, Duration); 3] = [
         ("0 ms", "100", "", run.lengths.warm_up),
@@ -56,10 +56,10 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
             "--knobs",
             knobs,
         ]);
-        cell.take(part, &run.load(&server, &args)?);
+        row.take(part, &run.load(&server, &args)?);
     }
-    cell.set("memory MB", server.memory() as f64 / 1e6);
-    cell.set("resident MB", server.resident() as f64 / 1e6);
+    row.set("memory MB", server.memory() as f64 / 1e6);
+    row.set("resident MB", server.resident() as f64 / 1e6);
     server.discard();
-    Ok(cell)
+    Ok(row)
 }

@@ -10,7 +10,7 @@ mod sweep;
 use std::str::FromStr;
 
 use super::load::Run;
-use super::results::Cell;
+use super::results::Row;
 use super::servers::Kind;
 
 /// Memory limit in bytes. It includes the page cache, so that no peer keeps its whole store in memory.
@@ -111,7 +111,7 @@ pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
 }
 
 /// Receiver of each finished row.
-pub(super) type Keep<'a> = &'a mut dyn FnMut(Cell) -> Result<(), String>;
+pub(super) type Keep<'a> = &'a mut dyn FnMut(Row) -> Result<(), String>;
 
 /// Runs a job.
 pub(super) fn run(run: &Run, job: &Job, keep: Keep<'_>) -> Result<(), String> {

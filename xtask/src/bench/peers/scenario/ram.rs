@@ -2,13 +2,13 @@
 
 use super::super::lengths::text;
 use super::super::load::Run;
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 
-pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
+pub(super) fn run(run: &Run, kind: Kind) -> Result<Row, String> {
     let mut server = Server::new(run, kind, &Shape::new(run, "s1"))?;
     server.start()?;
-    let mut cell = Cell::new("s1", kind);
+    let mut row = Row::new("s1", kind);
     let objects: &[&str] = if kind == Kind::Floor {
         &["--objects", "1", "--servers", "1", "--sizes", "4KiB"]
     } else {
@@ -35,7 +35,7 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
         "--duration",
         &closed,
     ];
-    cell.take("closed", &run.load(&server, &[objects, &args].concat())?);
+    row.take("closed", &run.load(&server, &[objects, &args].concat())?);
     let args = [
         "--connections",
         "100",
@@ -46,9 +46,9 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
         "--duration",
         &open,
     ];
-    cell.take("open", &run.load(&server, &[objects, &args].concat())?);
-    cell.set("memory MB", server.memory() as f64 / 1e6);
-    cell.set("resident MB", server.resident() as f64 / 1e6);
+    row.take("open", &run.load(&server, &[objects, &args].concat())?);
+    row.set("memory MB", server.memory() as f64 / 1e6);
+    row.set("resident MB", server.resident() as f64 / 1e6);
     server.discard();
-    Ok(cell)
+    Ok(row)
 }

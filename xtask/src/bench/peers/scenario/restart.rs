@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::host::pause;
 use super::super::load::{Run, number};
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::store::Filled;
 
 /// Time from the beginning of the check to the start of the server. The check waits for the server.
@@ -19,17 +19,17 @@ const AHEAD: Duration = Duration::from_millis(100);
 /// Number of the first object among those that are stored right before the kill.
 const LAST: &str = "100000000";
 
-pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
-    let mut cell = Cell::new("s5", filled.server.kind);
+pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Row, String> {
+    let mut row = Row::new("s5", filled.server.kind);
     let age = filled.clock.mono().since(filled.begun);
     pause(run.lengths.age_of_store.saturating_sub(age));
     let known = sample(&filled.record, run.lengths.sample)?;
-    cell.set("stop s", filled.server.stop()?);
+    row.set("stop s", filled.server.stop()?);
     run.host.drop_caches()?;
     let report = start_and_ask(run, filled, &known)?;
-    take(&mut cell, "stop", &report);
+    take(&mut row, "stop", &report);
     let read = filled.server.group.bytes_read();
-    cell.set("stop MB read", read as f64 / 1e6);
+    row.set("stop MB read", read as f64 / 1e6);
     filled.server.pin()?;
 
     let last = run
@@ -53,17 +53,17 @@ pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
         &record,
     ];
     let report = run.load(&filled.server, &args)?;
-    cell.take("last", &report);
+    row.take("last", &report);
     filled.server.kill();
     run.host.drop_caches()?;
     let report = start_and_ask(run, filled, &known)?;
-    take(&mut cell, "kill", &report);
+    take(&mut row, "kill", &report);
     let report = expect(run, filled, &last, None)?.wait_with_output();
     let output = report.map_err(|e| format!("expect: {e}"))?;
     let report: Value =
         serde_json::from_slice(&output.stdout).map_err(|e| format!("expect: {e}"))?;
-    take(&mut cell, "newest", &report);
-    Ok(cell)
+    take(&mut row, "newest", &report);
+    Ok(row)
 }
 
 /// Starts the server while the check already tries to connect.
@@ -95,8 +95,8 @@ fn expect(
     command.spawn().map_err(|e| format!("expect: {e}"))
 }
 
-fn take(cell: &mut Cell, part: &str, report: &Value) {
-    cell.take(part, report);
+fn take(row: &mut Row, part: &str, report: &Value) {
+    row.take(part, report);
     let ahead = AHEAD.as_secs_f64();
     for (name, field) in [
         ("first answer s", "first_answer"),
@@ -104,16 +104,16 @@ fn take(cell: &mut Cell, part: &str, report: &Value) {
         ("90 % s", "ninety"),
     ] {
         if let Some(seconds) = number(report, &["restart", field]) {
-            cell.set(&format!("{part} {name}"), (seconds - ahead).max(0.0));
+            row.set(&format!("{part} {name}"), (seconds - ahead).max(0.0));
         }
     }
     let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
-    cell.set(&format!("{part} hits from the start"), all);
+    row.set(&format!("{part} hits from the start"), all);
     // An object that is requested before it is loaded is a miss, but it is not lost. So only the second
     // half of the answers counts. The newest objects are requested last, when all objects are loaded.
     let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
     let kept = if part == "newest" { all } else { later };
-    cell.set(&format!("{part} retained"), kept);
+    row.set(&format!("{part} retained"), kept);
 }
 
 /// Writes evenly spread lines of a record to another file, and returns the path of that file. Reading all

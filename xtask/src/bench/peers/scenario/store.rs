@@ -8,7 +8,7 @@ use foxy_base::{Clock, MonoTime, SystemClock};
 use super::super::host::{DeviceCounts, pause, sync};
 use super::super::lengths::text;
 use super::super::load::Run;
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 use super::{Keep, LIMIT, Scenario, restart};
 
@@ -38,10 +38,10 @@ pub(super) fn run(
     };
     filled.server.start()?;
     // S3 is the measurement of filling the store. If S3 is not requested, its row is dropped.
-    let cell = misses(run, &mut filled)?;
+    let row = misses(run, &mut filled)?;
     if scenarios.contains(&Scenario::S3) {
-        keep(cell)?;
-    } else if let Some(problem) = cell.problems.first() {
+        keep(row)?;
+    } else if let Some(problem) = row.problems.first() {
         return Err(format!("filling the store: {problem}"));
     }
     if scenarios.contains(&Scenario::S2) {
@@ -55,9 +55,9 @@ pub(super) fn run(
 }
 
 /// Runs S3.
-fn misses(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
+fn misses(run: &Run, filled: &mut Filled) -> Result<Row, String> {
     let server = &filled.server;
-    let mut cell = Cell::new("s3", server.kind);
+    let mut row = Row::new("s3", server.kind);
     let empty = server.memory();
     sync();
     let before = run.host.device();
@@ -88,44 +88,44 @@ fn misses(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
     pause(run.lengths.warm_up * 3);
     sync();
     let after = run.host.device();
-    cell.take("all", &report);
+    row.take("all", &report);
     written(
-        &mut cell,
+        &mut row,
         &before,
         &after,
         report["bytes"].as_f64().unwrap_or(0.0),
     );
-    let stored = cell.get("all answers").unwrap_or(0.0).max(1.0);
-    cell.set("memory empty MB", empty as f64 / 1e6);
-    cell.set("memory full MB", full as f64 / 1e6);
-    cell.set("resident MB", server.resident() as f64 / 1e6);
-    cell.set("B/object", full.saturating_sub(empty) as f64 / stored);
+    let stored = row.get("all answers").unwrap_or(0.0).max(1.0);
+    row.set("memory empty MB", empty as f64 / 1e6);
+    row.set("memory full MB", full as f64 / 1e6);
+    row.set("resident MB", server.resident() as f64 / 1e6);
+    row.set("B/object", full.saturating_sub(empty) as f64 / stored);
     if matches!(server.kind, Kind::Foxy)
         && let Some(bytes) = super::super::servers::foxy_index_bytes(server)
     {
-        cell.set("index B/object", bytes / stored);
+        row.set("index B/object", bytes / stored);
     }
     if stored + 0.5 < run.lengths.objects as f64 {
-        cell.note(format!(
+        row.note(format!(
             "stored {stored:.0} objects before the time was over"
         ));
     }
-    Ok(cell)
+    Ok(row)
 }
 
-fn written(cell: &mut Cell, before: &DeviceCounts, after: &DeviceCounts, bodies: f64) {
+fn written(row: &mut Row, before: &DeviceCounts, after: &DeviceCounts, bodies: f64) {
     let bytes = after.written.saturating_sub(before.written) as f64;
     let writes = after.writes.saturating_sub(before.writes) as f64;
-    let answers = cell.get("all answers").unwrap_or(0.0).max(1.0);
-    cell.set("write amplification", bytes / bodies.max(1.0));
-    cell.set("writes per 1000", writes * 1000.0 / answers);
-    cell.set("KB per write", bytes / 1000.0 / writes.max(1.0));
+    let answers = row.get("all answers").unwrap_or(0.0).max(1.0);
+    row.set("write amplification", bytes / bodies.max(1.0));
+    row.set("writes per 1000", writes * 1000.0 / answers);
+    row.set("KB per write", bytes / 1000.0 / writes.max(1.0));
 }
 
 /// Runs S2.
-fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
+fn hits(run: &Run, filled: &mut Filled) -> Result<Row, String> {
     let server = &filled.server;
-    let mut cell = Cell::new("s2", server.kind);
+    let mut row = Row::new("s2", server.kind);
     sync();
     server.group.limit(Some(LIMIT))?;
     run.host.drop_caches()?;
@@ -150,11 +150,11 @@ fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
     ];
     let report = run.load(server, &[&same[..], &args].concat())?;
     let after = (run.host.device().reads, server.group.bytes_read());
-    cell.take("closed", &report);
-    let hit_ratio = cell.get("closed hit ratio").unwrap_or(0.0);
-    let hits = (cell.get("closed answers").unwrap_or(0.0) * hit_ratio).max(1.0);
-    cell.set("reads per hit", (after.0 - before.0) as f64 / hits);
-    cell.set("KB per hit", (after.1 - before.1) as f64 / 1000.0 / hits);
+    row.take("closed", &report);
+    let hit_ratio = row.get("closed hit ratio").unwrap_or(0.0);
+    let hits = (row.get("closed answers").unwrap_or(0.0) * hit_ratio).max(1.0);
+    row.set("reads per hit", (after.0 - before.0) as f64 / hits);
+    row.set("KB per hit", (after.1 - before.1) as f64 / 1000.0 / hits);
     let args = [
         "--workload",
         "popular",
@@ -169,8 +169,8 @@ fn hits(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
         "--duration",
         &open,
     ];
-    cell.take("open", &run.load(server, &[&same[..], &args].concat())?);
-    cell.set("resident MB", server.resident() as f64 / 1e6);
+    row.take("open", &run.load(server, &[&same[..], &args].concat())?);
+    row.set("resident MB", server.resident() as f64 / 1e6);
     server.group.limit(None)?;
-    Ok(cell)
+    Ok(row)
 }

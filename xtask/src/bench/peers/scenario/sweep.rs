@@ -9,7 +9,7 @@ use super::super::drive::Drive;
 use super::super::host::sync;
 use super::super::lengths::text;
 use super::super::load::{Origin, Run, number};
-use super::super::results::Cell;
+use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 use super::mix::{DELAY, MIX, started};
 
@@ -34,9 +34,9 @@ struct Climb<'a> {
 }
 
 /// Runs S6.
-pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
+pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Row, String> {
     let server = started(run, kind, "s6")?;
-    let mut cell = Cell::new("s6", kind);
+    let mut row = Row::new("s6", kind);
     let climb = Climb {
         offered: run.lengths.sweep,
         knobs: DELAY,
@@ -45,13 +45,13 @@ pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
         step: run.lengths.sweep_step,
         goes_on_from: None,
     };
-    climb.run(run, &server, &mut cell)?;
+    climb.run(run, &server, &mut row)?;
     server.discard();
-    Ok(cell)
+    Ok(row)
 }
 
 /// Runs S7. Before the drive becomes slow, the store contains more than fits into memory.
-pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
+pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Row, String> {
     let origin = Origin::start(&run.host, &run.programs.lab)?;
     let port = origin.port;
     let drive = Drive::new(&run.host.scratch, 10)?;
@@ -66,7 +66,7 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
         server.group.limit(Some(SLOW_LIMIT))?;
     }
     server.start()?;
-    let mut cell = Cell::new("s7", kind);
+    let mut row = Row::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
         // The server's memory contains the contents that the layout does not store. They are not page
@@ -89,12 +89,12 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
         step: run.lengths.slow_step,
         goes_on_from: Some(run.lengths.slow_fill),
     };
-    let done = climb.run(run, &server, &mut cell);
+    let done = climb.run(run, &server, &mut row);
     server.discard();
     if kind != Kind::Foxy && !kind.is_layout() {
-        cell.problems_are_results();
+        row.problems_are_results();
     }
-    done.map(|()| cell)
+    done.map(|()| row)
 }
 
 fn fill(run: &Run, server: &Server) -> Result<(), String> {
@@ -111,7 +111,7 @@ fn fill(run: &Run, server: &Server) -> Result<(), String> {
 
 impl Climb<'_> {
     /// Offers one load after the other. Ends after two consecutive loads that the server cannot sustain.
-    fn run(&self, run: &Run, server: &Server, cell: &mut Cell) -> Result<(), String> {
+    fn run(&self, run: &Run, server: &Server, row: &mut Row) -> Result<(), String> {
         let (mut behind, mut best, mut skip) = (0, 0.0f64, self.goes_on_from.unwrap_or(0));
         for (at, &offered) in self.offered.iter().enumerate() {
             let report = self.load(run, server, offered, at as u64, skip)?;
@@ -123,12 +123,12 @@ impl Climb<'_> {
                 let none = format!("no answers at {offered}/s in time");
                 // A server that cannot sustain even the smallest load has no result.
                 match at {
-                    0 => cell.problems.push(none),
-                    _ => cell.note(none),
+                    0 => row.problems.push(none),
+                    _ => row.note(none),
                 }
                 break;
             }
-            let carried = note(cell, offered, &report);
+            let carried = note(row, offered, &report);
             best = best.max(carried);
             behind = if carried < 0.92 * f64::from(offered) {
                 behind + 1
@@ -139,7 +139,7 @@ impl Climb<'_> {
                 break;
             }
         }
-        cell.set("saturation", best);
+        row.set("saturation", best);
         Ok(())
     }
 
@@ -177,14 +177,14 @@ impl Climb<'_> {
 }
 
 /// Records a step's results. Returns the answers per second.
-fn note(cell: &mut Cell, offered: u32, report: &Value) -> f64 {
+fn note(row: &mut Row, offered: u32, report: &Value) -> f64 {
     let part = offered.to_string();
-    cell.take(&part, report);
-    cell.set(&format!("{part} response ms"), mean(report));
+    row.take(&part, report);
+    row.set(&format!("{part} response ms"), mean(report));
     let origin = number(report, &["origin", "bytes"]).unwrap_or(0.0);
     let bytes = number(report, &["bytes"]).unwrap_or(0.0).max(1.0);
-    cell.set(&format!("{part} origin share"), origin / bytes);
-    cell.get(&format!("{part} rate")).unwrap_or(0.0)
+    row.set(&format!("{part} origin share"), origin / bytes);
+    row.get(&format!("{part} rate")).unwrap_or(0.0)
 }
 
 /// Mean response time of hits and misses together, in ms.
