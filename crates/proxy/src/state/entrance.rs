@@ -88,8 +88,9 @@ impl Entrance {
         }
     }
 
-    /// Returns true if the number of waiting connections is at least half of the largest permitted number. A
-    /// new connection is then closed after its first answer, so that a waiting connection can enter.
+    /// Returns true if the number of waiting connections is at least half of the largest permitted number. New
+    /// connections then end after their first answer, and connections that have carried many requests end
+    /// after their present answer, so that waiting connections can enter.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting.get();

@@ -76,6 +76,8 @@ struct Held {
     clients: Vec<Client>,
     foxy: Foxy,
     origin: Origin,
+    /// Number of requests on connections that had carried a request before.
+    repeated: u64,
 }
 
 impl Held {
@@ -93,6 +95,7 @@ impl Held {
             clients: Vec::new(),
             foxy: with_memory(bytes),
             origin,
+            repeated: 0,
         }
     }
 
@@ -102,13 +105,14 @@ impl Held {
         self.clients.push(client);
     }
 
+    /// Returns the number of accepted connections, and the number of connections whose first request has
+    /// reached the origin.
     fn counts(&self) -> (u64, u64) {
         let accepted = self.foxy.proxy.totals().event(Event::ConnectionsAccepted);
-        (accepted, self.origin.asked() as u64)
+        (accepted, self.origin.asked() as u64 - self.repeated)
     }
 
-    /// Returns the number of accepted connections and the number of requests at the origin, after both have
-    /// stopped changing.
+    /// Returns [`counts`](Self::counts) after both numbers have stopped changing.
     fn settled(&self) -> (u64, u64) {
         let unchanged = |_| {
             let before = self.counts();
@@ -237,6 +241,38 @@ fn the_first_answer_ends_its_connection_while_many_wait() {
         assert_eq!(answer.text(), "late");
         assert_ne!(answer.field("Connection"), Some("close"));
     }
+}
+
+#[test]
+fn a_connection_with_many_requests_ends_while_many_wait() {
+    /// Number of requests after which a connection ends while many connections wait.
+    const MANY: u64 = 64;
+    let mut held = Held::with_memory(MEMORY);
+    held.ask();
+    let (mut busy, _) = held.answered();
+    let request = |n| get(&held.origin, &format!("/busy{n}"));
+    // Nobody waits, so the connection may carry any number of requests.
+    for n in 2..MANY {
+        busy.send(request(n));
+        held.ends.send(()).unwrap();
+        assert_ne!(busy.answer().field("Connection"), Some("close"), "{n}");
+    }
+    // The first of these two requests reaches the origin before other connections have to wait.
+    busy.send(request(MANY) + &request(MANY + 1));
+    held.repeated = MANY - 1;
+    held.fill();
+    held.have_too_much();
+    (0..20).for_each(|_| held.ask());
+    let (accepted, served) = held.settled();
+    assert_eq!(accepted, served + 16, "sixteen may wait");
+    held.ends.send(()).unwrap();
+    assert_ne!(busy.answer().field("Connection"), Some("close"));
+    assert_eq!(held.settled(), (accepted, served + 1), "the next request");
+    drop(held.ends);
+    let answer = busy.answer();
+    assert_eq!(answer.text(), "late");
+    assert_eq!(answer.field("Connection"), Some("close"));
+    assert_eq!(busy.to_end(), b"");
 }
 
 #[test]

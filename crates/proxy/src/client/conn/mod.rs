@@ -43,6 +43,11 @@ use crate::{Outcome, Role, SiteTable};
 
 use context::ConnectionContext;
 
+/// Number of requests after which a connection ends with its present answer while many connections wait to be
+/// served. Otherwise the connections that entered first would use the processors and their memory for as long
+/// as their clients send requests.
+const SHARE: u32 = 64;
+
 /// A client connection.
 #[derive(Debug)]
 pub(crate) struct Conn<T> {
@@ -54,8 +59,8 @@ pub(crate) struct Conn<T> {
     settings: u64,
     link: Link<T>,
     context: ConnectionContext,
-    /// True until the first request has been answered.
-    fresh: bool,
+    /// Number of requests that were answered on the connection.
+    answers: u32,
     /// The operator's rule that decides about the present request.
     rule: RuleId,
 }
@@ -88,7 +93,7 @@ impl<T: Transport> Conn<T> {
             context: ConnectionContext::new(&local, door, peer, T::SECURE),
             settings: post.number(),
             post: Rc::clone(post),
-            fresh: true,
+            answers: 0,
             rule: RuleId::default(),
             local,
         }
@@ -107,11 +112,11 @@ impl<T: Transport> Conn<T> {
             let keep = match self.link.next_request(&self.local).await {
                 // The listener is closed: the idle connection ends without an answer, and the client
                 // may repeat the request.
-                Ok(_) if self.post.is_closed() && !self.fresh => break,
+                Ok(_) if self.post.is_closed() && self.answers > 0 => break,
                 Ok(parts) => {
                     self.renew();
                     let keep = self.answer(&parts).await;
-                    self.fresh = false;
+                    self.answers = self.answers.saturating_add(1);
                     keep
                 }
                 Err(NoRequest::Closed) => break,
@@ -150,7 +155,8 @@ impl<T: Transport> Conn<T> {
 
     /// Returns true if the request and the state of Foxy allow the connection to be kept after this request.
     fn may_keep(&self, parts: &RequestParts) -> bool {
-        let makes_room = self.fresh && self.local.entrance.is_crowded(&self.local);
+        let is_served = self.answers == 0 || self.answers >= SHARE;
+        let makes_room = is_served && self.local.entrance.is_crowded(&self.local);
         parts.persistent()
             && !makes_room
             && !self.local.proxy.is_shutting_down()
