@@ -237,8 +237,8 @@ impl Mirror {
         })
     }
 
-    /// Returns two path prefixes. All paths of this server on the mirror have the first prefix. In requests
-    /// to the server, the second prefix replaces it.
+    /// Returns two path prefixes. Clients of the mirror request the paths of this server with the first
+    /// prefix. Foxy replaces the first prefix by the second one when it asks the server.
     #[must_use]
     pub fn path_prefixes(&self, server: usize) -> (String, &str) {
         match self.servers.get(server) {

@@ -4,8 +4,8 @@
 //!
 //! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`, where
 //! STREAM is one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a fourth
-//! argument, it compares hits with bytes written under a write budget and without one. It fails if a
-//! rule loses a greater share of the hits than it saves of the bytes.
+//! argument, it runs each stream with and without a write budget, and compares the numbers of hits and of
+//! written bytes. It fails if an admission rule loses a greater share of the hits than it saves of the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;

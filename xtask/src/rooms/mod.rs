@@ -141,7 +141,7 @@ impl Found {
     }
 }
 
-/// A path in the code of a room.
+/// A path that code of one room names. It may lead to another room.
 struct Use {
     room: String,
     /// File, relative to the folder of the sources.

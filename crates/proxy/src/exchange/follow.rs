@@ -46,7 +46,7 @@ const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
-    /// The request's own fetch asks the origin to validate this response in progress.
+    /// The request starts a fetch of its own, which asks the origin to validate this response in progress.
     Asks(InProgress),
     /// No validation was started. The request continues to wait, in the same fill or in another fill.
     Goes,

@@ -27,10 +27,10 @@ pub struct SizeArgs {
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
     /// Candidates. `foxy` is foxy with its records, segments and reinsertion, and with the memory of --memory
-    /// before its disk. `foxy:RULE` (a word of the setting `when_spent`) and `foxy:max_size:SIZE` are foxy
-    /// with a disk that stores only objects that this rule admits, as if a write budget were always spent.
-    /// All other names are policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of
-    /// up to three sizes that matter in the log, lru and s3-fifo
+    /// before its disk. `foxy:RULE` is the same, but its disk stores only objects that an admission rule
+    /// admits. RULE is a value of the setting `when_spent`, or `max_size:SIZE`. Foxy applies such a rule when
+    /// its write budget is spent. All other names are policies over bare objects. If not given: foxy,
+    /// foxy:second-use, foxy:max_size of up to three sizes that matter in the log, lru and s3-fifo
     #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; if not given, only foxy's disk is simulated

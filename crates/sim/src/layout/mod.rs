@@ -2,9 +2,9 @@
 //! URL-read, URL-write and URL-delete.
 //!
 //! Each system is a small module whose first comment states the papers' rule. The systems with one file per
-//! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. The family of
-//! [`stream`] uses an [`Area`]: one large file, or a raw partition. Contents are not stored, only places and
-//! lengths. Simulated time passes in the modelled drive under the layout.
+//! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] use [`crate::model::Files`]. [`stream`]
+//! and the systems derived from it use an [`Area`]: one large file, or a raw partition. Contents are not
+//! stored, only positions and lengths. Simulated time passes in the modelled drive under the layout.
 
 pub mod area;
 pub mod buddy;

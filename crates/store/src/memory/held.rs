@@ -19,9 +19,9 @@ impl Holds {
         let mut read: Vec<_> = all
             .filter_map(|hold| Some((hold.use_of(shards)?, hold.bytes, hold)))
             .collect();
-        // Reuse must make progress, so the room is limited. Versions that cannot be fetched again come
-        // first. Within each kind, short versions come first, because the room then suffices for the
-        // most readers.
+        // Only a limited number of bytes may be kept, because a segment must become free. Versions that
+        // cannot be fetched again come first. Within each kind, short versions come first, because most
+        // readers are served then.
         read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
         read.retain(|(_, bytes, _)| {
             let left = room.checked_sub(*bytes);

@@ -34,7 +34,7 @@ pub(crate) struct Opened {
     pub(crate) superblock: Superblock,
     /// The segment in which writing continues.
     pub(crate) current: Option<OpenSegment>,
-    /// A segment that already has the open header of its next incarnation: its index and sequence.
+    /// Index and sequence number of the segment whose next incarnation has already begun with an open header.
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
     /// The state of the chain of clusters.

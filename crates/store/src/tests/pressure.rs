@@ -177,7 +177,8 @@ fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
     some
 }
 
-/// The number of clusters that the disk holds back. Held writes of at most 4096 bytes are open headers.
+/// The number of clusters that the disk holds back. The disk also holds back open headers, which have at most
+/// 4096 bytes and do not count.
 fn under_way(rig: &Rig) -> usize {
     let held = rig.disk.held();
     let long = |op: &&HeldOp| op.class == OpClass::Write && op.len > 4096;

@@ -12,8 +12,8 @@ pub(crate) fn is_wanted(head: &RequestHead<'_>) -> bool {
     plain && head.form() == TargetForm::Origin && PATHS.contains(&head.target().path)
 }
 
-/// Returns the file for clients that reach the proxy as `proxy` (host and port). Browsers contact hosts whose
-/// names have no dot, and the hosts of `direct`, without the proxy.
+/// Returns the PAC file. It names `proxy` (host and port) as the proxy. Browsers contact hosts whose names
+/// have no dot, and the hosts of `direct`, without the proxy.
 pub(crate) fn text(proxy: &str, secure: bool, direct: &[HostPattern]) -> String {
     let mut out = String::from("function FindProxyForURL(url, host) {\n");
     out.push_str("  host = host.toLowerCase();\n  if (isPlainHostName(host)");

@@ -145,7 +145,7 @@ impl ModelDisk {
         Ok(())
     }
 
-    /// End time of the operation under way that ends next.
+    /// The earliest end time of the running operations.
     pub(super) fn next_end(&self) -> Option<SimTime> {
         self.state.lock().ends.iter().min().copied()
     }

@@ -21,7 +21,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Entry {
     /// First cluster of the file on disk, or [`NONE`].
     pub(super) cluster: u32,
-    /// Slot of the file in memory, or [`NONE`]. It represents the bit MEM.
+    /// Slot of the file in memory, or [`NONE`] if the file is not there. The paper has a bit MEM for this.
     pub(super) slot: u32,
 }
 
