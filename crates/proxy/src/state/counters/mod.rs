@@ -69,7 +69,7 @@ events! {
     UpstreamRetried = "upstream_retried",
     /// Requests sent to another origin of the site because an origin failed.
     UpstreamElsewhere = "upstream_elsewhere",
-    /// Connection attempts to origins that failed.
+    /// Failed attempts to connect to origins.
     UpstreamFailed = "upstream_failed",
     /// Bytes received from origins.
     OriginBytesIn = "origin_bytes_in",
