@@ -145,15 +145,12 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     }
     match answer.status {
         401 => write::field(&mut out, b"WWW-Authenticate", b"Bearer"),
-        429 => write::field(&mut out, b"Retry-After", b"1"),
+        // Too many purges are running. Another purge can start when one of their sweeps has ended, which takes
+        // some seconds.
+        429 => write::field(&mut out, b"Retry-After", b"10"),
         _ => {}
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
-    if answer.status == 429 {
-        // Status 429 means that too many purges are running. Their sweeps take at least some seconds, and no
-        // other purge can start before that.
-        write::field(&mut out, b"Retry-After", b"10");
-    }
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");
     write::field(&mut out, b"X-Frame-Options", b"DENY");
     write::field(&mut out, b"Connection", b"close");
@@ -162,4 +159,17 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
         out.extend_from_slice(&answer.body);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_purge_states_once_when_to_try_again() {
+        let answer = Answer::text(429, "the purge is refused");
+        let head = String::from_utf8(encode(&answer, true)).unwrap();
+        let lines: Vec<_> = head.lines().filter(|l| l.contains("Retry-After")).collect();
+        assert_eq!(lines, ["Retry-After: 10"]);
+    }
 }
