@@ -39,7 +39,7 @@ impl ParallelSteps {
         self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
     }
 
-    /// Waits for the ends of the steps and shows their output. Steps that were not started before run now.
+    /// Waits until the steps have ended and shows their output. If they were not started before, starts them.
     pub(crate) fn report(mut self, report: &mut Report, long: bool) {
         if self.0.is_none() {
             self.start(long);

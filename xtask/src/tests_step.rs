@@ -34,10 +34,10 @@ pub(crate) fn fast() -> Outcome {
     tallied(tests)
 }
 
-/// Runs all tests of a part, or of both parts. `long`: randomised tests use many more seeds. `compiled` is
-/// called when all test programs are built, including the test programs of the other part. During the build,
-/// missing programs that the tests need are installed: the installation mostly waits for the network, while
-/// the compiler uses the cores.
+/// Runs all tests of a part, or of both parts. With `long`, randomised tests use many more seeds. Calls
+/// `compiled` when all test programs are built, including the test programs of the other part. During the
+/// build, missing programs that the tests need are installed: the installation mostly waits for the network,
+/// while the compiler uses the cores.
 pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Outcome {
     let tools = (part != Some(Part::Units)).then(|| std::thread::spawn(tools::ensure));
     let built = succeed(

@@ -1,5 +1,5 @@
-//! The garbage collector: looks at every file now and then, and removes the least recently
-//! written ones while there are too many bytes.
+//! The garbage collector. It checks the sizes of all files every few seconds. If their sum exceeds
+//! the limit, it removes the least recently written files until the other files fit.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs until the process is ended, or its parent is gone.
+/// Runs until the process is killed or its parent process has ended.
 pub(crate) fn run(cache: &Path, size: u64) -> io::Result<()> {
     let parent = std::os::unix::process::parent_id();
     while std::os::unix::process::parent_id() == parent {
@@ -18,7 +18,7 @@ pub(crate) fn run(cache: &Path, size: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// One look at all files. Files that go away meanwhile do not matter.
+/// Checks all files once. Files that disappear during the check are skipped.
 fn sweep(cache: &Path, size: u64) -> io::Result<()> {
     let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
     for folder in fs::read_dir(cache)?.flatten() {

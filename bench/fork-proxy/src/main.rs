@@ -1,9 +1,9 @@
-//! A model of the CERN proxy as Maltzahn, Richardson and Grunwald measured it: a process for each
-//! request, a file for each URL, and a separate process that collects garbage.
+//! A model of the CERN proxy that Maltzahn, Richardson and Grunwald measured. The model has a
+//! process for each request, a file for each URL, and a separate process that collects garbage.
 //!
-//! It is here to be measured against, not to be used: it believes its clients and its origin, and
-//! stores whatever comes with status 200. CERN's processes were forked without an `exec`; a safe
-//! program cannot do that, so each process here also costs an `exec`.
+//! The model exists only for comparisons. It trusts its clients and its origin, and stores every
+//! answer with status 200. CERN's processes were forked without an `exec`. A program without unsafe
+//! code cannot do that, so each process of the model also costs an `exec`.
 
 mod collect;
 mod request;
@@ -33,22 +33,22 @@ enum Role {
         /// Folder of the cached files; without it nothing is cached
         #[arg(long)]
         cache: Option<PathBuf>,
-        /// Bytes of files that the collector leaves
+        /// Total size in bytes to which the collector reduces the cached files
         #[arg(long, default_value_t = 8 << 30)]
         size: u64,
     },
-    /// One request on standard input, which is the connection
+    /// Answer one request; standard input is the connection to the client
     Handle {
-        /// As above
+        /// Folder of the cached files; without it nothing is cached
         #[arg(long)]
         cache: Option<PathBuf>,
     },
-    /// Look through the files again and again, remove the oldest
+    /// Check the cached files every few seconds and remove the oldest files
     Collect {
-        /// As above
+        /// Folder of the cached files
         #[arg(long)]
         cache: PathBuf,
-        /// As above
+        /// Total size in bytes to which the collector reduces the cached files
         #[arg(long)]
         size: u64,
     },
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Children that may run at a time; further connections wait in the listen queue.
+/// Greatest number of child processes at a time. Further connections wait in the listen queue.
 const MOST: usize = 256;
 
 fn serve(listen: SocketAddr, cache: Option<PathBuf>, size: u64) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! One request: from a file, or from the origin and into a file.
+//! Answers one request from a file, or from the origin. In the second case it writes a file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use foxy_base::hash64;
 
-/// Serves the connection that is standard input, then the process ends.
+/// Answers one request on the client connection, which is standard input. Then the process ends.
 pub(crate) fn handle(cache: Option<&Path>) -> io::Result<()> {
     let mut client = TcpStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(head) = read_head(&mut client)? else {
@@ -29,7 +29,7 @@ pub(crate) fn handle(cache: Option<&Path>) -> io::Result<()> {
     relay(&mut client, &mut origin, file.as_deref())
 }
 
-/// Everything up to the empty line; `None` if the client went away.
+/// Reads the request up to the empty line. Returns `None` if the client disconnected.
 fn read_head(client: &mut TcpStream) -> io::Result<Option<String>> {
     let (mut head, mut buffer) = (Vec::new(), [0; 4096]);
     while !head.windows(4).any(|w| w == b"\r\n\r\n") {
@@ -49,7 +49,7 @@ fn target(head: &str) -> Option<(&str, &str)> {
     Some(url.split_at(url.find('/')?))
 }
 
-/// A folder for each origin, a file for each URL.
+/// Path of the file for a URL. Each origin has its own folder.
 fn file_of(folder: &Path, authority: &str, path: &str) -> PathBuf {
     let name = hash64(0, path.as_bytes());
     folder.join(authority).join(format!("{name:016x}"))
@@ -60,8 +60,9 @@ fn answer_stored(client: &mut TcpStream, stored: &mut File) -> io::Result<()> {
     io::copy(stored, client).map(|_| ())
 }
 
-/// Passes an answer on while a copy goes to a file that gets its name when it is whole. The file
-/// holds the answer without its status line, which is the same in all of them.
+/// Forwards an answer, and writes a copy of it to a file if its status is 200. The file gets its
+/// final name when it is complete. It does not contain the status line, because all stored answers
+/// have the same status line.
 fn relay(client: &mut TcpStream, origin: &mut TcpStream, file: Option<&Path>) -> io::Result<()> {
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\n";
     let mut buffer = vec![0; 64 << 10];

@@ -1,5 +1,5 @@
-//! The judgement about a request under 500 rules with every kind of condition. For most requests
-//! only the last rule fits, so a search that ends at the first rule that fits saves no work.
+//! Cases that judge a request under 500 rules with every kind of condition. Most requests match
+//! only the last rule, so a search that ends at the first matching rule saves no work.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use ipnet::IpNet;
 
 const RULES: u8 = 250;
 
-/// The rule that decides if no other does.
+/// Number of the rule that decides if no other rule matches.
 const LAST: usize = RULES as usize * 2 - 1;
 
 /// Requests for one host, one after the other.
@@ -20,7 +20,7 @@ pub(crate) fn rules(count: u64) -> Option<()> {
     judge(count, &[("www.example.com", LAST)])
 }
 
-/// Each request is for another host than the one before.
+/// Each request is for a different host than the previous request.
 pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     judge(
         count,
@@ -28,7 +28,8 @@ pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     )
 }
 
-/// Requests for hosts that the rules tell apart: more hosts than a connection remembers.
+/// Requests for hosts that match different rules. There are more hosts than a connection
+/// remembers.
 pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     let hosts = [
         ("a.bad240.example.com", 480),
@@ -43,12 +44,12 @@ pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     judge(count, &hosts)
 }
 
-/// Requests for a host that has rules with paths; none of these paths fits.
+/// Requests for a host that has rules with paths. The requests match none of these paths.
 pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
     judge(count, &[("intranet.example.com", LAST)])
 }
 
-/// Judges requests for these hosts in turn, each with the rule that decides.
+/// Judges requests for these hosts in turn. Each host has the number of the rule that must decide.
 fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
     let staff = set.principal("alice", &["staff"]);

@@ -1,7 +1,8 @@
-//! Small pieces of the hot paths, run a given number of times: `foxy-micro CASE COUNT`.
+//! `foxy-micro CASE COUNT` runs a small piece of the hot paths a given number of times.
 //!
-//! Measures nothing itself: `cargo xtask bench micro` runs it twice under callgrind with
-//! two counts and divides the difference, so that start-up and set-up cancel.
+//! The program itself measures nothing. `cargo xtask bench micro` runs it under callgrind with two
+//! counts, and divides the difference of the instructions by the difference of the counts. So the
+//! instructions of the start and of the preparation are not in the result.
 
 mod access;
 
@@ -27,7 +28,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT
     Server: x\r\nContent-Type: image/png\r\nContent-Length: 4096\r\n\
     Cache-Control: max-age=3600\r\nETag: \"0123456789abcdef\"\r\n\
     Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: keep-alive\r\n\r\n";
-/// Entries of the index that is looked at; counts must stay below.
+/// Number of entries in the measured index. Greater counts use the entries again.
 const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
@@ -94,7 +95,7 @@ fn parser() -> (Limits, HeadScanner, FieldSlots) {
     (Limits::default(), HeadScanner::new(), FieldSlots::new())
 }
 
-/// Decision about a fresh hit: the facts about the request, and the decision.
+/// Collects the facts about a request and decides about a fresh hit.
 fn decide_hit(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -152,8 +153,8 @@ fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     Some(())
 }
 
-/// The same with everything in use: a response that varies by two fields, and eight rules of the
-/// operator, the last of which fits.
+/// As [`rules_of_a_hit`], for a response that varies by two fields, and with eight rules of the
+/// operator. Only the last of these rules matches.
 fn rules_of_a_varying_hit(count: u64) -> Option<()> {
     let vary = b"\r\nVary: Accept-Encoding, User-Agent\r\n\r\n";
     let response = [RESPONSE.strip_suffix(b"\r\n\r\n")?, vary].concat();
@@ -169,7 +170,7 @@ fn rules_of_a_varying_hit(count: u64) -> Option<()> {
     rules_of_a_hit(count, &response, &RuleSet::new((0..8).map(rule).collect()))
 }
 
-/// Decision at the head of an origin's answer.
+/// Decides whether an answer may be stored. The proxy does this when the answer's head arrives.
 fn decide_storing(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -243,7 +244,7 @@ fn lookups(secret: u64, count: u64) -> Option<()> {
     Some(())
 }
 
-/// Inserts replace what is there, so that the index does not grow meanwhile.
+/// Each insert replaces an existing entry, so that the index does not grow.
 fn index_insert(count: u64) -> Option<()> {
     let (index, hashes) = filled(0)?;
     for (n, hash) in hashes

@@ -1,7 +1,9 @@
-//! foyer on the stream that `foxy bench store trace` wrote: the same options, the same answer.
+//! Runs the stream that `foxy-lab bench store trace` wrote through foyer. The options and the
+//! printed JSON are those of the measured process of Foxy.
 //!
-//! Values are as long as what Foxy stores for the same request: a body, and 250 bytes for URL and
-//! fields. Everything is admitted, to disk at insertion; the device is opened past the page cache.
+//! A value is as long as the data that Foxy stores for the same request: a body, and 250 bytes for
+//! URL and fields. foyer admits every value and writes it to disk at insertion. The device is opened
+//! for direct I/O, so the page cache is not used.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -19,9 +21,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error>;
 type Cache = HybridCache<u64, Vec<u8>>;
 
-/// URL and fields of a request.
+/// Length of the URL and the fields that are stored with a body, in bytes.
 const HEAD: usize = 250;
-/// Bytes admitted per second at most.
+/// Greatest number of bytes that are admitted per second.
 const PACE: f64 = 250e6;
 
 fn main() -> Result<(), Failure> {
@@ -55,7 +57,7 @@ async fn open(options: &HashMap<String, String>) -> Result<Cache, Failure> {
         .with_capacity(number("--disk")?)
         .with_direct(true)
         .build()?;
-    // foyer's write buffer and its memory tier together have the memory that it is given.
+    // foyer's write buffer and its memory tier together use the memory of `--memory`.
     let memory = number("--memory")?;
     let buffer = (memory / 4).min(64 << 20);
     let engine = BlockEngineConfig::new(device)
@@ -173,7 +175,7 @@ async fn replay(cache: &Cache, requests: &str, answer: &mut Answer) -> Result<()
     Ok(())
 }
 
-/// Microseconds.
+/// The quantile `q` of `times` in microseconds. `times` are in nanoseconds.
 fn quantile(times: &mut [u32], q: f64) -> f64 {
     times.sort_unstable();
     let place = (times.len() as f64 * q) as usize;
@@ -190,7 +192,7 @@ fn line(path: &str, name: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// All threads; resolution of 10 ms.
+/// CPU time of all threads in seconds, with a resolution of 10 ms.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or("").split_whitespace();

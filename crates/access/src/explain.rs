@@ -1,5 +1,5 @@
-//! The reasons of a judgement: the rules up to the rule that decides, each with the condition that does not
-//! fit.
+//! Explains a judgement. The explanation contains the rules up to the rule that decides. For each rule before
+//! it, the explanation names a condition that does not fit.
 
 use crate::rule::Fit;
 use crate::{Judgement, Request, Rule, RuleSet};

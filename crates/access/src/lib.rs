@@ -1,8 +1,8 @@
 //! Permission to use the proxy: ordered rules for requests, and the limits of users.
 //!
 //! This crate has no I/O, no clock and no runtime. The first rule that fits a request decides. Rules are
-//! compiled to sets of bits. There is one set for each condition and class of values. A request therefore
-//! costs about the same with one rule and with five hundred rules.
+//! compiled to sets of bits. Each condition divides its values into classes, and there is one set for each
+//! class. A request therefore costs about the same with one rule and with five hundred rules.
 
 mod explain;
 mod host;

@@ -16,14 +16,14 @@ impl Budget {
     /// buffers.
     const PROGRAM: u64 = 18 << 20;
 
-    /// Largest share of requests, in bytes, that is computed as three eighths of the memory that the program
-    /// and the allocator leave. A larger share is computed as a third of this memory. If requests got only a
-    /// third of a small budget, small answers would find no room beside large answers.
+    /// Number of bytes up to which requests get three eighths of the memory that the program and the
+    /// allocator leave. Requests get more than this number only if a third of that memory is more. If
+    /// requests got only a third of a small budget, small answers would find no room beside large answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two
-    /// amounts: three eighths of the rest (but at most 20 MiB), and a third of the rest. The larger amount is
-    /// then limited to 96 MiB, or to an eighth of the rest if that is more than 96 MiB. The engine gets
+    /// amounts: three eighths of the rest (but at most 20 MiB), and a third of the rest. But requests get at
+    /// most 96 MiB, or at most an eighth of the rest if this eighth is more than 96 MiB. The engine gets
     /// everything else.
     #[must_use]
     pub fn of(memory: u64) -> Self {
@@ -36,10 +36,10 @@ impl Budget {
         }
     }
 
-    /// Memory in bytes that the allocator keeps between objects in use, and that requests need beyond their
-    /// share when each of them uses all the memory that it may use. It is a seventh of `memory` but at most
-    /// 32 MiB, or a sixteenth of `memory` if that is more. According to measurements, this memory grows more
-    /// slowly than the budget.
+    /// Memory in bytes for two purposes. The allocator keeps free memory between objects in use. And requests
+    /// need more than their share when every request uses all the memory that it may use. The result is a
+    /// seventh of `memory`, but at most 32 MiB. If a sixteenth of `memory` is more, the result is this
+    /// sixteenth. According to measurements, this memory grows more slowly than the budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

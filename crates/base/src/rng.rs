@@ -37,7 +37,7 @@ impl Rng {
         self.unit() < p
     }
 
-    /// An independent generator for a part of the program, named by `label`.
+    /// An independent generator for the part of the program that `label` names.
     #[must_use]
     pub fn fork(&self, label: &str) -> Self {
         Self(crate::hash64(self.0, label.as_bytes()))

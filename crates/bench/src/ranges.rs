@@ -14,8 +14,8 @@ use crate::{BodyKey, Identity, Knobs};
 /// Order of reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// The complete object, in `pieces` pieces of different lengths, in a random order. This order is
-    /// divided into `parts` parts, and the reader reads part `part`.
+    /// The complete object, in `pieces` pieces of different lengths, in a random order. The sequence of
+    /// pieces is divided into `parts` parts, and the reader reads part `part`.
     Everything {
         /// Number of pieces of the object.
         pieces: u64,

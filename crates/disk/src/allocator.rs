@@ -129,13 +129,13 @@ pub fn give_back_after(delay: Duration) {
 /// So a process with many short objects needs more memory with huge pages. Programs that this process starts
 /// inherit the choice.
 ///
-/// Linux before 6.18 cannot distinguish memory for which huge pages were requested from other memory. There,
-/// `use_small_pages(false)` also permits huge pages without a request, if the system gives them
-/// (`transparent_hugepage/enabled` is `always`).
+/// Linux before 6.18 cannot permit huge pages only where they were requested. There, `use_small_pages(false)`
+/// permits huge pages everywhere. The system then also uses them without a request if
+/// `transparent_hugepage/enabled` is `always`.
 ///
 /// # Errors
-/// The error of the kernel if it refuses. Systems other than Linux have no such choice; there the call does
-/// nothing.
+/// The error of the kernel if it refuses. On systems other than Linux, the call does nothing, because they do
+/// not offer this choice.
 pub fn use_small_pages(small: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -47,10 +47,10 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes `data` at byte `at` through the operating system's cache. Any alignment and any length are
-    /// permitted. Once the call has returned, the bytes survive the death of the process. Once a flush that
-    /// began after this call has ended, they also survive a power cut. Before the end of such a flush, a
-    /// power cut may keep any part of them. The call takes about a microsecond, because it does not wait for
-    /// the device.
+    /// permitted. Once the call has returned, the bytes survive the death of the process. Once a later flush
+    /// has ended, they also survive a power cut. (The flush must begin after the call has returned.) Before
+    /// the end of such a flush, a power cut may keep any part of the bytes. The call takes about a
+    /// microsecond, because it does not wait for the device.
     ///
     /// Blocks written in this way must never be written or read in any other way. Direct transfers bypass the
     /// cache. So a cached call does not see direct changes, and a direct transfer does not see cached

@@ -10,8 +10,8 @@
 //! - A buffer moves into its operation and comes back with the completion. So nobody can free or read memory
 //!   that the kernel may still write.
 //! - An operation is done in full or fails. The queue continues short transfers itself.
-//! - A completed write is *written* (reads see it) but *durable* only when a flush that was submitted after
-//!   that completion has completed. Until then a power cut may keep any part of the write.
+//! - A completed write is *written*: reads see it. It becomes *durable* by a flush that is submitted after
+//!   the write has completed. Until that flush has completed, a power cut may keep any part of the write.
 //! - A cached write survives the death of the process as soon as the call has returned. To survive a power
 //!   cut, it needs a later flush like any other write.
 //! - Operations in flight at the same time have no order, even if they overlap.

@@ -30,9 +30,9 @@ impl Readiness {
             .event_fd()
             .ok_or(io::ErrorKind::Unsupported)?
             .try_clone_to_owned()?;
-        // SAFETY: the runtime requires a descriptor that stays open and unchanged as long as the
-        // registration exists. The OwnedFd that is moved into the registration meets this;
-        // `Readiness` never returns it to a caller.
+        // SAFETY: the runtime requires a descriptor that stays open and unchanged as long as the registration
+        // exists. The OwnedFd that is moved into the registration meets this requirement; `Readiness` never
+        // returns it to a caller.
         let registered = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
         Ok(Self(registered?))
     }

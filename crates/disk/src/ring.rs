@@ -28,7 +28,7 @@ const DEPTH_MAX: u32 = 4096;
 /// Greatest number of checks for completions in one `reap`. Completions that arrive during a check are found
 /// by the next check. Completions that arrive after the last check are left for a later call.
 const LOOKS: u32 = 4;
-/// Greatest number of waits in which a dropped queue waits for operations in flight.
+/// Greatest number of times that a dropped queue waits for operations in flight.
 const DRAIN_TURNS: u32 = 100;
 /// Longest duration of one wait of a dropped queue.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
@@ -120,7 +120,7 @@ pub(crate) struct RingQueue {
     target: Arc<Target>,
     fixed: bool,
     disabled: bool,
-    /// Entries of the ring: at most this many operations are inside it.
+    /// Number of entries of the ring: the greatest number of operations that can be inside the ring.
     depth: usize,
     /// Operations that the caller submitted and has not flushed.
     staged: VecDeque<u32>,

@@ -1,4 +1,4 @@
-//! A descriptor that becomes readable, and the inbox of completions that raises it.
+//! A descriptor that becomes readable, and the inbox of completions that makes the descriptor readable.
 
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;

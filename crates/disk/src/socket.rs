@@ -24,8 +24,8 @@ pub fn send_queue(socket: impl AsFd) -> io::Result<usize> {
 const INFO_BYTES: usize = 232;
 
 /// Number of bytes that the peer of a TCP socket is ready to receive now: the window that it announced last.
-/// The window shrinks while the peer's program leaves received bytes unread. Returns `None` if the system does
-/// not report the window.
+/// The window shrinks while the peer's program leaves received bytes unread. Returns `None` if the system
+/// does not report the window.
 ///
 /// # Errors
 /// The error of the system, for example for a socket that is not a TCP socket.

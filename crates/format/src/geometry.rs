@@ -151,8 +151,8 @@ impl Geometry {
         ascending && unused.iter().all(|growth| *growth == Growth::default())
     }
 
-    /// Least number of segments with which reuse in sequence works: one segment that is being written, one
-    /// that is prepared, and two that keep contents.
+    /// Least number of segments with which reuse in sequence works: one segment is being written, one segment
+    /// is being prepared, and two segments keep contents.
     pub const MIN_SEGMENTS: u32 = 4;
 
     /// Byte offset of superblock 0 (A) or 1 (B).

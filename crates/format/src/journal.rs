@@ -46,7 +46,7 @@ pub struct PurgeNote {
     /// True for a soft purge, which makes objects stale; false for a hard purge, which removes
     /// them.
     pub soft: bool,
-    /// Number of the purge. It covers records that were fetched when the newest purge had a smaller
+    /// Number of the purge. The purge covers records that were fetched when the newest purge had a smaller
     /// number.
     pub sequence: u64,
     /// Wall time of the purge in milliseconds, for people.

@@ -1,5 +1,5 @@
-//! The removal log: a ring of entries of fixed size. It records a removal until its tombstone is in the log,
-//! so that no removed record comes back when the process dies.
+//! The removal log: a ring of entries of fixed size. It records each removal until the tombstone of the
+//! removal is in the store's log, so that no removed record comes back when the process dies.
 //!
 //! Entry `n` (from 1) is written to place `n` modulo the number of places. When an entry is written, it
 //! records which older entry is the oldest that is still active. The tombstones of all removals before that
@@ -29,7 +29,7 @@ pub enum Removed {
 pub struct RemovalEntry {
     /// Number of the entry, from 1.
     pub number: u64,
-    /// Number of earlier entries that still counted when this entry was written; below 2^24.
+    /// Number of earlier entries that were still active when this entry was written; below 2^24.
     pub before: u32,
     /// Subject of the removal.
     pub removed: Removed,
@@ -121,8 +121,8 @@ pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let Some(newest) = entries.iter().max_by_key(|e| e.number).copied() else {
         return (Vec::new(), 1);
     };
-    // A power cut can lose the newer entry of a place, so that the entry of the previous round is still
-    // there.
+    // A power cut can lose the newer entry of a place, so that the place still contains the entry of the
+    // previous round.
     let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
     entries.retain(|e| {
         let counts = rule!(

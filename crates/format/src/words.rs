@@ -2,10 +2,10 @@
 //! the base that it is relative to. Most facts of a record are zero, small, or close to the time at
 //! which the record was received.
 //!
-//! Code 0 means zero. Codes 1 to 8 mean a number of that many bytes, lowest first. Code 9 is the
-//! least signed number, which often means "none". Code 10 is all ones. Codes 11 to 15 mean 1 to 5
-//! bytes of the zigzag distance from the first number. Each number is written with its shortest
-//! code.
+//! Code 0 means zero. Codes 1 to 8 mean a number of that many bytes, lowest first. Code 9 means the least
+//! signed number, which often stands for "none". Code 10 means the number whose bits are all ones. Codes 11
+//! to 15 mean 1 to 5 bytes of the zigzag distance from the first number. Each number is written with its
+//! shortest code.
 
 use crate::FormatError;
 use crate::bytes_io::Take;
@@ -14,7 +14,7 @@ use crate::bytes_io::Take;
 const LEAST: u64 = i64::MIN as u64;
 /// Code of [`LEAST`].
 const CODE_LEAST: u8 = 9;
-/// Code of a number that is all ones.
+/// Code of the number whose bits are all ones.
 const CODE_ONES: u8 = 10;
 /// Length of the longest distance in bytes.
 const DISTANCE_MAX: usize = 5;

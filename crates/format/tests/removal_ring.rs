@@ -1,4 +1,5 @@
-//! Tests which entries of a removal log count, in every state in which a crash can leave the log.
+//! Tests that the right entries of a removal log count as active, in every state in which a crash can leave
+//! the log.
 
 use foxy_format::{LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals};
 
@@ -6,7 +7,7 @@ fn uuid() -> StoreUuid {
     StoreUuid(*b"golden-store-001")
 }
 
-/// A log of `places` places in which the entries of these numbers were written in this order.
+/// A log of `places` places. The entries with these numbers were written to it in this order.
 fn ring(places: u64, entries: &[(u64, u32)]) -> Vec<u8> {
     let mut log = vec![0; places as usize * REMOVAL_BYTES];
     for (number, before) in entries.iter().copied() {
@@ -55,7 +56,7 @@ fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
     let numbers = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15];
     let log = ring(10, &numbers.map(|n| (n, 8)));
     assert_eq!(live(&log), (vec![7, 8, 9, 10, 11, 15], 16));
-    // If an entry claims more earlier entries than a round of the ring has, only those of one round
+    // If an entry claims more earlier entries than a round of the ring has, only the entries of one round
     // count.
     let log = ring(10, &[(2, 0), (15, 1 << 20)]);
     assert_eq!(live(&log), (vec![15], 16));

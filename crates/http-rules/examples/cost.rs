@@ -1,6 +1,7 @@
-//! Makes one decision many times, to count instructions: `cost NAME TIMES`. To get the cost of one
-//! decision, run the program twice and divide the difference of the costs by the difference of
-//! TIMES: `valgrind --tool=callgrind --callgrind-out-file=/dev/null cost can_store 1000`.
+//! Makes one decision many times, to count instructions: `cost NAME TIMES`. To get the cost of one decision,
+//! run the program with two values of TIMES. Then divide the difference of the instruction counts by the
+//! difference of the values. An example of a run is:
+//! `valgrind --tool=callgrind --callgrind-out-file=/dev/null cost can_store 1000`.
 
 use std::hint::black_box;
 

@@ -120,8 +120,8 @@ impl ResponseControl {
     }
 }
 
-/// True if a directive names at least one field. An empty or malformed list counts as no list; then
-/// the directive covers the complete response.
+/// True if a directive names at least one field. An empty or malformed list counts as no list, so the
+/// directive covers the complete response.
 fn has_list(d: &Directive<'_>) -> bool {
     listed_names(d.argument).next().is_some()
 }

@@ -135,7 +135,7 @@ pub struct Validators<'a> {
 }
 
 /// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are removed
-/// from the request ([`is_condition`]), and are evaluated for the answer later.
+/// from the request ([`is_condition`]), and are evaluated later, against the answer.
 pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, facts: &CachingFacts) -> Validators<'a> {
     let modified = first(stored, "Last-Modified")
         .filter(|_| facts.last_modified.is_some() && facts.is_validated_by_date());

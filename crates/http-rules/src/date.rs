@@ -125,7 +125,7 @@ fn clock(text: &[u8]) -> Option<i64> {
 
 fn assemble((year, month, day): (i64, i64, i64), clock: i64) -> Option<WallTime> {
     let days = days_from_civil(year, month, day);
-    // A day that the month does not have would become a day of the next month.
+    // If the month does not have this day, `days` is a day of the next month, and the date is refused.
     (civil(days) == (year, month, day)).then(|| WallTime::from_secs(days * 86_400 + clock))
 }
 

@@ -283,9 +283,9 @@ fn forward(request: &RequestFacts, reason: Fwd) -> Decision {
     }
 }
 
-/// Permission to answer with a stale response because the origin failed: RFC 5861 section 4 for errors, RFC
-/// 9111 section 4.2.4 for an origin that cannot be reached. The result is a [`Decision::Stale`], or a
-/// [`Decision::Fresh`] if only the request required validation.
+/// Permission to answer with a stale response because the origin failed. RFC 5861 section 4 permits it for
+/// errors, and RFC 9111 section 4.2.4 permits it for an origin that cannot be reached. The result is a
+/// [`Decision::Stale`], or a [`Decision::Fresh`] if only the request required validation.
 #[must_use]
 pub fn stale_on_failure(
     request: &RequestFacts,
@@ -317,7 +317,7 @@ pub fn stale_on_failure(
     })
 }
 
-/// Time after the end of its lifetime for which the response may be sent after this failure.
+/// Number of seconds for which a response that is past its lifetime may be sent because of this failure.
 fn error_limit(
     request: &RequestFacts,
     stored: &CachingFacts,

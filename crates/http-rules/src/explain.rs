@@ -1,5 +1,5 @@
-//! Decisions in words, for `foxy why`: the facts that decided, and the facts that would change the
-//! decision. There is one sentence per fact, and the decisive facts come first.
+//! Explains decisions in words, for `foxy why`. There is one sentence for each fact that decided, and one for
+//! each fact that would change the decision. The decisive facts come first.
 
 use foxy_base::WallTime;
 

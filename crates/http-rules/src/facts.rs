@@ -69,8 +69,8 @@ impl Flags {
     /// this flag, a response that needs validation for each request may be the page of one user. Records of
     /// an older Foxy do not have this flag.
     pub const FETCHED_ANONYMOUSLY: Self = Self(1 << 14);
-    /// The response was stored under the rules of an older Foxy. On disk, the generation of the rules states
-    /// this, and there is no flag.
+    /// The response was stored under the rules of an older Foxy. The encoded form has no bit for this flag:
+    /// the generation of the rules contains the same information.
     pub const OLD_RULES: Self = Self(1 << 15);
     /// Each of these flags forbids every stale use.
     pub const FORBID_STALE: Self = Self(

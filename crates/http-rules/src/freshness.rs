@@ -13,8 +13,9 @@ use crate::request::RequestFacts;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// Largest backward step of the clock, in milliseconds, after which a fresh response does not yet count as
-/// stale. Threads that read the clock at slightly different moments stay within this tolerance.
+/// Tolerance in milliseconds for a clock that is before the time of receipt of a response. A fresh response
+/// counts as stale only if the clock is before that time by more than this tolerance. The clock readings of
+/// different threads differ by less.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
 /// A lifetime and its source.
@@ -70,8 +71,8 @@ impl Times {
 
 /// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3).
 pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
-    // Date is in whole seconds. Compared with milliseconds, it would make the response seem up to a second
-    // older.
+    // Date is in whole seconds. If it were compared with a time in milliseconds, the response would seem up
+    // to a second older.
     let apparent_s = times.date.map_or(0, |date| {
         times
             .response_time
@@ -263,8 +264,8 @@ pub fn expires_at(stored: &CachingFacts) -> WallTime {
     WallTime(stored.response_time.0.saturating_add(left))
 }
 
-/// The time from which on the stored response has no permitted use without a validator: the end of its
-/// lifetime plus the longest permitted stale time.
+/// The time after which the stored response may be used only if it is validated: the end of its lifetime plus
+/// the longest permitted stale time. Directives of requests, such as `max-stale`, are not taken into account.
 #[must_use]
 pub fn useless_at(stored: &CachingFacts, config: &Config) -> WallTime {
     let stale = stored

@@ -1,5 +1,4 @@
-//! Methods in the classes that matter to the cache (RFC 9110 section 9.2, RFC 9111 sections 3,
-//! 4.4).
+//! The classes of methods that the cache distinguishes (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
 
 /// The class of a method for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Responses that an older Foxy stored under rules that turned out to be wrong. Records stay readable for
-//! ever, so each such response is checked again before use. A refused response is a miss, and the next answer
-//! replaces it.
+//! Checks responses that an older Foxy stored under rules that were not strict enough. Records stay readable
+//! for ever, so each such response is checked before each use. A refused response is a miss, and the next
+//! answer replaces it.
 
 use foxy_base::{Fields, first, rule};
 

@@ -40,8 +40,8 @@ words! {
         Interim = "interim-response",
         /// A 304. It updates stored responses and is never stored itself.
         NotModified = "not-modified",
-        /// The status answers a property of this request that other requests do not have:
-        /// credentials, conditions, ranges (401, 407, 412, 416, ...).
+        /// The status depends on a property that other requests for the same URI do not share: credentials,
+        /// conditions, ranges (401, 407, 412, 416, ...).
         StatusOfThisRequest = "status-of-this-request",
         /// A 206 without a usable Content-Range, or with multipart/byteranges.
         PartialUnusable = "partial-unusable",
@@ -86,8 +86,8 @@ words! {
 }
 
 impl NoStore {
-    /// True if the reason lies in the request or its client, for example a cookie. A response that a 304 has
-    /// updated may not be storable for such a reason. Then the stored response stays as it was before the
+    /// True if the reason lies in the request or its client, for example a cookie. If only such a reason
+    /// forbids storing a response that a 304 has updated, the stored response stays as it was before the
     /// update.
     #[must_use]
     pub const fn is_about_request(self) -> bool {

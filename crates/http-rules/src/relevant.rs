@@ -5,7 +5,7 @@ use foxy_base::{Fields, eq_name, rule};
 
 use crate::config::Config;
 
-/// Most fields that are selected. If more fields matter, decisions read all fields.
+/// Largest number of fields that are selected. If more fields matter, decisions read all fields.
 const MAX: usize = 24;
 
 /// A view of the fields that matter to caching. A few other fields may be among them.
@@ -47,7 +47,8 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
 }
 
 /// True if decisions may read this field. Only length and first letter are compared, which is faster than a
-/// comparison of the name. A needless field does no harm; a missing field would be an error.
+/// comparison of the name. A field that is selected needlessly does no harm. A relevant field that is not
+/// selected would be an error.
 fn matters(name: &[u8], config: &Config) -> bool {
     let first = name.first().map_or(0, u8::to_ascii_lowercase);
     match (name.len(), first) {

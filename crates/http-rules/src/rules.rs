@@ -1,10 +1,9 @@
-//! Settings of an operator for some hosts and paths. Only the first rule that fits a request
-//! applies. Settings that the rule does not contain have the same values as for requests without a
-//! rule.
+//! Rules of an operator: settings for some hosts and paths. Only the first rule that fits a request applies.
+//! Settings that this rule does not contain have the same values as for requests that no rule fits.
 //!
-//! A [`PartitionConfig`] contains the caching rules of sites, which differ from the rules of the forward
-//! proxy. It has caching rules for requests with a rule and for requests without a rule. If there are no
-//! rules and no such settings, this module costs a request only two comparisons.
+//! A [`PartitionConfig`] contains the caching rules of sites whose caching rules differ from those of the
+//! forward proxy. It has one [`Config`] for requests that no rule fits, and one for each rule. If there are
+//! neither rules nor partition configs, this module costs a request only two comparisons.
 
 mod bypass;
 mod query;
@@ -69,7 +68,7 @@ pub struct RuleId {
     partition_config: Option<u16>,
 }
 
-/// Most rules in a set.
+/// Largest number of rules in a set.
 pub const RULES_MAX: usize = 1000;
 
 impl RuleSet {
@@ -115,7 +114,7 @@ impl RuleSet {
             .is_some_and(|rule| rule.query.which != Which::All)
     }
 
-    /// The same set with partitions (`forward` or a site's name) whose paths stay as received.
+    /// Sets the partitions (`forward` or a site's name) whose paths stay as received.
     #[must_use]
     pub fn with_received(mut self, partitions: Vec<String>) -> Self {
         self.as_received = partitions;

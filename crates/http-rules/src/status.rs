@@ -21,7 +21,7 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
     )
 }
 
-/// True if a status answers a property of one request that is not part of the cache key: credentials,
+/// True if a status depends on a property of one request that is not part of the cache key: credentials,
 /// conditions, ranges, expectations, size, early data, or frequency of requests. Another request for the same
 /// URI must not get that answer. RFC 6585 forbids storing 428, 429, 431 and 511. RFC 8470 section 5.2 permits
 /// the client of a 425 to repeat the request at once.

@@ -139,8 +139,8 @@ pub const fn check_size(length: u64, config: &Config) -> Result<(), NoStore> {
     }
 }
 
-/// True if the length of the body permits storing. If the length is unknown, it is true only if no limit is
-/// configured.
+/// True if the length of the body permits storing. If the length is unknown, the result is true only if no
+/// limit is configured.
 #[must_use]
 pub const fn size_is_right(length: Option<u64>, config: &Config) -> bool {
     match length {
@@ -196,9 +196,9 @@ fn check_directives(
     Ok(())
 }
 
-/// Checks the method. Responses to GET may always be stored, and responses to POST under the conditions of
-/// RFC 9110 section 9.3.3. Responses to other methods are never stored. HEAD has no body to store; see
-/// [`crate::update::head_update`].
+/// Checks the method. It permits storing responses to GET requests without a body. If [`Config::post`] is
+/// true, it also permits storing responses to POST under the conditions of RFC 9110 section 9.3.3. Responses
+/// to other methods are never stored. HEAD has no body to store; see [`crate::update::head_update`].
 fn check_method<Q, R>(
     request: &Request<'_, Q>,
     response: &Response<'_, R>,
@@ -307,7 +307,8 @@ fn check_vary<R: Fields + ?Sized>(
     }
 }
 
-/// Checks a 206. It needs its own Content-Range (RFC 9110 section 14.4); multipart is not stored.
+/// Checks a 206. Its head must have exactly one Content-Range (RFC 9110 section 14.4). A multipart answer has
+/// no Content-Range in its head, so it is not stored.
 fn check_part<R: Fields + ?Sized>(
     response: &Response<'_, R>,
 ) -> Result<Option<ContentRange>, NoStore> {
@@ -330,8 +331,8 @@ fn check_part<R: Fields + ?Sized>(
     }
 }
 
-/// Checks that the response can be reused at all, and that its status may be stored without explicit
-/// freshness (last clause of RFC 9111 section 3).
+/// Checks that the response can be reused at all. If it has no explicit freshness, also checks that its
+/// status or `public` permits storing (last clause of RFC 9111 section 3).
 fn check_use<R: Fields + ?Sized>(
     response: &Response<'_, R>,
     control: &ResponseControl,

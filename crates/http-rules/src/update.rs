@@ -28,8 +28,8 @@ pub struct Refresh {
 }
 
 /// The effect of an update. An update with the effect `Extends` may be written later. After any other update,
-/// the old form of the response must not be used again, not even after a restart. So the update must be
-/// durable in time, or the entry must be dropped.
+/// the old form of the response must not be used again, not even after a restart. So the update must become
+/// durable, or the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// The same rules apply to the response, and its lifetime is not shorter.

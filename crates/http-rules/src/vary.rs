@@ -58,7 +58,7 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
     of_with(fields, &[])
 }
 
-/// As [`of`], with the parts that an operator's rule adds ([`Config::key_parts`]).
+/// Does the same as [`of`], and includes the parts that an operator's rule adds ([`Config::key_parts`]).
 ///
 /// [`Config::key_parts`]: crate::Config::key_parts
 pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {

@@ -83,8 +83,8 @@ impl BodyReader {
         }
     }
 
-    /// Call this when the connection ends. If the body has not ended then, it is truncated. A truncated body
-    /// must not be stored, and must not be presented as complete.
+    /// Call this when the connection ends. If the body has not ended by then, the body is truncated. A
+    /// truncated body must not be stored, and must not be presented as complete.
     ///
     /// # Errors
     /// [`Reject::TRUNCATED_BODY`].

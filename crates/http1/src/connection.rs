@@ -101,9 +101,9 @@ pub struct ForwardFields<'b> {
     drop_length: bool,
 }
 
-/// The fields of `fields` to forward. A caller may pass false for `lists_names` only if Connection names no
-/// field. Connection is not searched then. Transfer-Encoding is never forwarded: code that forwards the body
-/// in chunks writes this field anew.
+/// Returns the fields that are forwarded. A caller may pass false for `lists_names` only if Connection names
+/// no field. Connection is not searched then. Transfer-Encoding is never forwarded: code that forwards the
+/// body in chunks writes this field anew.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {
@@ -124,8 +124,8 @@ impl ForwardFields<'_> {
         self
     }
 
-    /// Drops Expect too. It is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), but the request is
-    /// forwarded with a later version, and then the origin would not ignore it.
+    /// Drops Expect too. This is for HTTP/1.0 requests, in which Expect has no effect (RFC 9110 section
+    /// 10.1.1). They are forwarded in HTTP/1.1, where the origin would obey Expect.
     #[must_use]
     pub const fn without_expect(mut self) -> Self {
         self.drop_expect = true;

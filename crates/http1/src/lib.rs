@@ -5,12 +5,13 @@
 //! this agreement. Bytes that two parsers could read in two ways are refused with a [`Reject`], which
 //! contains a status and a stable reason word.
 //!
-//! A connection uses the codec as follows. Nothing is allocated once its buffers have grown.
+//! A connection uses the codec as follows. Once the connection's buffers have grown, the codec allocates
+//! nothing.
 //!
 //! 1. Read into a buffer; call [`RequestHead::parse`] (or [`ResponseHead::parse`]) with the connection's
-//!    [`HeadScanner`] and [`FieldSlots`] until it returns a head. Bytes are not examined twice. A head borrows
-//!    the buffer and the slots. [`RequestHead::parts`] contains the same information as plain offsets, for code
-//!    that must move the buffer across an `await`.
+//!    [`HeadScanner`] and [`FieldSlots`] until it returns a head. Bytes are not examined twice. A head
+//!    borrows the buffer and the slots. [`RequestHead::parts`] contains the same information as plain
+//!    offsets, for code that must move the buffer across an `await`.
 //! 2. Read the body with a [`BodyReader`] made from the head's [`BodyFraming`].
 //! 3. Write heads into a reusable `Vec<u8>` with [`write`](mod@write), and forward the fields that
 //!    [`forward_fields`] returns.

@@ -1,17 +1,18 @@
 //! Limits on the messages of one peer.
 
-/// Most fields of a head, even if [`Limits::fields`] is higher.
+/// Largest number of fields in a head, even if [`Limits::fields`] is higher.
 pub const MAX_FIELDS: usize = 256;
 
 /// Sizes above which a message is refused. All limits are inclusive: a head of exactly `head_bytes`
 /// passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a complete head, including the blank line (431 above it). The limit must be below 4 GiB.
+    /// Bytes of a complete head, including the blank line. A larger head is refused with 431. The limit must
+    /// be below 4 GiB.
     pub head_bytes: usize,
-    /// Bytes of the request target (414 above it).
+    /// Bytes of the request target. A longer target is refused with 414.
     pub target_bytes: usize,
-    /// Field lines in a head (431 above it); at most [`MAX_FIELDS`].
+    /// Field lines in a head, at most [`MAX_FIELDS`]. A head with more field lines is refused with 431.
     pub fields: usize,
     /// Members of all `Connection` fields of a head. This limits the work of comparing every field
     /// with every listed name.

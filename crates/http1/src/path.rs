@@ -18,7 +18,7 @@ pub enum Escapes {
 impl Escapes {
     /// Appends a path with its query, which begins at the first `?`.
     pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
-        // Most paths have no escape: then one search and one copy are enough.
+        // Most paths have no escape, so one search and one copy are enough for them.
         if self == Self::AsReceived || !has_percent(text) {
             out.extend_from_slice(text);
             return;
@@ -29,8 +29,8 @@ impl Escapes {
     }
 }
 
-/// True if there is a percent sign. Eight bytes are examined at a time: paths are short, and the start of a
-/// vectorised search takes longer.
+/// True if there is a percent sign. Eight bytes are examined at a time. Paths are so short that the start of
+/// a vectorised search would take longer.
 fn has_percent(text: &[u8]) -> bool {
     const PERCENTS: u64 = u64::from_ne_bytes([b'%'; 8]);
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -101,7 +101,7 @@ fn only_dots(path: &[u8], mut at: usize) -> bool {
     count > 0
 }
 
-/// True if a digit after these bytes would complete an invalid escape.
+/// True if `written` ends with an incomplete escape (`%` or `%4`) that `byte` would continue.
 fn completes_escape(written: &[u8], byte: u8) -> bool {
     let open = match written {
         [.., b'%'] => true,

@@ -27,8 +27,8 @@ pub(crate) enum Kind {
     Response,
 }
 
-/// Most bytes of a request's first line without its target: a method of 32 bytes, two spaces, the version,
-/// CRLF.
+/// Largest number of bytes of a request's first line, not counting the target: a method of 32 bytes, two
+/// spaces, the version, CRLF.
 const AROUND_TARGET: usize = 32 + 2 + 8 + 2;
 
 impl HeadScanner {
@@ -53,7 +53,7 @@ impl HeadScanner {
         self.advance(bytes, limits, Kind::Request)
     }
 
-    /// As [`request`](Self::request), for a response head.
+    /// Does the same as [`request`](Self::request), for a response head.
     ///
     /// # Errors
     /// The same errors as `request`, with status 502.
@@ -128,8 +128,8 @@ impl HeadScanner {
     }
 
     /// The reason why a head that exceeds its limit is refused. If the first line of a request has no end
-    /// before the limit, its target is too long. But if that line does not begin with a method, the reason is
-    /// the bad method. `bytes` end at the limit.
+    /// before the limit and begins with a method, its target is too long. If it does not begin with a method,
+    /// the reason is the bad method. `bytes` end at the limit.
     fn too_large(&self, bytes: &[u8], kind: Kind) -> Reject {
         if self.lines > 0 || kind == Kind::Response {
             return Reject::HEAD_TOO_LARGE;
@@ -176,7 +176,7 @@ impl HeadScanner {
 }
 
 /// True if `bytes` are exactly one complete head without any error that a scanner finds. This is the usual
-/// case. If false, the exact scan finds the reason.
+/// case. Otherwise the exact scan decides.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {
         (Kind::Request, Some(first)) => is_token_byte(*first),

@@ -36,9 +36,8 @@ pub(crate) struct FieldSpan {
     pub(crate) value: Span,
 }
 
-/// Reusable room for the fields of one head at a time (16 bytes per field). It grows to the need of
-/// the largest head so far, never over [`MAX_FIELDS`](crate::MAX_FIELDS). After that, parsing
-/// allocates nothing.
+/// Reusable room for the fields of one head at a time (16 bytes per field). It grows until the largest head
+/// fits, but never beyond [`MAX_FIELDS`](crate::MAX_FIELDS) fields. After that, parsing allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSlots {
     spans: Vec<FieldSpan>,

@@ -224,7 +224,8 @@ impl<'b> Url<'b> {
         self.write(Escapes::Normal, out);
     }
 
-    /// As [`write_normalised`](Self::write_normalised), with this form of the escapes in the path.
+    /// Does the same as [`write_normalised`](Self::write_normalised), but with this form of the escapes in
+    /// the path.
     pub fn write(&self, escapes: Escapes, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme.as_str().as_bytes());
         out.extend_from_slice(b"://");

@@ -22,7 +22,7 @@ pub(crate) fn with_request<T>(
     Ok(look(head.expect("the head is complete")))
 }
 
-/// As [`with_request`], for a response.
+/// Does the same as [`with_request`], for a response.
 pub(crate) fn with_response<T>(
     text: &[u8],
     look: impl FnOnce(ResponseHead<'_>) -> T,

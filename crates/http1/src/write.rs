@@ -29,7 +29,7 @@ pub fn status_line(out: &mut Vec<u8>, status: u16) {
     status_line_with(out, status, reason_phrase(status).as_bytes());
 }
 
-/// As [`status_line`], with another phrase.
+/// Does the same as [`status_line`], but with this phrase.
 pub fn status_line_with(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
     debug_assert!((100..=999).contains(&status) && is_clean(reason));
     out.extend_from_slice(b"HTTP/1.1 ");

@@ -48,7 +48,7 @@ typedef struct hummingbird_config {
     uint32_t cluster_bytes;       /* bytes of files gathered and read together (64 KiB; section 4.3) */
     uint32_t pack_age_ms;         /* longest time from writing to packing of a file (10000) */
     uint32_t sync_interval_ms;    /* longest time from packing to durability (2000) */
-    uint32_t replicas;            /* a hint for a packed file writes it once more (1; section 4.3) */
+    uint32_t replicas;            /* 1: a hint writes a packed file once more (1; section 4.3) */
     uint64_t file_lifetime_ms;    /* 0: no limit (section 4.5) */
     uint64_t cluster_lifetime_ms; /* 0: no limit (section 4.5) */
     uint32_t force_format;        /* 1: formats the disks even if they contain other data (0) */
@@ -68,7 +68,7 @@ typedef struct hummingbird_statistics {
     uint64_t hints_late;     /* hints that came too late */
     uint64_t replicas;       /* files that were written once more because of a hint */
     uint64_t prefetched;     /* files that came into memory with the read of another file */
-    uint64_t prefetch_hits;  /* number of these files that were read while they were in memory */
+    uint64_t prefetch_hits;  /* prefetched files that were read while they were in memory */
     uint64_t stored_bytes;   /* bytes passed to the store for disks: names, contents, 4 bytes per file */
     uint64_t device_bytes;   /* bytes written to disks, including meta-data */
     uint64_t device_writes;  /* write operations */

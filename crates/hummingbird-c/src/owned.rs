@@ -26,7 +26,7 @@ impl AsRef<[u8]> for Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: `release` is called once, with the pointer for which the caller passed it.
+        // SAFETY: `release` is called once, with the pointer that the caller passed together with `release`.
         unsafe { (self.release)(self.buf.cast()) }
     }
 }

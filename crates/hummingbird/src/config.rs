@@ -33,16 +33,16 @@ pub struct Config {
     pub pack_age: Duration,
     /// Longest time from the writing of a cluster until the cluster is durable.
     pub sync_interval: Duration,
-    /// Effect of a hint for a file that is already in a cluster. If true, the file is written once more,
-    /// beside the first file of the hint (section 4.3: "it can still be added to the current cluster if the
-    /// file is in memory").
+    /// Effect of a hint whose second file is already in a cluster. If true, the second file is written once
+    /// more, beside the first file of the hint (section 4.3: "it can still be added to the current cluster if
+    /// the file is in memory"). If false, the hint is too late.
     pub replicas: bool,
     /// Time from the writing of a file until the file is no longer found (section 4.5). `None` means no
     /// limit.
     pub file_lifetime: Option<Duration>,
     /// A file is no longer found when this time has passed since the writing of the last file of its cluster
-    /// (section 4.5). The library does not know that time. It assumes that the last file was written
-    /// [`Config::pack_age`] after the file itself. `None` means no limit.
+    /// (section 4.5). The library does not know when the last file was written. It assumes that this was
+    /// [`Config::pack_age`] after the writing of the file itself. `None` means no limit.
     pub cluster_lifetime: Option<Duration>,
     /// If true, a disk is formatted even if it contains other data. This destroys the data.
     pub force_format: bool,

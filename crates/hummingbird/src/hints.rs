@@ -19,9 +19,11 @@ pub(crate) const NO_HINT_SET: u64 = 0;
 pub enum Hint {
     /// The second file joins the set of the first file.
     Taken,
-    /// The second file stays where it is, for one of two reasons. It is packed already and cannot be written
-    /// again: it is not in memory, it is longer than half a cluster, or [`crate::Config::replicas`] is off.
-    /// Or the disks do not keep up with the writes.
+    /// The second file stays where it is, for one of these reasons:
+    ///
+    /// - it is packed already, and either it is not in memory, or [`crate::Config::replicas`] is off;
+    /// - it is longer than half a cluster of the store;
+    /// - the disks do not keep up with the writes.
     TooLate,
 }
 

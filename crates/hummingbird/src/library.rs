@@ -142,7 +142,7 @@ impl Hummingbird {
 
     /// Packs and writes all files, and ends the daemons. Returns true if everything is durable. Returns false
     /// if this takes longer than 20 seconds, or if a disk refuses writes. Later calls on clones still use
-    /// memory and the contents of the disks, but files that they write are no longer packed.
+    /// memory and the contents of the disks, but a file that such a call writes is no longer packed.
     #[must_use]
     pub fn close(self) -> bool {
         let threads = self.inner.threads.lock().take();

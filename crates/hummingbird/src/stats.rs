@@ -51,7 +51,7 @@ pub struct Statistics {
     pub replicas: u64,
     /// Number of files that came into memory with the read of another file.
     pub prefetched: u64,
-    /// Number of these files that were read while they were in memory.
+    /// Number of prefetched files that were read while they were in memory.
     pub prefetch_hits: u64,
     /// Bytes that were passed to the store for the disks: names, contents, and four bytes for each
     /// file.
@@ -68,7 +68,8 @@ pub struct Statistics {
     pub memory_bytes: u64,
     /// Bytes of files that wait for their cluster.
     pub waiting_bytes: u64,
-    /// True while recovery is loading older files, which are not found until then (section 4.6).
+    /// True while recovery is loading older files. An older file is not found before it is loaded (section
+    /// 4.6).
     pub recovering: bool,
     /// Number of disks that refuse writes or all operations, because they failed.
     pub failed_disks: u64,

@@ -62,8 +62,8 @@ impl Hummingbird {
         self.write(Name::new(name)?, contents.into(), NO_HINT_SET, NOMEM)
     }
 
-    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. A power cut does
-    /// not bring it back either, if a checkpoint that began after the deletion had ended.
+    /// Deletes a file (section 4.1). A crash of the program does not bring the file back. Once a checkpoint
+    /// that began after the deletion has ended, a power cut does not bring it back either.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Busy`] while the file has readers, [`Error::Name`]. (A file that

@@ -87,8 +87,8 @@ impl Reserve {
         Self { buckets, pages }
     }
 
-    /// Requests huge pages after the buckets `from..to` were handed out: each huge page whose last bucket is
-    /// among them.
+    /// Requests huge pages after the buckets `from..to` were handed out. Requests only the huge pages whose
+    /// last bucket is one of these buckets.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
@@ -203,7 +203,7 @@ impl Arena {
         self.reserve.buckets.len() as u32
     }
 
-    /// Function that prefetches buckets, if the source of memory has one.
+    /// Function that prefetches buckets, if the source of memory has such a function.
     #[inline]
     pub(crate) fn prefetch(&self) -> Option<fn(*const u8)> {
         self.reserve.pages.map(|pages| pages.prefetch)

@@ -1,13 +1,13 @@
 //! One bucket of the table: a cache line with five slots, their tags in one number, and a version.
 //!
-//! Writers hold the shard's lock; readers hold no lock. The order of the stores makes this safe. While a slot
-//! changes its key, it is empty: the writer stores 0 as the word, then the aux (the bits beside the word),
-//! and then the new word. So a reader may trust an aux that it read between two reads of the same word. The
-//! version of a bucket counts the entries that were *moved* into it; it is increased before such an entry
-//! leaves its former place. A slot's tag is stored last and stays when the slot is emptied. A reader that
-//! finds the tag reads the word next. The rest of the fingerprint shows the reader whether the slot now
-//! belongs to another key. (In one of 2^23 such cases the rest is the same. Then the reader gets an entry of
-//! another key, which callers expect in any case.)
+//! Writers hold the shard's lock; readers hold no lock. The order of the writes to memory makes this safe.
+//! While a slot changes its key, it is empty: the writer stores 0 as the word, then the aux (the bits beside
+//! the word), and then the new word. So a reader may trust an aux if the word was the same before and after
+//! it read the aux. The version of a bucket counts the entries that were *moved* into it. The version is
+//! increased before such an entry leaves its former place. A slot's tag is stored last and stays when the
+//! slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint shows the
+//! reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the same. Then
+//! the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};

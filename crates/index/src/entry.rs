@@ -38,7 +38,7 @@ impl Entry {
     }
 }
 
-/// The entries that a hash may belong to: usually none or one, and more only while an entry is being moved.
+/// The entries that may belong to a hash: usually none or one, and more only while an entry is being moved.
 /// The full key in the record decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {

@@ -124,7 +124,7 @@ impl Index {
         KeyHash(u128::from(folded) << 64 | u128::from(hash.low()))
     }
 
-    /// The entries that `hash` may belong to. No lock and no allocation is needed. An entry that is present
+    /// The entries that may belong to `hash`. No lock and no allocation is needed. An entry that is present
     /// during the whole call is always among them, even if the table grows or moves the entry meanwhile.
     #[must_use]
     #[inline(always)]
@@ -146,10 +146,11 @@ impl Index {
         shard.insert(fp, entry, true)
     }
 
-    /// Prepares the index for `entries` further entries. Makes room at once for those of them that are
-    /// expected in `lane`, as far as the limit permits. Inserting these entries then neither grows the table
-    /// step by step nor moves entries. `entries` must be a number of entries that exist, such as recovery
-    /// reads from summaries. It must never be derived from the capacity of a disk.
+    /// Prepares the index for `entries` further entries. Makes room at once for the part of these entries
+    /// that is expected in `lane`, as far as the limit permits. Inserting these entries then neither grows
+    /// the table step by step nor moves entries. `entries` must be the number of entries that exist, for
+    /// example the number that recovery reads from summaries. It must never be derived from the capacity of a
+    /// disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);

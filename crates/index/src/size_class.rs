@@ -1,5 +1,5 @@
-//! Sizes of records in seven bits. A read of the size of a class covers the record and at most a
-//! tenth more.
+//! Sizes of records in seven bits. A read that is as long as the record's class states covers the record and
+//! at most a tenth more.
 
 use std::num::NonZeroU8;
 
@@ -25,8 +25,8 @@ const fn table() -> [u32; 128] {
     sectors
 }
 
-/// Number of sectors from which on the class of a record is searched for. The class of a shorter
-/// record is read from a table.
+/// Least number of sectors of a record whose class is found by a search. The class of a shorter record is
+/// read from a table.
 const SHORT: usize = 257;
 /// The class of each number of sectors.
 const CLASSES: [u8; SHORT] = classes();

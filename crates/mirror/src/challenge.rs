@@ -6,7 +6,7 @@ use crate::Upstream;
 
 /// Lifetime in seconds of a token that does not state its own lifetime (the protocol's default).
 const TOKEN_SECONDS: u64 = 60;
-/// Most bytes of a token.
+/// Largest number of bytes of a token.
 const TOKEN_MAX: usize = 16 << 10;
 
 /// The authorization that a registry requires before it answers.
@@ -77,8 +77,9 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Returns the server, and the path with query, of a URL in a document of `from`. Returns `None` if the URL
-/// is not absolute and does not begin with `/`, or if it has characters that no URL has.
+/// Splits a URL in a document of `from` into its server and its path with query. Returns `None` if the URL
+/// neither is absolute nor begins with a single `/`, or if it has characters that no URL has. Without `from`,
+/// the URL must be absolute.
 #[must_use]
 pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

@@ -7,8 +7,7 @@ use crate::Listing;
 
 /// Lifetime in seconds of answers under a URL whose contents never change.
 const FOR_EVER: u32 = 365 * 86_400;
-/// Time in seconds after the end of its lifetime for which an index document may be served while the upstream
-/// fails.
+/// Time in seconds for which an expired document may be served while the upstream fails.
 const STALE: u32 = 365 * 86_400;
 
 /// The kind of resource that a URL names.
@@ -76,7 +75,8 @@ impl Transform {
         }
     }
 
-    /// Returns true if this transform writes the name by which the client knows Foxy into documents.
+    /// Returns true if this transform writes a name of Foxy into documents. It is the name that the client
+    /// uses for Foxy.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Crates | Self::Release)

@@ -117,7 +117,9 @@ fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     found.map(Some).ok_or(NoImage::Registry)
 }
 
-/// Returns the number of the registry, which the first part of the path names, and the repository.
+/// Returns the number of the registry and the repository. The first part of the path names the registry. If
+/// this part is neither a registry nor a host, the first configured registry is used, and the complete path
+/// is the repository.
 fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImage> {
     let Some((first, repository)) = rest.split_once('/') else {
         return Ok((0, rest));
@@ -125,7 +127,7 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
     if let Some(registry) = names.iter().position(|name| *name == first) {
         return Ok((registry, repository));
     }
-    // A first part with a dot or colon, or `localhost`, is a host, as in references of images. This host is
+    // As in references of images, a first part with a dot or colon, or `localhost`, is a host. This host is
     // not configured, so no registry is asked for the image.
     match first.contains(['.', ':']) || first == "localhost" {
         true => Err(NoImage::Registry),

@@ -295,8 +295,8 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 struct Screening<'a> {
     rules: &'a VersionRules,
     /// The package of the version that was judged last, and the part of `rules` that concerns this package.
-    /// They are kept, because the next version is mostly a version of the same package, and usually only few
-    /// of the many entries in `rules` concern one package.
+    /// Both are kept, because the next version usually belongs to the same package. Usually only few of the
+    /// many entries in `rules` concern one package, so this part is faster to search.
     own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,

@@ -1,10 +1,10 @@
 //! Admission to a cache level.
 //!
-//! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). Second
-//! use is the filter in front of disks that keeps out objects that are requested only once (Maltzahn 1999,
-//! flash caches today). The byte budget is a token bucket in front of the writes. The filters decide only
-//! when the bucket is empty: with a real proxy log, a second-use filter that is always applied lowers the hit
-//! ratio by up to ten percentage points.
+//! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). The
+//! filter "second use" is in front of disks and keeps out objects that are requested only once (Maltzahn
+//! 1999, flash caches today). The byte budget is a token bucket in front of the writes. The filters decide
+//! only when the bucket is empty: with a real proxy log, a second-use filter that is always applied lowers
+//! the hit ratio by up to ten percentage points.
 
 use std::time::Duration;
 
@@ -234,8 +234,9 @@ impl TokenBucket {
     }
 }
 
-/// The production rule. While the byte budget lasts, every object enters. After that, an object enters if a
-/// second rule admits it, as long as a separate credit (a token bucket) lasts. After that, nothing enters.
+/// The rule that the store uses. While the byte budget lasts, every object enters. After that, an object
+/// enters if a second rule admits it, as long as a separate credit (a token bucket) lasts. After that,
+/// nothing enters.
 #[derive(Debug)]
 pub struct Budgeted<A> {
     budget: TokenBucket,

@@ -21,8 +21,8 @@ pub struct Backlog {
     waiting: u32,
     /// Mean time in ns between two completions while more reads are waiting; 0: not known yet.
     gap: u64,
-    /// Time of the last completion of reads, or time at which a read entered the empty queue, if that was
-    /// later.
+    /// The later of two times: the time at which reads last completed, and the time at which a read last
+    /// entered the empty queue.
     last: MonoTime,
 }
 
@@ -66,9 +66,9 @@ mod tests {
 
     const BOUND: Duration = Duration::from_millis(250);
 
-    /// Simulates a device that does one read after another and gets `rate` reads a second. Returns
-    /// the longest wait of an accepted read, the share of time that the device was busy, and the
-    /// share of reads declined.
+    /// Simulates a device that does one read after another and gets `rate` reads a second. Returns the
+    /// longest wait of an accepted read, the share of time that the device was busy, and the share of
+    /// declined reads.
     fn offered(rate: u64, service: Duration) -> (Duration, f64, f64) {
         let (mut backlog, mut free) = (Backlog::default(), MonoTime(0));
         let mut ends = std::collections::VecDeque::new();

@@ -35,10 +35,10 @@ pub struct Inserted<V> {
 
 /// A byte-weighted cache of values `V` under one replacement rule.
 ///
-/// `used() <= capacity()` holds after every call. Inserting a key that is present first removes the old
-/// object, then inserts the new object as if the key were new. (A modified object counts as a new object. A
-/// ghost, which remembers keys of evicted objects, keeps its entry for the key.) An object larger than
-/// `capacity()` is refused and evicts nothing.
+/// `used() <= capacity()` holds after every call. If a key is present when it is inserted, its old object is
+/// removed. Then the new object is inserted as if the key were new. (A modified object counts as a new
+/// object. A ghost, which remembers keys of evicted objects, keeps its entry for the key.) An object larger
+/// than `capacity()` is refused and evicts nothing.
 pub trait CachePolicy<K: Key, V> {
     /// The rule's name in reports, such as `s3-fifo`.
     fn name(&self) -> &'static str;

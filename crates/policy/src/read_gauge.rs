@@ -25,10 +25,10 @@ pub enum Device {
     Rotating = 3,
 }
 
-/// A device whose mean time per read is below this is fast.
+/// A device whose mean time per read is below this time is fast.
 const FAST: Duration = Duration::from_millis(2);
 /// A rotating disk whose reads are sorted may seem faster than it is. A device that was once recognised as a
-/// rotating disk counts as fast only if its mean is below this.
+/// rotating disk counts as fast only if its mean is below this time.
 const CERTAINLY_FAST: Duration = Duration::from_micros(500);
 /// Number of reads over which a mean time is computed.
 const ENOUGH: u32 = 64;
@@ -41,8 +41,8 @@ const ALONE_MAX: f64 = 1024.0;
 const MANY: u32 = 4;
 /// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;
-/// The gauge decides that the times of a device's reads depend on the distance between the reads if the slope of
-/// [`Line`] is more than this multiple of its standard error.
+/// Read times count as dependent on the distance if the slope of [`Line`] is more than this multiple of its
+/// standard error.
 const CERTAIN: f64 = 4.0;
 
 /// Times reads and detects the kind of the device. Each queue has its own gauge, which sees only the

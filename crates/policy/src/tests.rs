@@ -43,7 +43,8 @@ fn stream(seed: u64, steps: usize) -> impl Iterator<Item = Step> {
     })
 }
 
-/// Runs a cache and its reference version. Returns the hits, so that a test can check that there were any.
+/// Runs a cache and its reference version. Returns the number of hits, so that a test can check that it is
+/// not zero.
 fn compare(mut cache: impl CachePolicy<u64, u64>, mut naive: impl Naive, seed: u64) -> usize {
     let (mut hits, mut evicted) = (0, Vec::new());
     for (number, step) in stream(seed, 20_000).enumerate() {
@@ -167,8 +168,8 @@ fn every_policy() -> impl Iterator<Item = AnyCache<u64>> {
     each.map(|kind| kind.build(CAPACITY))
 }
 
-/// A plain map of the objects. Every object that the cache evicts is removed from it, so that it must always
-/// agree with the cache.
+/// A plain map of the objects. Every object that the cache evicts is removed from the map. So the map must
+/// always agree with the cache.
 #[derive(Default)]
 struct Told {
     objects: HashMap<u64, (u64, u64)>,

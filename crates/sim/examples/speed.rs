@@ -1,7 +1,7 @@
 //! Measures the simulator itself, on one core. For each policy it prints the number of requests per second
 //! through the cache levels. For each layout it prints the number of operations per second on the modelled
-//! disk. It also prints the time that a stream takes through levels, layout and disk. Finally it runs Foxy's
-//! policies and those of libCacheSim on the same log. For libCacheSim, `pip install libcachesim` is
+//! disk. It also prints the time in which a stream passes through levels, layout and disk. Finally it runs
+//! Foxy's policies and those of libCacheSim on the same log. For libCacheSim, `pip install libcachesim` is
 //! necessary; the environment variable `PYTHON` may name an interpreter other than `python3`. Times are real
 //! times of this machine, so measure on an idle machine.
 //!

@@ -1,4 +1,5 @@
-//! Rough figures of a store in a file, for writing, restarting and reading back.
+//! Prints rough figures for three steps: writing to a store in a file, restarting it, and reading the
+//! objects back.
 //!
 //! `cargo run --release -p foxy-store --example measure -- PATH [OBJECTS]`
 
@@ -40,7 +41,7 @@ fn memory(engine: &Engine, most: u64) {
     );
 }
 
-/// Measures the time that one removal takes its caller, and counts the entries that the removals
+/// Measures the average duration of a call that removes a key, and counts the entries that these removals
 /// add to the removal log.
 fn removals(engine: &Engine, clock: &SystemClock, objects: u64) {
     let keys: Vec<_> = (0..objects.min(10_000))

@@ -282,7 +282,7 @@ fn shares(all: &StoreStats) {
 }
 
 /// Prints the cost of packing records in units of several sizes: the bytes that padding loses, as a part of
-/// the admitted bytes. Both are computed from the stream.
+/// the admitted bytes. Both numbers of bytes are computed from the stream.
 fn units(stream: &[Asked]) {
     for unit in [1u64, 8, 16, 64, 512, 4096] {
         let lost: u64 = stream
@@ -378,7 +378,8 @@ fn verdict(curve: &[(f64, f64)], lru: f64, most: f64) {
     );
 }
 
-/// Returns the hits after the first third of the stream, the bytes of clusters, and the seconds.
+/// Returns three numbers: the hits after the first third of the stream, the bytes of written clusters, and
+/// the seconds that passed on the clock of the replay.
 fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, u64, f64)> {
     let mut replay = Replay::new(disk, &StoreOptions::default(), rule)?;
     let warm = stream.len() / 3;

@@ -43,8 +43,8 @@ impl Certificate {
         })
     }
 
-    /// Returns the number of days from `now` until the certificate expires. The number is negative
-    /// afterwards. `now` is in seconds since 1970.
+    /// Returns the number of days from `now` until the certificate expires. The number is negative if the
+    /// certificate has expired. `now` is in seconds since 1970.
     #[must_use]
     pub fn days_left(&self, now: i64) -> i64 {
         (self.not_after - now).div_euclid(86_400)

@@ -19,7 +19,8 @@ struct Inner {
 }
 
 impl ListenerTls {
-    /// Makes this value from the sets of sites. Each set comes with the hosts of its site in lower case.
+    /// Makes the certificates of a listener from the sets of its sites. Each set comes with the hosts of its
+    /// site, in lower case.
     #[must_use]
     pub fn of_sites(sites: impl IntoIterator<Item = (ServerTls, Vec<String>)>) -> Self {
         let mut inner = Inner::default();

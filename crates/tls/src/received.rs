@@ -1,13 +1,13 @@
-//! Bytes that came from a socket and are not decrypted yet. The sessions of a thread share one
-//! buffer. A session takes the buffer when it reads, and returns it when all its bytes are
-//! consumed.
+//! Bytes that came from a socket and are not decrypted yet. The sessions of a thread share one buffer. A
+//! session takes the buffer when it reads from the socket. It returns the buffer when all bytes in the buffer
+//! are consumed.
 
 use std::cell::RefCell;
 use std::io;
 
 use crate::Wire;
 
-/// Least number of bytes for which one read from the socket has room.
+/// Smallest buffer for one read from the socket, in bytes.
 const LEAST: usize = 4 << 10;
 /// Largest number of bytes that one read from the socket returns.
 const MOST: usize = 64 << 10;

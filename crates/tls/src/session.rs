@@ -61,7 +61,7 @@ enum Closing {
     No,
     /// The end of the session was announced to the peer.
     Announced,
-    /// The end must look like a failure, so it is not announced.
+    /// The end is not announced, so that the peer treats it as a failure.
     Aborted,
 }
 
@@ -230,8 +230,8 @@ impl Session {
         connection.is_ok_and(|connection| connection.reader().fill_buf().is_ok())
     }
 
-    /// Announces the end to the peer, unless the end must look like a failure. Returns true if no bytes wait
-    /// to be sent, so that the socket may be closed.
+    /// Announces the end to the peer, unless [`abort`](Self::abort) was called. Returns true if the
+    /// announcement and all bytes before it were sent, so that the socket may be closed.
     pub fn close<W: Wire>(&self, wire: &W) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.closing == Closing::No {
@@ -253,7 +253,8 @@ impl Session {
         state.closing == Closing::Announced && !state.wants_write()
     }
 
-    /// Makes the coming end look like a failure: it will not be announced.
+    /// From now on, [`close`](Self::close) does not announce the end of the session. So the peer treats the
+    /// end as a failure.
     pub fn abort(&self) {
         self.state.borrow_mut().closing = Closing::Aborted;
     }

@@ -20,8 +20,8 @@ pub(crate) struct Pair {
     pub(crate) clients: Option<ClientOptions>,
 }
 
-/// A value that distinguishes two versions of a pair of files. It is taken from the files to which links
-/// lead, because a link may be replaced.
+/// A value that distinguishes two versions of a pair of files. If a path is a symbolic link, the value comes
+/// from the file to which the link leads. So a replaced link changes the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
 
@@ -60,8 +60,8 @@ impl Served {
         set: u64,
         tickets: &Arc<dyn ProducesTickets>,
     ) -> Result<Self, TlsError> {
-        // The stamp is taken before the contents are read, so that the next check notices a change in
-        // between.
+        // The stamp is taken before the contents are read, so that the next check notices a change that
+        // happens between these two steps.
         let stamp = pair.stamp()?;
         let chain = files::certificates(&pair.certificate)?;
         let content = |text: String| TlsError::content(&pair.certificate, text);

@@ -34,11 +34,11 @@ const REASONS: [&str; 6] = [
     "size not known",
 ];
 
-/// A preparation, with its state and counts while it goes through a log.
+/// A preparation of one log: its rule, its state and its counts so far.
 #[derive(Debug)]
 pub struct Clean {
     rule: Rule,
-    /// Last sizes of objects, for answers of 304.
+    /// The last known size of each object. A later answer of 304 gets this size.
     sizes: HashMap<u64, u64>,
     kept: u64,
     filled: u64,
@@ -58,7 +58,7 @@ impl Clean {
         }
     }
 
-    /// Returns the request as it is kept; `None` if it is dropped.
+    /// Returns the prepared request; `None` if the request is dropped.
     pub fn request(&mut self, mut request: Request) -> Option<Request> {
         if request.size > 0 && request.status != 304 {
             self.sizes.insert(request.object, request.size);

@@ -75,12 +75,13 @@ pub struct More {
     /// Count every request, not only GETs answered by 200, 206 or 304
     #[arg(long)]
     all: bool,
-    /// Idle time per minute of a disk, for each of these times of a 64-KB operation, such as 12ms,25ms; a bar
-    /// chart is printed too
+    /// Print a disk's idle time per minute, with a bar chart. The values are durations of a 64-KB operation,
+    /// such as 12ms,25ms; the idle time is computed for each of them
     #[arg(long, value_delimiter = ',', value_parser = millis, value_name = "MS")]
     idle: Vec<f64>,
-    /// Locality sets as in UCFS: the objects of a site that are requested within one of these numbers of
-    /// minutes after a page, such as 1,2,5,10
+    /// Analyse locality sets as in UCFS. A set consists of a page and the objects of its site that are
+    /// requested in the minutes after the page. The values are numbers of minutes, such as 1,2,5,10; the sets
+    /// are computed for each of them
     #[arg(long, value_delimiter = ',', value_parser = minutes, value_name = "MINUTES")]
     sets: Vec<f64>,
 }
@@ -115,8 +116,8 @@ pub enum Kind {
 }
 
 impl TraceCommand {
-    /// Runs the command. The exit code is 0 after success and 2 after an error. If the error occurred after a
-    /// part of the log, the results until then are printed.
+    /// Runs the command. The exit code is 0 after success and 2 after an error. If the error occurs in the
+    /// middle of the log, the results of the part before the error are printed.
     #[must_use]
     pub fn run(&self) -> ExitCode {
         let mut text = String::new();

@@ -33,7 +33,7 @@ pub enum Export<W: Write> {
     Oracle(BufWriter<W>, Vec<Access>),
 }
 
-/// A request as in oracleGeneral, without the number of the next request.
+/// A request as in oracleGeneral, without the position of the object's next request.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     time_ms: i64,
@@ -119,8 +119,7 @@ impl<W: Write> Export<W> {
 }
 
 fn oracle(output: &mut impl Write, all: &[Access]) -> io::Result<()> {
-    // This pass from the end to the start finds, for each request, the number of the next request for the
-    // same object.
+    // This pass from the end to the start finds, for each request, the position of the object's next request.
     let mut next = vec![-1i64; all.len()];
     let mut last: HashMap<u64, i64> = HashMap::new();
     for (number, access) in all.iter().enumerate().rev() {

@@ -13,7 +13,7 @@ pub enum Known {
     Bu98,
     /// First 9,999 requests of 1 July 1995 to NASA Kennedy Space Center's server.
     NasaJuly,
-    /// First 9,999 requests of 1 August 1995 to the same server.
+    /// First 9,999 requests of 1 August 1995 to NASA Kennedy Space Center's server.
     NasaAugust,
 }
 

@@ -18,7 +18,7 @@ pub enum Format {
     DecText,
     /// The DEC proxy trace, binary (8 KiB header, records of 60 bytes).
     DecBinary,
-    /// The three columns sequence number, object id and size, to which webcachesim reduces a trace (BU98).
+    /// The form to which webcachesim reduces a trace (BU98): the columns sequence number, object id, size.
     Webcachesim,
     /// Tab-separated columns, named by a header line (the NASA files).
     Tsv,

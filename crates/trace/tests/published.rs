@@ -1,5 +1,5 @@
-//! Tests that the published traces have the published values. The traces are not part of the repository. If
-//! a trace is absent, its test prints this and checks nothing.
+//! Tests that the published traces have the published values. The traces are not part of the repository. If a
+//! trace is absent, its test prints a note and checks nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test: a panic is its way to fail")]
 
@@ -7,8 +7,8 @@ use foxy_trace::analysis::{Summary, SummaryReport};
 use foxy_trace::files::Known;
 use foxy_trace::{Method, Options, open};
 
-/// The values of the GETs answered by 200, 206 or 304. The second value is the number of clients in the
-/// complete trace.
+/// Returns the summary of the GETs answered by 200, 206 or 304, and the number of clients in the complete
+/// trace.
 fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     let path = known
         .path()

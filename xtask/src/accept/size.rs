@@ -1,5 +1,5 @@
-//! Sizes: the prediction of `foxy sim size` for a log is compared with the hit ratio that Foxy then reaches
-//! on that log.
+//! Compares the hit ratio that `foxy sim size` predicts for a log with the hit ratio that Foxy reaches on
+//! this log.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ pub(crate) enum Bench {
     Peers(peers::PeersArgs),
     /// Count instructions per call of frequently executed code, and compare with bench/micro/baseline.toml
     Micro(micro::MicroArgs),
-    /// Compare two builds of Foxy under S1 to S4, alternately, as ratios of medians
+    /// Compare two builds of Foxy under S1 to S4; the builds run alternately, results are ratios of medians
     Versions(peers::versions::VersionsArgs),
     /// Compare hits and handshakes over TLS 1.3 with nginx, as ratios of medians
     Tls(tls::TlsArgs),
@@ -23,7 +23,7 @@ pub(crate) enum Bench {
     Observe(observe::ObserveArgs),
     /// Show the rooms that the requests of a running load enter (needs perf and addr2line)
     Rooms(rooms::RoomsArgs),
-    /// Compare Foxy with a process per request and a file per URL, with and without a cache
+    /// Compare Foxy with a proxy that has a process per request and a file per URL, with and without a cache
     Fork(peers::fork::ForkArgs),
 }
 

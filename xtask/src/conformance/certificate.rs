@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Settings for openssl. Without them, the certificate would be only that of a certificate authority, and a
-/// server may not present such a certificate.
+/// Settings for openssl. Without them, openssl would mark the certificate as that of a certificate authority,
+/// and a server may not present such a certificate.
 const REQUEST: &str = "\
 [req]
 prompt = no

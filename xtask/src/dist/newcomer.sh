@@ -1,5 +1,5 @@
 #!/bin/sh
-# The first minutes of a new user with the package. The script runs as root in a new Debian
+# Goes through the first steps of a new user of the package. The script runs as root in a new Debian
 # system without a network; $1 and $2 are two revisions of the package.
 set -eu
 one=$1 two=$2

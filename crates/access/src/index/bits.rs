@@ -74,7 +74,7 @@ pub(crate) type Class = u32;
 pub(crate) const EVERY: Class = 0;
 
 impl Classes {
-    /// Creates the class of all rules. `per` is the number of blocks of one class.
+    /// Makes a value whose only class is the class of all rules. `per` is the number of blocks of one class.
     pub(crate) fn new(per: usize) -> Self {
         Self {
             blocks: vec![Block::ALL; per],

@@ -13,8 +13,8 @@ pub(super) struct Intervals<K> {
     /// The first value of each interval. The first interval begins at the smallest value of `K`.
     starts: Vec<K>,
     classes: Vec<Class>,
-    /// One entry for each value of a number's upper byte: the number of intervals that begin below the
-    /// smallest number with that upper byte. Most searches end with this table.
+    /// One entry for each value of the upper byte: the count of intervals that begin below the smallest value
+    /// of `K` with this upper byte. Most searches end with this table.
     below: Vec<u32>,
 }
 

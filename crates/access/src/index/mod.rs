@@ -3,7 +3,8 @@
 //! decides.
 //!
 //! Host patterns with `*` and all path patterns have no exact classes. A rule with such a pattern is in each
-//! class that it may fit, and is compared with the request when it is the first rule.
+//! class that it may fit. If it is the first rule in all classes of a request, its patterns are compared with
+//! the request.
 
 mod bits;
 mod intervals;
@@ -46,8 +47,8 @@ pub(crate) struct Index {
     paths: Option<(Paths, Class)>,
     sites: Option<Words>,
     times: Option<Intervals<u16>>,
-    /// Rules whose classes are not exact. When such a rule is the first rule left, it is compared with the
-    /// request.
+    /// Rules whose classes are not exact. If such a rule is the first rule in all classes of a request, it is
+    /// compared with the request.
     compared: Box<[Block]>,
     /// True if some rules apply only to some clients, users or times.
     apart: bool,
@@ -107,8 +108,8 @@ impl<'a> Builder<'a> {
         set
     }
 
-    /// Returns the rules that have a condition, each with the condition. Returns `None` if no rule has the
-    /// condition.
+    /// Returns each rule that has the condition, together with its condition. Returns `None` if no rule has
+    /// the condition.
     fn having<T>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>> {
         let all = self.rules.iter().enumerate();
         let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();

@@ -43,8 +43,8 @@ struct Table {
     shift: u32,
 }
 
-/// A slot of the table. The hash is stored beside the number, so that a search reads one place for each
-/// level.
+/// A slot of the table. The hash is stored beside the number, so that a search reads only one place in memory
+/// for each level.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u64,
@@ -280,8 +280,8 @@ type Set = Vec<Block>;
 type Level = (Box<[u8]>, Set, Set);
 
 /// Returns the rules for values without a level in the table. Also returns each level with its name, the
-/// rules for it and the rules for the levels below it. `parts` returns a level and the levels above it.
-/// `below` is true if the second level is below the first level.
+/// rules for it and the rules for the levels below it. `parts` returns the level with a name, and all levels
+/// above this level. `below` returns true if its second argument is a level below its first argument.
 fn sets(
     free: &[Block],
     named: &[Named<'_>],

@@ -54,7 +54,7 @@ pub struct ExpectArgs {
     /// Open loop with this many requests per second; default: a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
-    /// Lowest share of hits for exit code 0, 0 to 1
+    /// Lowest share of hits (0 to 1) at which the exit code is 0
     #[arg(long, default_value_t = 0.99)]
     pub least: f64,
     /// Seed of the order

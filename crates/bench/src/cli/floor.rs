@@ -19,8 +19,8 @@ pub struct FloorArgs {
     /// Length of the body in each answer
     #[arg(long, default_value = "4KiB", value_name = "SIZE")]
     pub size: ByteSize,
-    /// Server whose object 0 is sent: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 is server 1 of
-    /// a load without it
+    /// Server whose object 0 is sent; server 1 of a load is `h1` if the load has `--reverse`, and otherwise
+    /// 127.1.0.1
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
     /// Compute for this long before each answer, such as 500ns; this shows the kernel's CPU time for a server

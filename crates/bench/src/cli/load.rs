@@ -50,8 +50,8 @@ pub struct LoadArgs {
     /// Duration of the load before the measurement
     #[arg(long, value_parser = time, default_value = "0")]
     pub warm_up: Duration,
-    /// With --duration: continue for at most this long, until all requests of the measured time are
-    /// answered
+    /// With --duration: after the measured time, continue until all its requests are answered, but not
+    /// longer than this time
     #[arg(long, value_parser = time, default_value = "0")]
     pub cool_down: Duration,
     /// Number of requests before the measurement

@@ -130,7 +130,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs until one of three events: the thread is told to stop, the source is empty and all requests are
-    /// answered, or no connection was established for as long as an answer may take.
+    /// answered, or no connection was open for as long as an answer may take.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {

@@ -66,8 +66,8 @@ pub struct LoadConfig {
     pub warm_up_requests: u64,
     /// Duration of the load before the measurement.
     pub warm_up: Duration,
-    /// After the measured time, the load continues for at most this long, until all requests of the
-    /// measured time are answered. Later answers are not counted.
+    /// After the measured time, the load continues until all requests of the measured time are answered,
+    /// but not longer than this time. Later answers are not counted.
     pub cool_down: Duration,
     /// Poll for answers without ever sleeping, so that no server uses CPU time to wake the generator.
     pub poll: bool,
@@ -81,8 +81,8 @@ pub struct LoadConfig {
     pub origin: Option<SocketAddr>,
     /// File that gets a line for each answer.
     pub record: Option<PathBuf>,
-    /// Objects that were stored before the run. With [`Style::same_url`], answers must not contain an earlier
-    /// version of these objects.
+    /// Objects that were stored before the run, each with its version. With [`Style::same_url`], an answer
+    /// must not contain an older version of its object.
     pub known: Vec<RequestSpec>,
     /// Record the number of answers and hits over time.
     pub timeline: bool,

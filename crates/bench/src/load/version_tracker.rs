@@ -1,4 +1,4 @@
-//! Versions of an object that may still be received when all versions share one URL.
+//! Tracks the versions that an answer may contain when all versions of an object share one URL.
 //!
 //! A reload announces a new version: its request names the version to the origin. While the reload runs,
 //! answers may contain the old or the new version. When the reload is finished, answers must contain the new

@@ -21,7 +21,7 @@ pub enum Mode {
     },
 }
 
-/// Form of the requests, apart from their specifications.
+/// The properties that all requests of a load share.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Addressing of the requests.

@@ -232,8 +232,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. If the
-    /// greatest number of reads is running, it first waits for the end of a read.
+    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. While
+    /// [`DEPTH`] reads are running, it first waits for the end of one of them.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.harness.engine.reads().lookup(hash, &key) else {

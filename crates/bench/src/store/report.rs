@@ -199,7 +199,7 @@ impl Section {
     }
 }
 
-/// Returns all goals of all sections in one table. For missed goals, it contains the deviation.
+/// Returns all goals of all sections in one table. For missed goals, the table contains the deviation.
 pub(super) fn summary(sections: &[Section]) -> String {
     let mut text = String::from("\n== goals\n");
     let width = sections.iter().map(|s| s.name.len()).max().unwrap_or(0);

@@ -19,7 +19,8 @@ use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
-/// Reads per second of each device, as for a seek of 5.2 ms and half a rotation, which takes 3 ms.
+/// Reads per second of each device. On a rotating disk, a read takes a seek of 5.2 ms and half a rotation of
+/// 3 ms.
 const READS: u64 = 120;
 /// Length of a body in bytes.
 const BODY: usize = 8 << 10;

@@ -149,7 +149,7 @@ const PAUSES: [(u64, usize); 2] = [(1, 100), (20, 245)];
 
 /// Repeats the call for five seconds while the error is `busy`. The kernel releases the files of a ring some
 /// time after the process has died; on a busy machine this can take more than half a second. A restart should
-/// not fail because of that.
+/// not fail because of this delay.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let pauses = PAUSES
         .iter()

@@ -1,5 +1,5 @@
-//! The bytes on disk do not change by accident. Golden files decode to the values in their
-//! comments, these values encode to the same bytes again, and every flipped byte is refused.
+//! Tests that no change of the code changes the bytes on disk by accident. Golden files decode to the values
+//! in their comments, these values encode to the same bytes again, and every flipped byte is refused.
 //!
 //! `FOXY_WRITE_GOLDEN=1` writes the golden files anew; check the difference before you commit them.
 

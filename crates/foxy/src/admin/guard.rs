@@ -1,6 +1,6 @@
 //! Access checks of the admin listener. Requests over TCP without a token must use one of the listener's host
-//! names. No request without a token may come from a page of another server. Changes need the `X-Foxy-Admin`
-//! field. Each request needs a right.
+//! names. Without a token, no request except a link to the status page may come from a page of another
+//! server. Changes need a token or the `X-Foxy-Admin` field. Each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -67,7 +67,7 @@ pub(super) fn check(
     })
 }
 
-/// True if a request has a token or the field that changes need.
+/// True if a request has a token, or the field without which changes are refused.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }

@@ -5,8 +5,9 @@
 //! listener's own address, and names that the operator lists. Otherwise the owner of a web page could point
 //! the page's own host name at the listener, and the browser would let the page read the answers (DNS
 //! rebinding). The listener changes something only for requests with a field that a foreign page cannot add.
-//! The rights of a request follow from its token, or from its way (the unix socket, or loopback); see `guard`
-//! and `keys`. At an address that other machines can reach, all requests for data need a token.
+//! The rights of a request follow from its token, or from the connection by which it arrives (over the unix
+//! socket, or from loopback). See `guard` and `keys`. At an address that other machines can reach, all
+//! requests for data need a token.
 
 mod connection;
 mod guard;

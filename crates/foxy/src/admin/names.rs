@@ -1,4 +1,5 @@
-//! Names under which partitions store URLs. `/why` and `/purge` use the same mapping.
+//! Conversion of public URLs to the URLs under which partitions store objects. `/why` and `/purge` use the
+//! same conversion.
 //!
 //! The forward proxy stores objects under their URL. A site stores objects under URLs with its origin's
 //! scheme. The host of these URLs is the origin's name, or the client's `Host` if the site has
@@ -111,7 +112,7 @@ impl Names {
         (chosen, sure)
     }
 
-    /// Returns the URL in the form of this partition's keys. `sure` is true if the URL certainly belongs to
+    /// Returns the URL as it is in the keys of this partition. `sure` is true if the URL certainly belongs to
     /// this partition. If `sure` is false and the URL's host is the origin of another site, the result is
     /// `None`.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
@@ -135,7 +136,7 @@ impl Names {
         Some(url)
     }
 
-    /// Returns the host in the form of this partition's keys.
+    /// Returns the host as it is in the keys of this partition.
     pub(super) fn host(&self, host: &[u8], partition: &str) -> Vec<u8> {
         match self.origin(partition) {
             Some(own) => own.as_bytes().to_vec(),
@@ -143,7 +144,7 @@ impl Names {
         }
     }
 
-    /// Returns the prefix in the form of this partition's keys. A prefix that ends within a host is
+    /// Returns the prefix as it is in the keys of this partition. A prefix that ends within a host is
     /// unchanged.
     pub(super) fn prefix(&self, prefix: &[u8], partition: &str) -> Vec<u8> {
         let scheme = prefix.windows(3).position(|w| w == b"://");
@@ -156,7 +157,7 @@ impl Names {
     }
 }
 
-/// Returns host and port in the normal form of keys.
+/// Returns host and port in the normalised form that keys have.
 fn authority(url: &Url<'_>) -> String {
     let mut out = Vec::new();
     url.authority.write_normalised(url.scheme, &mut out);

@@ -156,8 +156,8 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// Returns the partitions that a purge of this kind applies to, each with the text in the form of the
-/// partition's keys.
+/// Returns a pair for each partition to which a purge of this kind applies: the partition, and the text as it
+/// is in the keys of this partition. An empty name stands for all partitions.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -219,9 +219,10 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Returns the chosen partitions, each with the text in the form of its keys. If `all` is true and every
-/// partition has the same text, a single entry with an empty name stands for all partitions. The arguments of
-/// `text` are a partition, and a flag that is true if the request is certainly about this partition.
+/// Returns a pair for each chosen partition: the partition, and the result of `text` for it. If `all` is true
+/// and `text` has the same result for every partition, a single pair with an empty name stands for all
+/// partitions. The arguments of `text` are a partition, and a flag that is true if the request is certainly
+/// about this partition.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,
@@ -241,8 +242,8 @@ fn places(
     places
 }
 
-/// Returns the partition and the text of a purge of many objects. A host is converted to the form of the
-/// partition's keys if the request identifies exactly one partition.
+/// Returns the partition and the text of a purge of many objects. If the request identifies exactly one
+/// partition, a host is replaced by the host in the keys of this partition.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,
@@ -331,7 +332,7 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
     Answer::json(200, &removed)
 }
 
-/// Returns the URL or prefix in the form of a mirror's keys, for a purge of all partitions. A mirror has
+/// Returns the URL or prefix as it is in the keys of a mirror, for a purge of all partitions. A mirror has
 /// several partitions: one for each form of a document and for each host name by which clients reach Foxy.
 /// `None` if the request names a site, because a site has none of these partitions.
 fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {

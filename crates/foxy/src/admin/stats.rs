@@ -307,8 +307,8 @@ pub(super) fn durations(latency: &Latency) -> Durations {
     }
 }
 
-/// Returns the bytes of memory that requests use, by purpose. The entry `other` contains the bytes by which
-/// the last observed use exceeded the sum of the entries of all purposes.
+/// Returns the bytes of memory that requests use, by purpose. The entry `other` is the part of the last
+/// observed use that the entries of all purposes did not contain.
 pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
     let other = ("other".to_owned(), proxy.memory_unentered() as u64);
     Use::ALL

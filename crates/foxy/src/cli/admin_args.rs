@@ -21,7 +21,7 @@ pub struct AdminArgs {
     /// File with the admin token of the running Foxy [default: the file beside the default store]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Configuration file of the running Foxy, which names address and token file
+    /// Configuration file of the running Foxy; address and token file are read from it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print JSON

@@ -101,7 +101,7 @@ pub struct ServeArgs {
     /// Format stores even if they contain something else, which is destroyed
     #[arg(long)]
     pub force_format: bool,
-    /// Do not start unless every store can be used
+    /// Start only if every store can be used
     #[arg(long)]
     pub strict: bool,
     /// The memory budget, such as 512MiB or 25%
@@ -233,7 +233,7 @@ pub enum StoreCommand {
     List(ListStores),
     /// Add a file or block device to a running Foxy
     Add(AddStore),
-    /// Move the used objects of a store to the other stores; it takes no new objects
+    /// Move the used objects of a store to the other stores; the drained store takes no new objects
     Drain(DrainStore),
     /// End a drain, so that the store takes new objects again
     Resume(OneStore),
@@ -378,8 +378,8 @@ pub struct LsArgs {
 }
 
 impl ServeArgs {
-    /// Returns the configuration: the settings of the file, if there is one, with these arguments in place of
-    /// its settings.
+    /// Returns the configuration. It consists of the settings of the file, if there is a file. These
+    /// arguments replace settings of the file.
     ///
     /// # Errors
     /// All problems of the file and the arguments.

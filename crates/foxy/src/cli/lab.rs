@@ -12,7 +12,7 @@ use super::failed;
 const LAB: &str = "foxy-lab";
 
 /// Replaces this process by `foxy-lab COMMAND ARGS...`. Uses the `foxy-lab` in the folder of this program,
-/// else the `foxy-lab` on PATH. Returns only if that is not possible.
+/// else the `foxy-lab` on PATH. Returns only if `foxy-lab` cannot be run.
 pub(super) fn run(command: &str, args: &[OsString]) -> ExitCode {
     let own = std::env::current_exe().unwrap_or_default();
     for program in [own.with_file_name(LAB), PathBuf::from(LAB)] {

@@ -9,7 +9,7 @@ use super::say::{say, say_all};
 use super::{USAGE, client, encoded, failed};
 use crate::admin::{Operation, Removed, Started};
 
-/// Time between two questions of `--wait`.
+/// Time between two requests of `--wait` for the progress of the purge.
 const ASK: Duration = Duration::from_millis(200);
 
 /// Requests the purge. Ends when the purge is durable, or with `--wait` when all objects are counted.

@@ -11,7 +11,7 @@ use super::{USAGE, client, encoded, failed};
 use crate::admin::{Changed, StoreLine};
 use crate::config::human;
 
-/// Time between two questions of `--wait`.
+/// Time between two requests of `--wait` for the state of the store.
 const ASK: Duration = Duration::from_millis(500);
 
 /// Sends the command to the running Foxy.

@@ -1,4 +1,4 @@
-//! The `[[access_rule]]` sections, and the gatekeeper that they make with `[login]`.
+//! The `[[access_rule]]` sections, and the gatekeeper that is made from them and from `[login]`.
 
 use std::sync::Arc;
 

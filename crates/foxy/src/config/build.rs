@@ -139,7 +139,7 @@ pub struct SiteConfig {
     pub normalise: Option<bool>,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
-    /// Names of client certificates that may use the site; `None`: all.
+    /// Names in the certificates of clients that may use the site; `None`: all clients.
     pub allow_client_names: Option<Vec<Pattern>>,
     /// The settings of a build cache, whose clients store the objects themselves. A build cache has no
     /// origin. `None` for a site with an origin.

@@ -1,5 +1,5 @@
-//! Comparison of two configurations: the settings that a reload applies, and the settings that only a start
-//! applies.
+//! Compares two configurations, and divides the changed settings into two groups: settings that a reload
+//! applies, and settings that only a start applies.
 
 use std::fmt::Debug;
 
@@ -25,8 +25,8 @@ impl Changes {
         changed
     }
 
-    /// If `changed` is true, notes a change of the contents of token files under `name`. Nothing is noted if
-    /// a change of the settings that name these files (`admin rights`) is noted already.
+    /// If `changed` is true, notes under `name` that the contents of token files have changed. Nothing is
+    /// noted if a change of the settings that name these files (`admin rights`) is noted already.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -126,8 +126,8 @@ impl Config {
         self.proxy.access.local_addresses.clone_from(addresses);
     }
 
-    /// Keeps the old TLS settings of an origin if the new settings are equal. Its connections and TLS
-    /// sessions can then be used again.
+    /// Keeps the old TLS settings of an origin if the new settings are equal. The connections and TLS
+    /// sessions of the origin can then be used again.
     fn keep_alike(&mut self, old: &Self) {
         let (own, before) = (&mut self.proxy.upstream.tls, &old.proxy.upstream.tls);
         if own.is_like(before) {

@@ -67,7 +67,7 @@ impl Machine for ThisMachine {
 
 /// Returns the service manager's folder, else a folder in the user's cache directory, else the default folder
 /// of a service. A folder for temporary files is never used: other users could put a store or a token there
-/// first, and its contents would be lost when the machine restarts.
+/// first, and the contents of the folder would be lost when the machine restarts.
 fn state_folder(
     variable: impl Fn(&'static str) -> Option<OsString>,
     home: Option<PathBuf>,

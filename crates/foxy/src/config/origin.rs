@@ -48,8 +48,8 @@ impl FromStr for OriginUrl {
 pub struct OriginEntry {
     /// Scheme, host and port of the origin.
     pub url: OriginUrl,
-    /// The weight of the origin. Its share of requests is its weight in relation to the weights of all
-    /// origins of the site.
+    /// The weight of the origin. Among the origins of a site, the origin's share of requests is in proportion
+    /// to its weight.
     pub weight: u32,
     /// Largest number of requests under way at the origin; `None`: no limit.
     pub connections: Option<u32>,

@@ -102,7 +102,7 @@ fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGr
         .iter()
         .map(
             |entry| match entry.strip_prefix("*.").or(entry.strip_prefix('.')) {
-                // In most programs, a name in this variable also stands for the names under it.
+                // In most programs, a name in this variable also stands for its subdomains.
                 Some(name) => HostPattern::new(&format!(".{name}")),
                 None if *entry == "*" || entry.starts_with(|c: char| c.is_ascii_digit()) => {
                     HostPattern::new(entry)

@@ -19,8 +19,8 @@ pub struct RawSetting {
     pub list: bool,
     /// The place of the value: `foxy.toml:3`, `FOXY__MEMORY` or `--memory`.
     pub place: String,
-    /// True if a part of the value comes from another file or a variable. It may be a secret, so messages do
-    /// not show it.
+    /// True if a part of the value comes from another file or a variable. The value may then be a secret, so
+    /// messages do not show it.
     pub hidden: bool,
 }
 

@@ -125,7 +125,7 @@ fn origin(
     Some(all.first()?.url.clone())
 }
 
-/// Returns the names of client certificates that may use the site.
+/// Returns the names in the certificates of clients that may use the site.
 fn client_names(values: &Values<'_>) -> Option<Vec<Pattern>> {
     match values.given("allow_client_names") {
         Some(Value::Texts(names)) => Some(names.iter().map(|name| Pattern::new(name)).collect()),

@@ -67,7 +67,7 @@ pub(super) fn own_names(
 ) -> Option<OwnNames> {
     values.given("names")?;
     // A project of cargo names the registry of each crate in its own manifest, so the setting is of no use
-    // there.
+    // for cargo.
     let listing = preset.listing();
     let Some(listing) = listing.filter(|listing| *listing != Listing::Cargo) else {
         let text = format!(

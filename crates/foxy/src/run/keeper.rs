@@ -103,7 +103,7 @@ pub(crate) struct StoreKeeper {
     kept: Mutex<BTreeMap<StoreId, Kept>>,
     /// Stores of the configuration that could not be opened.
     absent: Mutex<Vec<Absent>>,
-    /// The list of stores for the next start, if there is a folder for it.
+    /// The list of stores for the next start; `None` if no list is kept.
     roster: Mutex<Option<Roster>>,
     /// The lock that permits only one change at a time.
     changing: Mutex<()>,

@@ -1,5 +1,5 @@
 //! The limit on open files. Foxy raises its soft limit to the hard limit, and limits the numbers of
-//! connections so that they fit into it.
+//! connections so that all connections fit into that limit.
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -47,8 +47,8 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
 /// Makes room in the table of open files, which takes 8 bytes of the kernel's memory for each file. Otherwise
 /// the kernel doubles the table whenever it is full. In a process with several threads, the kernel then waits
 /// for a quiescent state (RCU) of all cores. During this wait no thread can open a file or accept a
-/// connection. Before 17,000 connections are open this happens seven times, for some ten milliseconds each
-/// time.
+/// connection. Until 17,000 connections are open, this happens seven times, and each time takes about ten
+/// milliseconds.
 fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);

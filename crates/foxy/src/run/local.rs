@@ -49,8 +49,8 @@ fn addresses() -> Vec<IpNet> {
 }
 
 /// Returns the local networks in the kernel's table of routes (`/proc/net/fib_trie`). Each network has two
-/// lines in the table, such as `|-- 192.0.2.7` and `/32 host LOCAL`. The length can be less than 32, because
-/// a complete network can be local too.
+/// lines in the table, such as `|-- 192.0.2.7` and `/32 host LOCAL`. The prefix length (`/32`) can be less
+/// than 32, because a complete network can be local too.
 fn ipv4(trie: &str) -> Vec<IpNet> {
     let mut candidate: Option<Ipv4Addr> = None;
     let mut found = Vec::new();

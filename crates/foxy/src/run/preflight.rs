@@ -101,7 +101,7 @@ fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
     let usable = metadata.is_file() || metadata.file_type().is_block_device();
     let denied = usable && access(path, Access::READ_OK | Access::WRITE_OK).is_err();
     // Paths that are neither files nor block devices are reported when they are opened. Nothing is created
-    // before that.
+    // before this report.
     denied.then(|| {
         DiskError::Permission {
             path: path.to_owned(),
@@ -113,7 +113,7 @@ fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
 fn new(store: &StoreConfig, promised: &mut BTreeMap<u64, u64>) -> Option<StartError> {
     let folder = folder_of(&store.path);
     // A missing folder means that a disk is not mounted. A file in its place is reported when the store is
-    // opened. Nothing is created before that.
+    // opened. Nothing is created before this report.
     if store.named && !folder.is_dir() {
         return None;
     }

@@ -18,7 +18,7 @@ use crate::config::StoreConfig;
 /// The first line of the file.
 const HEAD: &str =
     "stores of the last run, by identity; removing this file makes Foxy believe them all";
-/// Largest size of the file in bytes. A longer file is not ours.
+/// Largest size of the file in bytes. Foxy does not write a longer file.
 const FILE_MAX: u64 = 64 << 10;
 
 /// The list of one configuration.

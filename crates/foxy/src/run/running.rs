@@ -77,7 +77,7 @@ impl Running {
     }
 
     /// Applies the parts of a configuration that can change while Foxy runs, and returns their names. Blocks
-    /// until all later requests use the new settings. After an error nothing has changed.
+    /// until every new request uses the new settings. After an error nothing has changed.
     ///
     /// # Errors
     /// A listener cannot be bound, or a file cannot be used.

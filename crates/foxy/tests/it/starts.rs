@@ -1,5 +1,5 @@
-//! Starts with a failing disk. Foxy runs without the disk and reports it. Objects that are purged meanwhile
-//! stay purged when the disk returns.
+//! Starts with a failing disk. Foxy runs without the disk and reports the failure. Objects that are purged
+//! meanwhile stay purged when the disk returns.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

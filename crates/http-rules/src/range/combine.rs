@@ -8,8 +8,8 @@ use crate::etag::{self, ETag};
 use crate::facts::CachingFacts;
 
 /// True if bytes of two responses may be combined: they have the same strong validator, and the same complete
-/// length if both state it. `facts` belongs to the stored response. It determines whether Last-Modified of
-/// the stored response may serve as its validator.
+/// length if both state it. `facts` are the facts of the stored response. They determine whether the
+/// Last-Modified of the stored response may serve as a validator.
 pub fn may_combine<A, B>(
     stored: &A,
     facts: &CachingFacts,

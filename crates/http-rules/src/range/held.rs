@@ -6,9 +6,10 @@ use super::{ContentRange, Parts, Ranges, Span};
 use crate::conditional::range_applies;
 use crate::facts::{CachingFacts, Flags};
 
-/// The bytes of a stored part that answer a request: one range that lies completely inside the part (RFC 9111
-/// section 3.3), if If-Range is met. `None` means that the request must go to the origin. This includes
-/// ranges that may be unsatisfiable, and requests with several ranges.
+/// The bytes of a stored part that answer a request. The request must have only one range, this range must
+/// lie completely inside the part (RFC 9111 section 3.3), and If-Range must be met. Otherwise the result is
+/// `None`, and the request must go to the origin. The result is also `None` for a range that may be
+/// unsatisfiable.
 pub fn from_part<Q, S>(request: &Q, stored: &S, held: &ContentRange, now: WallTime) -> Option<Span>
 where
     Q: Fields + ?Sized,
@@ -39,7 +40,8 @@ pub fn joined(a: Span, b: Span) -> Option<Span> {
 }
 
 impl CachingFacts {
-    /// The facts of the complete response, when parts with these facts have become complete.
+    /// Returns the facts of the complete response. They are used when parts with the facts `self` have been
+    /// combined into the complete body.
     #[must_use]
     pub const fn completed(self) -> Self {
         Self {
@@ -49,8 +51,8 @@ impl CachingFacts {
         }
     }
 
-    /// Returns the same facts with status 206. They describe a part of this response, for instance the part that
-    /// arrived before the response ended early.
+    /// Returns the facts of a part of this response, with status 206. An example is the part that arrived
+    /// before the response ended early.
     #[must_use]
     pub const fn as_part(self) -> Self {
         Self {

@@ -5,7 +5,8 @@ use foxy_base::{Fields, values};
 use super::Span;
 use crate::text::decimal;
 
-/// Most ranges that are accepted in one request. A request with more ranges gets the complete body.
+/// Largest number of ranges that are accepted in one request. A request with more ranges gets the complete
+/// body.
 pub const RANGES_LIMIT: usize = 32;
 
 /// Gap in bytes below which two parts are sent as one part: the framing between two separate parts would need
@@ -94,7 +95,7 @@ impl Ranges {
     #[must_use]
     pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
         if let [one] = self.specs() {
-            // This is the usual case. It does not need the list that several ranges need.
+            // A single range is the usual case, and it needs no list.
             let span = one.resolve(length);
             return span.map_or(Resolved::Unsatisfiable, Resolved::One);
         }

@@ -143,7 +143,7 @@ fn combine(stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
     combine_for("", stored, length, new, range)
 }
 
-/// As `combine`, for a stored response that answered this request.
+/// Does the same as `combine`, for a stored response that answered this request.
 fn combine_for(request: &str, stored: &str, length: Option<u64>, new: &str, range: &str) -> bool {
     let range = ContentRange::parse(range.as_bytes()).unwrap();
     let response = format!("Cache-Control: max-age=0, stale-if-error=9 | {stored}");
@@ -173,7 +173,8 @@ fn only_the_same_strong_validator_combines() {
     ));
     let weak = "Last-Modified: @0 | Date: @0";
     assert!(!combine(weak, Some(10), weak, range));
-    // Pages of different users may have the same Last-Modified, so it does not permit combining the parts.
+    // Pages of different users may have the same Last-Modified, so an equal Last-Modified does not permit
+    // combining the parts.
     let for_one_user =
         |validator| combine_for("Cookie: a=b", validator, Some(10), validator, range);
     assert!(for_one_user("ETag: \"a\"") && !for_one_user(dated));

@@ -1,4 +1,4 @@
-//! Rules for the paths at the origin, which replace the paths of clients, and rules for redirects.
+//! Rules for redirects, and rules that replace the path in a client's request by the path at the origin.
 
 use regex::bytes::{Captures, Regex};
 
@@ -37,7 +37,8 @@ impl PartialEq for From {
     }
 }
 
-/// The values for a path: captures and query. `more` returns the other values.
+/// The values of variables for a path. The values of all variables except captures come from `more`. Without
+/// `more`, only the captures and the query are known.
 struct Matched<'a> {
     captures: Option<Captures<'a>>,
     query: &'a [u8],

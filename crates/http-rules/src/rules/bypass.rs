@@ -5,8 +5,8 @@ use foxy_base::{Fields, FieldsIter, eq_name};
 use super::Pattern;
 use crate::vary::cookies;
 
-/// The conditions for a bypass. A request that bypasses the cache is neither answered from it nor
-/// fills it.
+/// The conditions for a bypass. A request that bypasses the cache is not answered from the cache, and its
+/// answer is not stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bypass {
     /// True if all requests bypass the cache.
@@ -27,7 +27,7 @@ pub enum BypassWhy {
     Field,
     /// The request has a cookie that the rule names.
     Cookie,
-    /// An access rule decided it.
+    /// An access rule requires the bypass.
     Access,
 }
 

@@ -137,8 +137,8 @@ pub(super) fn all_members<'a, F: Fields + ?Sized>(
         .flat_map(|(_, line)| members(line))
 }
 
-/// Most members that are sorted. If there are more, all members are written in the order of the request,
-/// because a canonical form is not worth the time.
+/// Largest number of members that are sorted. If there are more members, all are written in the order of the
+/// request, because sorting them would take too long.
 const MEMBERS_MAX: usize = 16;
 
 /// A member of a weighted list. The weight is in thousandths.

@@ -9,14 +9,15 @@ use super::trailers;
 use crate::body::BodyStep;
 use crate::{Limits, Reject};
 
-/// Most digits of a chunk size, including leading zeros.
+/// Largest number of digits of a chunk size, including leading zeros.
 const SIZE_DIGITS: u8 = 16;
 
 /// Decodes one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
     state: State,
-    /// The size that is being read; later the number of bytes of the chunk still to come.
+    /// The chunk size, as far as its digits have been read. After that, the number of bytes of the chunk
+    /// still to come.
     left: u64,
     /// Number of digits of the size so far.
     digits: u8,

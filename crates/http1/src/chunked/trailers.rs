@@ -49,7 +49,7 @@ pub fn is_trailer_allowed(name: &[u8]) -> bool {
     !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
 }
 
-/// Most fields of a trailer section, even if the limits permit more.
+/// Largest number of fields in a trailer section, even if the limits permit more.
 const FIELDS: usize = 64;
 
 /// Reads a complete section into `room`.

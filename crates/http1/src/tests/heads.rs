@@ -1,4 +1,4 @@
-//! Tests of heads: a written head is read back, however its bytes arrive.
+//! Tests of heads: a head that was written is read back, in whatever pieces its bytes arrive.
 
 use foxy_base::{WallTime, first};
 use proptest::prelude::*;

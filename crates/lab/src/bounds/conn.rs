@@ -42,8 +42,8 @@ pub(super) enum Fault {
     /// No connection was made within [`TIMEOUT`], usually because the listener's queue was full at each
     /// attempt.
     Unconnected,
-    /// For the time [`TIMEOUT`], no byte arrived while the client was reading, or the proxy did not accept
-    /// all bytes that the client was sending.
+    /// The client waited for [`TIMEOUT`] without success: no byte of the answer arrived, or the proxy did not
+    /// accept all bytes of the request.
     Late,
     /// The load ended before the answer was complete.
     Unfinished,

@@ -1,5 +1,5 @@
-//! One client that uses as many resources of Foxy as it can, and the latency of other clients at the same
-//! time. The greedy client first visits another Foxy, which is not measured, and then the measured Foxy.
+//! Measures the latency of other clients while one greedy client uses as many resources of Foxy as it can.
+//! The greedy client first visits another Foxy, which is not measured, and then the measured Foxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: 
     }
 }
 
-/// Waits, then lets the client load another Foxy on this machine, and then the measured Foxy.
+/// Waits. Then the client visits another Foxy on this machine, and after it the measured Foxy.
 ///
 /// During the first visit the client only shares the processors with the other clients. The additional
 /// delay during the second visit comes from Foxy.

@@ -175,8 +175,7 @@ struct Another {
     _folder: TempDir,
 }
 
-/// Requests the objects that the load and the clients beside it need, so that they are stored. Returns the
-/// problems.
+/// Makes Foxy store the objects that the load and the watching clients need. Returns the problems.
 async fn prepare(fixture: &Fixture, load: Load) -> Vec<String> {
     let mut problems = Vec::new();
     if load.needs_objects() {

@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(20);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Kinds of purges that the flood sends: name of the field that selects the kind, value of the field, and
-/// path. With `None`, each purge has a new URL.
+/// path. If the path is `None`, each purge has a new URL.
 const KINDS: [(&str, &str, Option<&str>); 8] = [
     ("Surrogate-Key", "all", Some("/kept/0")),
     ("X-Purge-Method", "prefix", Some("/kept/")),

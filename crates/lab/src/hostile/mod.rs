@@ -23,8 +23,8 @@ use others::Times;
 const BUDGET: u64 = 256 << 20;
 /// Permitted memory of the measured Foxy, in bytes: a tenth more than its budget.
 const BOUND: u64 = BUDGET + BUDGET / 10;
-/// Number of open files for good clients, the origin and the store. The open files for attackers come in
-/// addition.
+/// Number of files that good clients, the origin and the store need to open. The attackers need one more file
+/// for each of their connections.
 const SPARE_FILES: u64 = 1000;
 /// Length of the page that good clients request, in bytes.
 const PAGE: usize = 4096;

@@ -9,7 +9,8 @@ use foxy_base::{Rng, hash64};
 /// power of two is a multiple of this prime. So a block in the wrong place is detected.
 const PERIOD: usize = 65_521;
 
-/// The period twice, so that every slice of at most one period is contiguous, wherever it begins.
+/// The period, written twice. So a slice of at most one period can begin at any position of the first period
+/// and is contiguous.
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut rng = Rng::new(9);
     let once: Vec<u8> = (0..PERIOD).map(|_| rng.next_u64() as u8).collect();

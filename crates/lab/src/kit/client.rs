@@ -29,7 +29,7 @@ pub struct ClientRequest {
     pub method: &'static str,
     /// Path and query.
     pub path: String,
-    /// Fields besides Host and Connection.
+    /// Fields besides Host and Connection. A POST request also gets `Content-Length: 0`.
     pub fields: Vec<(&'static str, String)>,
     /// Source address; `None`: the system chooses the address.
     pub from: Option<IpAddr>,

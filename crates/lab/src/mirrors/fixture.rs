@@ -101,7 +101,8 @@ impl Setup {
     }
 }
 
-/// Returns `launch`. If `pinned` is true, it is changed so that the program runs only on the first core.
+/// If `pinned` is true, changes `launch` so that the program runs only on the first core. Otherwise returns
+/// `launch` unchanged.
 pub(super) fn pinned(launch: Launch, pinned: bool) -> Launch {
     if !pinned {
         return launch;

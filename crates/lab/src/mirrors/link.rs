@@ -1,5 +1,6 @@
-//! Packages from a registry behind a slow link: without a mirror, and through a mirror. The mirror has
-//! stored nothing, has stored everything, or has stored everything but must request the documents again.
+//! Requests packages from a registry behind a slow link, first without a mirror and then through a mirror.
+//! The runs through a mirror differ in its contents: it has stored nothing, it has stored everything, or it
+//! has stored everything but must request the documents again.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Mirrors of registries: many long documents at once, the list of an installation, a slow link to the
-//! registry, and one large layer of an image for several clients.
+//! Measures mirrors of registries: with many long documents at once, with the packages of one installation,
+//! with a slow link to the registry, and with one large layer of an image that several clients pull.
 //!
-//! This program takes the part of the registries. The documents that a mirror must send are made without code
-//! of the product.
+//! This program also runs the registries. The documents that a mirror must send are made without code of the
+//! product.
 
 mod client;
 mod document;
@@ -29,7 +29,7 @@ use crate::kit::{self, beside};
 enum Measurement {
     /// 20 packuments of 32 MiB are requested at once; times and memory are measured
     Packuments,
-    /// The list of an installation of 1,000 packages, on one core, compared with verdaccio
+    /// 1,000 packages of one installation are requested repeatedly from Foxy and from verdaccio, on one core
     Replay,
     /// 200 packages come from a registry behind a slow link
     Relay,

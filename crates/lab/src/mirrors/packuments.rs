@@ -22,7 +22,7 @@ use crate::kit::cpu_time;
 
 /// Number of clients, and of documents.
 const COUNT: usize = 20;
-/// Length in bytes, for each version, of the fields that an installation does not need.
+/// Number of bytes per version in fields that an installation does not need.
 const ABOUT: usize = 2800;
 /// Greatest permitted growth of resident memory over its size before the load, in MiB.
 const MEMORY: f64 = 64.0;

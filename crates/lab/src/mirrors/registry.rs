@@ -15,8 +15,8 @@ use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Greatest number of body bytes in one write.
 const PIECE: usize = 64 << 10;
-/// Length in bytes, for each version, of the fields that an installation does not need. It is as long as in
-/// the abbreviated form of a document.
+/// Number of bytes per version in fields that an installation does not need: as many as in the abbreviated
+/// form of a document.
 const ABOUT: usize = 300;
 /// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);

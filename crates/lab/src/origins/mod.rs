@@ -28,8 +28,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Measure a site with three origins that fail. Exit code 1 if a client's GET fails while one origin is
-/// healthy, if bad origins are used for longer than a second, or if the origins get more than 1.3 times the
-/// clients' requests while all of them fail
+/// healthy, if bad origins are used for longer than a second, or if the origins get more than 1.3 requests
+/// for each request of a client while all origins fail
 #[derive(Clone, Debug, clap::Args)]
 pub struct Origins {
     /// Foxy program to measure; default: the `foxy` in the folder of this program

@@ -7,7 +7,7 @@ use crate::kit::{Answer, Head};
 
 /// The field that contains the mark of a head.
 pub(super) const FIELD: &str = "X-Made-For";
-/// The user in the mark of a request without a user.
+/// The name in the mark if the request names no user.
 pub(super) const ANYBODY: &str = "anybody";
 /// Length of a line in bytes. Parts of a body begin and end at line boundaries.
 pub(super) const LINE: usize = 128;

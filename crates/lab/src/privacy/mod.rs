@@ -39,7 +39,7 @@ pub struct Scope {
     pub seed: u64,
     /// Number of rounds of the matrix.
     pub rounds: u32,
-    /// If this time has not passed after `rounds` rounds, more rounds run until it has passed.
+    /// Least duration of the matrix. After `rounds` rounds, more rounds run until this time has passed.
     pub at_least: Duration,
     /// Number of users in a cell besides the first.
     pub others: usize,

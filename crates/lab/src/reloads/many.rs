@@ -34,7 +34,7 @@ pub(super) async fn run(
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let fixture = Fixture::start(program, folder, &text(0), (tls, admin))?;
     // Foxy accepts connections before its workers run. This first reload ensures that the workers run,
-    // because Foxy answers a reload only then.
+    // because Foxy answers a reload only when its workers run.
     fixture.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Several stores, measured from outside: starts when one of two stores is bad, and disks of different
-//! speed.
+//! Measures a Foxy with several stores from outside: its start when one of two stores is bad, its use of
+//! several disks, and the space that small objects occupy.
 //!
 //! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1). So the disk is
 //! the limit, and not the processor. Loop devices and control groups need root. Without root, each part that
@@ -30,9 +30,10 @@ enum Part {
     Small,
 }
 
-/// Measure starts with one bad store of two, and several disks. Exit code 1 if a first answer takes longer
-/// than 0.3 s, two disks read less than 1.9 times as much as one disk, or a disk gets less than 75 % of the
-/// bytes that it can write
+/// Measure the start of Foxy when one of two stores is bad, the use of several disks, and the space for small
+/// objects. Exit code 1 if the first answer after a start takes longer than 0.3 s, two disks read less than
+/// 1.9 times as much as one disk, a disk gets less than 75 % of the bytes that it can write, or the smallest
+/// objects occupy more than 1.1 times their bytes
 #[derive(Clone, Debug, clap::Args)]
 pub struct Stores {
     /// Foxy program to measure; default: the `foxy` in the folder of this program

@@ -1,5 +1,5 @@
-//! Starts when one of two stores is bad. The measured time is from the start of the process to the first
-//! answer.
+//! Measures the start of Foxy when one of its two stores is bad. The measured time is from the start of the
+//! process to the first answer.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,5 @@
-//! If there is no space for results, or no right to write them, the command must print an error that contains
-//! the file's name, and must not panic.
+//! Commands that have no space for their results, or no right to write them. They must print an error that
+//! contains the file's name, and must not panic.
 
 use std::{
     fs::File,

@@ -1,5 +1,5 @@
-//! A document from which parts are removed or in which parts are replaced. It is sent in pieces, so that
-//! memory never contains the document twice.
+//! A document in which parts are removed or replaced. It is sent in pieces, so that memory never contains the
+//! document twice.
 
 use std::ops::Range;
 

@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 
 use super::{TOO_MANY, UNREADABLE, Unreadable};
 
-/// Most names in one object, or elements in one list. No package of a registry has more versions.
+/// Largest number of names in one object, or of elements in one list. No package of a registry has more
+/// versions.
 pub(super) const MOST: usize = 200_000;
 
 /// Name and value of a member of an object.

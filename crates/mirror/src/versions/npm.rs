@@ -143,8 +143,9 @@ impl Kept {
         !self.hidden.contains(version)
     }
 
-    /// Returns the version that a tag gets in place of a hidden version. It is the newest release that is not
-    /// newer than the hidden version. If there is none, it is the newest release, or else the newest version.
+    /// Returns the version that a tag gets in place of a hidden version. If there are releases that are not
+    /// newer than the hidden version, it is the newest of them. Otherwise it is the newest of all releases.
+    /// If no release is shown, it is the newest version that is shown.
     fn instead(&self, hidden: &str) -> Option<&Version> {
         let hidden = Version::parse(hidden).ok();
         let newest = |fits: &dyn Fn(&Version) -> bool| self.shown.iter().rev().find(|v| fits(v));

@@ -39,8 +39,8 @@ impl OwnNames {
     }
 }
 
-/// Returns true if a document may determine the digest of an artefact. It is false only if both paths name
-/// packages and no package is in both. The paths have no prefix and no query.
+/// Returns true if a document may determine the digest of an artefact. The result is false only if both paths
+/// name packages, and have no package in common. The paths have no prefix and no query.
 pub(crate) fn speaks_for(listing: Listing, document: &[u8], artefact: &[u8]) -> bool {
     let [document, artefact] = [document, artefact].map(|path| packages(listing, path));
     document.is_empty() || artefact.is_empty() || document.iter().any(|own| artefact.contains(own))

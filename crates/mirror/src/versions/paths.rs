@@ -67,8 +67,9 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// Returns the reason why this path, without query, is refused. `kind` is the kind of its class. `own` is
-    /// true if the path is at the upstream itself. `other` returns true for a path that has another class.
+    /// Returns the reason why this path, without query, is refused. `kind` is the kind of the path's class.
+    /// `own` is true if the path is at the upstream itself. `other` returns true for a path whose class
+    /// differs from the class of this path.
     #[must_use]
     pub fn refusal(
         &self,
@@ -201,8 +202,8 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the packages, and the parts of them, that a path names. There are several if the path can be read
-/// in several ways.
+/// Returns the package that a path names, and the part of the package that it names. If the path can be read
+/// in several ways, the result has one entry for each way.
 pub(super) fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
     match listing {
         Listing::Npm => npm(path).into_iter().collect(),

@@ -16,8 +16,8 @@ const HTML_TYPE: &str = "text/html; charset=utf-8";
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
-/// A file of the index. Its other members are read again when the file is written. Keeping all members of all
-/// files would need several times as much memory as the text.
+/// A file of the index. Of its members, only `yanked` is kept. The other members are read again when the file
+/// is written, because keeping all members of all files would need several times as much memory as the text.
 struct File<'a> {
     value: &'a RawValue,
     yanked: Option<&'a RawValue>,

@@ -108,8 +108,8 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// Returns true if `to` is one of Foxy's own listeners. They are never a destination, whatever the allow list
-/// contains: a request to them would reach the admin interface, or would loop.
+/// Returns true if `to` is one of Foxy's own listeners. A listener is never a destination, whatever the allow
+/// list contains. A request to a listener would reach the admin interface, or would loop.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
     let ip = rule!(
         "guard: the mapped form of an own address is one too",

@@ -22,7 +22,8 @@ pub struct Access {
     pub connect_ports: Vec<u16>,
     /// Clients that may `PURGE`.
     pub purge_from: Vec<IpNet>,
-    /// `PURGE` requests of one client per second. All clients together may send four times as many.
+    /// Largest number of `PURGE` requests per second from one client. All clients together may send four
+    /// times as many.
     pub purge_rate: u32,
     /// Credential that gives a `PURGE` request on a listener the rights of the admin address.
     pub token: Option<Token>,

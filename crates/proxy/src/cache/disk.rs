@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Largest total size in bytes of the unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// The unused read buffers of all workers together use at most the memory for requests divided by this
-/// number.
+/// Divisor of the memory for requests. The result is the largest total size of the unused read buffers of all
+/// workers.
 const IDLE_PART: usize = 8;
 
 /// Longest expected wait behind other reads. A read that would wait for longer is not started.

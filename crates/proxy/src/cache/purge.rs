@@ -24,8 +24,8 @@ const DURABLE: Duration = Duration::from_secs(10);
 /// of the number of purges that can be active, so that operators always have room.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Purges since the start of the process have public numbers below this value. Earlier purges have larger
-/// numbers.
+/// Purges since the start of the process have public numbers below this value. Purges of earlier processes
+/// keep the numbers of the store, which are not below this value.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
@@ -100,7 +100,7 @@ impl Proxy {
     /// forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
-        // Purges of earlier processes have larger numbers.
+        // Purges of earlier processes keep the numbers of the store, which are not below `SMALL`.
         let number = match number {
             0..SMALL => self.purges_before.checked_add(number)?,
             _ => number,

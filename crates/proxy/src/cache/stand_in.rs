@@ -1,5 +1,5 @@
-//! Another cache that replaces the store. The laboratory measures published systems with it, behind Foxy's
-//! front end.
+//! Another cache that replaces the store behind Foxy's front end. The laboratory uses it to measure published
+//! systems.
 //!
 //! This module is compiled only with the feature `stand-in`, which the product does not have. The engine then
 //! has no disk and keeps every object in memory, as the bytes to send. The other cache decides which requests

@@ -9,8 +9,8 @@ use foxy_store::Object;
 use crate::Proxy;
 use crate::http::rewriting::ResponseContext;
 
-/// Returns the request in the form that the caching rules use. A site may tell the origin the name in the
-/// client's certificate. Then a request with a certificate counts as a request with credentials.
+/// Returns the request in the form that the caching rules use. If a site tells the origin the name in the
+/// client's certificate, a request with a certificate counts as a request with credentials.
 #[inline]
 pub(crate) fn request_facts(
     to: &ResponseContext<'_>,

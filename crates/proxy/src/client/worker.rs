@@ -48,8 +48,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Serves on the calling thread until [`Proxy::shutdown`] was called and all work in progress has ended,
-    /// at the latest [`Timeouts::drain`](crate::Timeouts::drain) after the call.
+    /// Serves on the calling thread until [`Proxy::shutdown`] is called. Then returns when all work in
+    /// progress has ended, but at the latest [`Timeouts::drain`](crate::Timeouts::drain) after that call.
     ///
     /// # Errors
     /// Only errors that prevent the start: the runtime or a listener cannot be set up.
@@ -335,8 +335,8 @@ impl Open {
         self.local.entrance.enter(&self.local, connections).await;
     }
 
-    /// Counts the connection among the served connections. Returns false if it waited and its client has more
-    /// than its share of served connections now.
+    /// Counts the connection among the served connections. Returns false if the connection had to wait, and
+    /// its client now has more than its share of connections.
     fn is_let_in(&self) -> bool {
         let Some(counted) = self.counted.as_ref().filter(|counted| counted.waits()) else {
             return true;

@@ -107,9 +107,9 @@ impl<T: Transport> Streaming<'_, T> {
     }
 
     /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
-    /// new reservation. Does so only after the head was sent, if the fill stores the body, and if the origin
-    /// can send parts of the body. So the rest of the body can be read from the store or requested again
-    /// later.
+    /// new reservation. Does so only if the head was sent, the fill stores the body, and the origin can send
+    /// parts of the body. Under these conditions the rest of the body can be read from the store or requested
+    /// again later.
     async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,

@@ -24,8 +24,8 @@ use crate::origin::limit::Permit;
 use crate::state::local::Local;
 use crate::{Event, Outcome};
 
-/// A response in progress that the origin validates for a request, and the request's follower of the fill
-/// that receives the response.
+/// A response in progress that the origin validates for a request. `follower` follows the fill that receives
+/// the response.
 struct InProgress {
     follower: Follower<FillHead>,
     head: Arc<FillHead>,
@@ -420,7 +420,8 @@ fn shape_of(local: &Local, req: &OwnedRequest, object: &Object, stored: &Caching
 }
 
 /// True if a 304 makes the rules for an answer stricter: the answer expires earlier, or it may no longer be
-/// sent when it is stale. `old` belongs to the answer itself, `new` to the answer with the fields of the 304.
+/// sent when it is stale. `old` describes the answer before the 304. `new` describes the answer with the
+/// fields of the 304.
 fn shortens(old: Option<&CachingFacts>, new: Option<&CachingFacts>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {

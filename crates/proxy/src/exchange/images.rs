@@ -94,7 +94,7 @@ impl<T: Transport> Exchange<'_, T> {
 }
 
 /// Joins the fetch of the proof, or starts this fetch. The fetch runs in the background, so the proof is
-/// stored even if the client leaves before the end. This is cheap, because the answer has no body.
+/// stored even if the client leaves before the end. Such a fetch is cheap, because its answer has no body.
 fn ask_for_proof(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
     let fills = &local.proxy.fills;
     match fills.join(req.base_hash, &req.base, req.base_hash) {

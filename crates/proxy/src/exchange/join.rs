@@ -421,7 +421,8 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns the key under which the answer is stored if its Vary list is the same as the list in the store.
+/// Returns the key of the fill. The answer is stored under this key if it has the Vary list that is known
+/// from the store.
 fn fill_key(local: &Local, req: &OwnedRequest, want: &Want) -> Vec<u8> {
     let mut key = req.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());

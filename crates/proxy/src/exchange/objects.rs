@@ -318,8 +318,8 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     fields.finish()
 }
 
-/// Returns a refusal if a stored object must not be sent, whichever part of it was requested. This is so if a
-/// condition of the request fails, or if the store has dropped some fragments of the object.
+/// Returns a refusal if a stored object must not be sent, whichever part of it was requested. The reason is
+/// that a condition of the request fails, or that the store has dropped some fragments of the object.
 pub(crate) fn unfit(
     local: &Local,
     object: &Arc<Object>,

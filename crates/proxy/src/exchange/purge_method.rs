@@ -5,7 +5,7 @@
 //! |---|---|
 //! | none | the URL with all variants |
 //! | `Surrogate-Key`, `Cache-Tag`, `xkey`, `xkey-purge` | objects with one of the tags |
-//! | `xkey-softpurge` | objects with one of the tags, but only makes them stale |
+//! | `xkey-softpurge` | makes objects with one of the tags stale instead of removing them |
 //! | `X-Purge-Method: prefix` | all URLs that begin with the URL |
 //! | `X-Purge-Method: host` | all URLs of the URL's host |
 //! | `X-Purge-Method: regex` | URLs of the same host whose path matches the URL's path as an expression |

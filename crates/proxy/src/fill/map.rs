@@ -65,8 +65,8 @@ impl<H> FillMap<H> {
 
     /// Follows the running fill of `key`. If there is no such fill, or it cannot be joined, starts a new
     /// fill. `base` is the hash of the primary key. Later requests join the new fill if the slot had no
-    /// running fill, or if the running fill has failed or is too far ahead for new followers. Otherwise only
-    /// the caller follows the new fill.
+    /// running fill, or if the running fill has failed or can no longer be joined. Otherwise only the caller
+    /// follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -96,8 +96,8 @@ impl<H> FillMap<H> {
         Some(self.begin(shard, slot, (hash, key), base))
     }
 
-    /// Starts a fill. Later requests of the slot join it, unless the slot has another running fill that has
-    /// neither failed nor moved too far ahead for new followers.
+    /// Starts a fill. Later requests of the slot join this fill if the slot has no other running fill, or if
+    /// the other fill has failed or can no longer be joined.
     fn begin(
         &self,
         mut shard: MutexGuard<'_, Shard<H>>,

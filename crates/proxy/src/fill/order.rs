@@ -33,7 +33,7 @@ pub(crate) struct Version {
     /// The Date field.
     pub(crate) date: Option<WallTime>,
     /// True if the answer is a 304. A 304 confirms a version that was stored before the request was sent. In
-    /// a published answer, the flag means more: this version was stored before any fetch that still runs sent
+    /// a published answer, the flag means more: the version was stored before the oldest running fetch sent
     /// its request.
     pub(crate) known_before: bool,
     /// True if the answer is a part of a representation. It may be stored together with other parts of the
@@ -196,9 +196,9 @@ impl<H> FillMap<H> {
     }
 
     /// Called when the head of `fill` has arrived. Returns the position of the answer among the answers of
-    /// its key. If the answer is not [`Order::Newest`], it is not stored. The answers that it replaces and
-    /// that other fetches are still receiving are not stored either, if its claim is `storable` and its
-    /// position is not [`Order::Late`].
+    /// its key. If the answer is not [`Order::Newest`], it is not stored. If `claim` is `storable` and the
+    /// position is not [`Order::Late`], some answers that other fetches are still receiving are not stored
+    /// either: those that the new answer replaces.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,

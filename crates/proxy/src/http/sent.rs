@@ -112,7 +112,8 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// Returns true if a stored variant that does not match still has the language that the request prefers.
+    /// Returns true if a stored variant has the language that the request prefers, although it does not
+    /// match. Only the values of Accept-Language may differ.
     pub(crate) fn satisfied_by_language<S: Fields>(
         &self,
         list: &[u8],

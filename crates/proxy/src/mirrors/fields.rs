@@ -21,10 +21,11 @@ const FROM_CLIENTS: &[&str] = &[
     "user-agent",
 ];
 
-/// Returns the changes of the path and the fields of requests to the server. A field of the client that names
-/// a user or selects a different form of the answer is not passed on. The only exception is a credential. It
-/// is the client's credential if `own` is true, and the mirror's credential otherwise. It is sent only to the
-/// upstream's own scheme, host and port.
+/// Returns the changes of the path and the fields of requests to the server. Fields of the client that name a
+/// user or select a different form of the answer are not passed on. The only exception is the client's
+/// credential, which is passed on if `own` is true. Otherwise the mirror's credential is sent. Credentials
+/// are sent only to the upstream's own scheme, host and port. For images, the changes contain no credential
+/// of the client.
 pub(super) fn rewriting(
     mirror: &Mirror,
     target: MirrorTarget,

@@ -1,6 +1,6 @@
 //! Documents under rules about versions. Each document is read to its end before a client gets its head.
 //! There are two reasons. The freshness and the ETag in the head depend on the versions that are hidden. And
-//! the document may state the date of a version after the version itself.
+//! a document may name a version first and state its date only later.
 //!
 //! The ETag of a screened document is the upstream's ETag with a mark. The mark is the time at which the next
 //! hidden version is old enough. Until then, the upstream's validator is also valid for the screened form.

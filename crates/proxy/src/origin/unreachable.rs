@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use super::UpstreamError;
 use crate::http::destination::Destination;
 
-/// Factor for the time for which a failure is remembered. It multiplies the duration of the attempt, so that
-/// clients wait only during a small part of the time. A refused connection takes almost no time, so this
-/// failure is forgotten at once, and each request tries to connect.
+/// Time for which a failure is remembered, in multiples of the duration of the attempt. So clients wait for
+/// attempts only during a small part of the time. A refused connection takes almost no time, so this failure
+/// is forgotten at once, and each request tries to connect.
 const TIMES: u32 = 3;
 /// Longest time for which a failure is remembered. After this time, Foxy tries the destination again and can
 /// notice that it is reachable.

@@ -89,7 +89,7 @@ pub(super) fn wall() -> WallTime {
 }
 
 /// Returns the time that the origin states in Last-Modified for version `number` of the page without a
-/// lifetime. The times of all versions differ by at least a second, because only they distinguish the
+/// lifetime. The times of all versions differ by at least a second, because only these times distinguish the
 /// versions.
 pub(super) fn modified(number: u64) -> WallTime {
     WallTime(NOON - super::MODIFIED as i64 + number as i64 * 1000)

@@ -23,10 +23,11 @@
 //! to Authorization goes to other users only if this is permitted (RFC 9111 section 3.5). If a page has
 //! different bodies for users, a user does not get the body that was made for no user.
 //!
-//! **Freshness.** An answer that the origin gave before a request began is younger than its lifetime.
-//! Otherwise it is stale, and its use is permitted by the page, by the request, or because the origin fails.
-//! An answer that needs validation was confirmed after the request began. If a request does not accept
-//! answers from a cache, its answer was also confirmed after the request began.
+//! **Freshness.** A request may get an answer that the origin gave before the request began. Such an answer
+//! is younger than its lifetime, or its use after the lifetime is permitted. This use is permitted by the
+//! page, by the request, or because the origin fails. An answer that needs validation was confirmed after the
+//! request began. If a request does not accept answers from a cache, its answer was also confirmed after the
+//! request began.
 //!
 //! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets an
 //! answer that the origin gave before the purge or the change. After a client has received a complete

@@ -48,7 +48,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
                 got.head.field("cache-status"),
                 got.head.field("connection")
             ));
-            // The origin has no bytes of an old version after a newer version exists.
+            // When a newer version exists, the origin no longer has the bytes of the old version.
             let made = made.and_then(Made::parse);
             let gone = made.is_some_and(|made| made.version != world.version(made.spot));
             let lags = may_lag(world, asked, got);

@@ -1,5 +1,5 @@
-//! Responses that a site makes without its origins: redirects to https, maintenance, and error pages. Also
-//! the time limits for its origins.
+//! Responses that a site makes without its origins: redirects to https, maintenance, and error pages. This
+//! module also has the time limits for the origins of a site.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -351,7 +351,7 @@ pub struct Site {
     pub rewriting: Option<Arc<Rewriting>>,
     /// Compression of answers that are stored uncompressed; `None`: they are not compressed.
     pub compress: Option<Arc<Compress>>,
-    /// True if the origin receives the client's `Host`, false if it receives its own name.
+    /// True if the origin receives the client's `Host`, false if the origin receives its own name.
     pub preserve_host: bool,
     /// Choice of the waiting requests that the answer of a running fetch may serve.
     pub collapse: Collapse,

@@ -58,8 +58,8 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Replaces a connection that has ended, and returns true. If there is no such connection, closes
-    /// connections that are not needed, and returns false. The closed connections can be replaced at the next
+    /// Takes the place of a served connection that has ended, and returns true. If no such place is free,
+    /// closes connections that are not needed, and returns false. Their places can be taken at the next
     /// check.
     fn replaces_ended(&self, local: &Local) -> bool {
         let free = self.free.get();

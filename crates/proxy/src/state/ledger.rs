@@ -386,9 +386,9 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Returns the limit of the sum of all entries, which applies to a reservation for the use `of`. Answers
-    /// and fills have only their own limits, because answers must be sent and objects must be stored, however
-    /// full the ledger is.
+    /// Returns the sum of all entries that a reservation for the use `of` must not exceed. Answers and fills
+    /// have only their own limits, because answers must be sent and objects must be stored, however full the
+    /// ledger is.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,

@@ -46,7 +46,7 @@ pub struct Shared {
     /// Keys for which Foxy requested more than the client's range, and got an answer that could not be stored
     /// as a part of a sparse object. Foxy requests only the client's range in later requests for these keys.
     pub(crate) undivided: Remembered,
-    /// Limits of the fetches that wait for an answer of the same origin.
+    /// Limits the number of fetches that wait for an answer of one origin.
     pub(crate) origins: OriginLimit,
     /// Destinations that could not be reached recently.
     pub(crate) unreachable: Unreachable,

@@ -319,7 +319,8 @@ fn a_flood_of_purges_is_refused_and_does_not_delay_the_operator() {
     assert!(ask(&foxy, "GET", &url("/a"), "").cache().contains("hit"));
     let operator = format!("X-Foxy-Token: {TOKEN}\r\n");
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), &operator).status, 200);
-    // After one second, the client may purge again: the token bucket that limits its purges has filled.
+    // After one second, the token bucket that limits the client's purges has filled again. So the client may
+    // purge again.
     foxy.clock.advance(std::time::Duration::from_secs(1));
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 404);
 }

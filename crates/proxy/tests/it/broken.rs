@@ -222,8 +222,8 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     }
 }
 
-/// If the origin is silent, Foxy gives up a client that has closed its sending side. This client may still
-/// read.
+/// The origin is silent and the client has closed its sending side, so Foxy ends the connection to the
+/// client. It ends the connection with a reset, because the client may still read.
 #[test]
 fn a_half_closed_client_does_not_take_a_part_for_the_whole() {
     let foxy = Foxy::forward();

@@ -1,5 +1,5 @@
-//! Faults of every kind at once, drawn by a seed. No client gets a wrong byte, and no work is left at the
-//! end.
+//! Random faults of every kind at once, determined by a seed. No client gets a wrong byte, and no work is
+//! left at the end.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -22,7 +22,7 @@ fn body(path: &str) -> Vec<u8> {
     (0..len).map(|i| (i * step % 251) as u8).collect()
 }
 
-/// An origin that fails. The point of failure is drawn for each request.
+/// An origin that fails. The point of failure is chosen at random for each request.
 fn origin() -> Origin {
     let drawn = std::sync::atomic::AtomicU64::new(SEED);
     Origin::start(move |asked| {

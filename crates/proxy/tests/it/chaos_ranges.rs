@@ -1,5 +1,6 @@
-//! Ranges, replaced versions, purges and cuts at once, drawn by a seed. Every part that arrives completely is
-//! of one version. This version was neither replaced nor purged before the request was sent.
+//! Random ranges, replaced versions, purges and truncated answers at once, determined by a seed. All bytes of
+//! a complete answer are of one version. A reload returns no version that was replaced before the reload was
+//! sent. After a purge, no purged version is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,7 +16,7 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // The reservations in the send queues may use less than three eighths of this memory, which is 75 KiB. A
+    // The reservations in the send queues may use less than three eighths of this memory (75 KiB). A
     // reservation usually has at least 128 KiB. So the first reservation uses all of this memory, and there
     // is no second reservation.
     let foxy = with_memory(200 << 10);
@@ -78,9 +78,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// There is one reservation in the send queues. A client that reads its answer has the reservation. The
-/// reservation passes to each other client that has waited for a long time. The test checks this while the
-/// fill runs, and after the object is stored.
+/// There is memory for only one reservation in the send queues, and a client that reads its answer has it.
+/// The reservation passes to each other client that has waited for a long time. The test checks this while
+/// the fill runs, and after the object is stored.
 #[test]
 fn clients_of_a_crowd_have_the_reservations_in_time_slices() {
     const LARGE: usize = 8 << 20;
@@ -234,8 +234,8 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
 }
 
 /// The settings give fills no memory, so the first fetch has a small window. The two other users come after
-/// the beginning of the body has left this window, so they need another fetch. They wait for its head
-/// together. The head is private, and each of these users gets a separate answer.
+/// the beginning of the body has left this window, so they need another fetch. Both wait for the head of this
+/// second fetch. The head is private, so each of the two users gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

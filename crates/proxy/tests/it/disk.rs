@@ -105,8 +105,8 @@ fn answer_late(stored: &Stored) {
 fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
     let (stored, origin) = filled();
     answer_late(&stored);
-    // Single reads show each worker how slow the disk is. Many reads at once do not show this: they end
-    // together, and a worker takes the short time between two ends for the time of a read.
+    // Single reads show each worker how slow the disk is. Many reads at once do not show this, because they
+    // end together. A worker then mistakes the short time between two ends for the duration of a read.
     for n in 300..308 {
         let answer = stored.foxy.get(&origin, &format!("/{n}"));
         assert!(answer.whole && answer.body == body(&format!("/{n}")), "{n}");
@@ -157,8 +157,8 @@ fn requests_for_one_object_share_its_read() {
     }
     assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
     let own = event(Event::DiskReads) - before.1;
-    // A shared read counts as one read. The disk and the proxy do not count a read at the same moment, so the
-    // test waits until both counts agree.
+    // A shared read counts as one read. The disk counts a read at another moment than the proxy, so the test
+    // waits until both counts agree.
     until(|| reads() - before.0 == own);
 }
 

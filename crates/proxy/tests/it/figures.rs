@@ -1,4 +1,5 @@
-//! Figures that show a broken origin, and the bytes that the cache saved.
+//! Counters that show faults of an origin, and counters of the bytes that clients get from the cache and from
+//! origins.
 
 use foxy_proxy::{CLASSES, Outcome, Totals, Trouble};
 

@@ -177,8 +177,8 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
     assert_eq!(refused.status, 401, "{}", refused.text());
     let own = get(&foxy, &of("team/secret"), &ann);
     assert_eq!((own.status, own.body.len()), (200, 100_000));
-    // The layer is stored now. No client gets it through a public repository that does not have it, or
-    // without the credential, or with another credential.
+    // The layer is stored now. No client gets the layer through a public repository that lacks the layer. No
+    // client gets it without the credential or with another credential.
     assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
     assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
     for other in [
@@ -263,7 +263,8 @@ fn a_proof_ends_when_the_registry_says_no() {
         fake.state.fails.store(no, Ordering::SeqCst);
         foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
         assert_eq!(get(&foxy, &path, "").status, no);
-        // The refusal has removed the proof. So the client gets an error during an outage of the registry.
+        // The refusal has removed the proof that clients may have this layer. So the client gets an error
+        // while the registry fails.
         fake.state.fails.store(503, Ordering::SeqCst);
         assert_eq!(get(&foxy, &path, "").status, 502, "after {no}");
     }

@@ -1,4 +1,4 @@
-//! Sharing of a response in progress, and the ways in which its storing ends.
+//! A response in progress that several requests share, and events that end its storing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

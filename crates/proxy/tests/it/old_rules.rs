@@ -1,7 +1,7 @@
-//! Records of an older Foxy, from before the rules about cookies, heuristic lifetimes and variants became
-//! stricter. The tests show which records are served, and how the other records are replaced. A record
-//! contains the caching facts that Foxy has derived from the answer. The tests write these facts byte by
-//! byte, as format version 1 defines them.
+//! Records that an older Foxy wrote when the rules about cookies, heuristic lifetimes and variants were less
+//! strict. The tests show which records are served, and how the other records are replaced. A record contains
+//! the caching facts that Foxy has derived from the answer. The tests write these facts byte by byte, as
+//! format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;

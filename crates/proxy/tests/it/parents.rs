@@ -87,8 +87,8 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
-    // The parent's copy gets older. To its age, the child adds the time for which the child has stored the
-    // answer.
+    // The parent's copy gets older. The child sends the age that the parent stated, plus the time since the
+    // child stored the answer.
     parent.clock.advance(Duration::from_secs(30));
     let other = parent.ask(&get("a.here.test", port, "/y"));
     assert_eq!(other.status, 200);

@@ -9,9 +9,9 @@ use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent.
-/// Foxy requests a wider range in `Range` than the client. So the client repeats its own range in `X-Part`,
-/// and the origin sends only this range.
+/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent. In
+/// `Range`, Foxy requests a wider range than the client requests. So the client repeats its own range in
+/// `X-Part`, and the origin sends only this range.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();

@@ -1,5 +1,5 @@
-//! A private registry and a public registry. The tests check the names that only the private registry has,
-//! and its credential.
+//! A private registry and a public registry. The tests check that the public registry is not asked for names
+//! that only the private registry has, and that it does not get the credential of the private registry.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! The PROXY protocol: the senders that may name a client, and the effects of the name.
+//! The PROXY protocol. Only trusted senders may name a client. Access lists, limits and forwarding fields
+//! then use the address of the named client.
 
 use std::sync::Arc;
 use std::time::Duration;

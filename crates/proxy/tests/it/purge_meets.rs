@@ -47,7 +47,7 @@ fn purge(foxy: &Foxy, origin: &Origin, fields: &str) {
     assert_eq!(answer.status, 200, "{}", answer.head);
 }
 
-/// Purges of many objects. In this test, each purge covers all pages.
+/// Four kinds of purges that can cover many objects. In this test, each of them covers all pages.
 const PURGES: [&str; 4] = [
     "Surrogate-Key: page\r\n",
     "X-Purge-Method: prefix\r\n",

@@ -331,7 +331,7 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // An answer without body bytes is not checked, because its Content-Range is that of the origin.
+        // An answer without body bytes is not checked, because its Content-Range comes from the origin.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");

@@ -49,8 +49,8 @@ fn origin() -> Origin {
     })
 }
 
-/// Sends a request. Returns the answer and the time that it took. Before the request, the clock advances, so
-/// that earlier answers no longer count against the limit.
+/// Sends a request. Returns the answer, and the time from the request to the end of the answer. Before the
+/// request, the clock advances, so that earlier answers no longer count against the limit.
 fn timed(foxy: &Foxy, origin: &Origin, path: &str, fields: &str) -> (Answer, Duration) {
     foxy.clock.advance(Duration::from_secs(600));
     // The answer is slowed in real time. The clock that the test sets decides when earlier answers no longer

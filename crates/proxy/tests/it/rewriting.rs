@@ -374,7 +374,8 @@ fn redirects_come_before_the_cache_and_not_before_access() {
     assert_eq!(get(&closed, "/old").status, 403);
 }
 
-/// After a reload, fetches that began under the old rules are neither joined nor stored.
+/// After a reload of the settings, no request joins a fetch that began under the old rules, and the answer of
+/// such a fetch is not stored.
 #[test]
 fn a_reload_with_other_rules_shares_no_fetch_with_the_old_ones() {
     let origin = Origin::start(|asked| {

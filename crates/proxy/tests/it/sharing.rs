@@ -1,5 +1,5 @@
-//! Requests that wait for one fetch. Each request gets the answer of the fetch only if it may have this
-//! answer (RFC 9111 sections 4 and 5.2.2.4).
+//! Requests that wait for one fetch. Each request gets the answer of the fetch only if the caching rules
+//! permit this (RFC 9111 sections 4 and 5.2.2.4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

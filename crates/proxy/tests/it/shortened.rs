@@ -39,7 +39,7 @@ const PATHS: [&str; 2] = ["/shorter", "/no-cache"];
 fn shortened(stored: &Stored, origin: &Origin) {
     for path in PATHS {
         assert_eq!(stored.foxy.get(origin, path).status, 200);
-        // The object is on disk with its long lifetime, which must not be used again.
+        // The object is on disk with its long lifetime. This lifetime must not be used again.
         stored.settle(0);
         let reload = stored
             .foxy

@@ -1,5 +1,5 @@
 //! Several sites on one listener. The answering site is chosen by the name in the handshake, the host and the
-//! path. The tests also check the effects of this choice.
+//! path. The tests also check that keys, purges and access lists follow the chosen site.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

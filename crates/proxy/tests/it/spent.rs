@@ -138,8 +138,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
-    // The number of connections does not exceed the share of one client. If it did, Foxy could refuse some of
-    // these connections when they enter.
+    // The number of connections does not exceed the share of one client. With more connections, Foxy could
+    // refuse some of them when their turn comes.
     (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
@@ -180,8 +180,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
-/// Foxy closes a connection because the process uses too much memory. The memory of this connection goes back
-/// to the system, and not to a connection that waits.
+/// Foxy closes a connection because the process uses too much memory. The memory of this connection is
+/// returned to the system, so no waiting connection gets this memory.
 #[test]
 fn a_connection_closed_for_its_memory_lets_nobody_in() {
     let mut held = Held::with_memory(MEMORY);

@@ -110,8 +110,8 @@ fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
                 let mut client = foxy.connect();
                 for page in 0..PAGES {
                     start.wait();
-                    // The clients send their requests at different times, at most about the duration of a
-                    // fetch apart.
+                    // The clients send their requests at different times. Two of these times differ by at
+                    // most about the duration of a fetch.
                     for _ in 0..n * page {
                         std::hint::spin_loop();
                     }

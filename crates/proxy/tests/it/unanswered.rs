@@ -1,4 +1,4 @@
-//! Requests without an answer of the origin. An unsafe request invalidates its URL. HEAD gets the same answer
+//! Requests that the origin does not answer. An unsafe request invalidates its URL. HEAD gets the same answer
 //! as GET. Stale answers are used while an origin cannot be reached.
 
 use std::io::Write;
@@ -195,8 +195,8 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
         assert_eq!(lookups(), 2, "{method}");
         seconds(2);
     }
-    // A request for which no stale answer exists asks the name servers again, and so does a request that
-    // forbids a stale answer.
+    // The name servers are asked again for a request without a stale answer, and for a request that forbids
+    // stale answers.
     assert_eq!(ask("GET", "/other", "").status, 503);
     assert_eq!(lookups(), 3);
     seconds(2);

@@ -1,5 +1,6 @@
-//! The order of versions. A late answer to an early request is older than the answer to a request that was
-//! sent later (RFC 9111 section 4).
+//! The order of versions. An answer that arrives last may be older than the stored answer, because its
+//! request was sent first (RFC 9111 section 4). If both answers have a Date, the later Date is of the newer
+//! version.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

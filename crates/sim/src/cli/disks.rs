@@ -26,7 +26,7 @@ pub struct DisksArgs {
     /// File systems to create: ext4, xfs
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs")]
     fs: Vec<FsName>,
-    /// Folder for the images, on the disk to be measured; it needs space of three times --disk
+    /// Folder for the images, on the disk to be measured; the images need three times the space of --disk
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// Capacity for objects on disk, in bytes
@@ -35,8 +35,8 @@ pub struct DisksArgs {
     /// Size of the memory level before the disk
     #[arg(long, default_value = "64MiB")]
     ram: ByteSize,
-    /// Memory limit of this process, including its part of the page cache, so that disks are measured and not
-    /// the page cache (the limit is a control group, which requires root); 0: no limit
+    /// Limit on the memory of this process and its part of the page cache; 0: no limit. Without a limit, the
+    /// page cache would be measured instead of the disk. The limit is a control group, which requires root
     #[arg(long, default_value = "256MiB")]
     memory: ByteSize,
     /// Number of disk operations, which come from the generated DEC stream

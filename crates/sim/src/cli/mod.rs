@@ -132,7 +132,7 @@ fn threads(wanted: Option<usize>) -> usize {
 }
 
 /// Returns the results, followed by the names of the figure files. If the files could not be written, the
-/// error contains the results, so that they are printed all the same.
+/// error contains the results, so that the results are still printed.
 fn with_files(
     text: String,
     files: Result<impl IntoIterator<Item = PathBuf>, RunError>,

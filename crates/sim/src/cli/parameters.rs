@@ -67,12 +67,12 @@ pub(super) struct Parameters {
     /// Longest wait of a lazy read, in milliseconds
     #[arg(long, default_value_t = 500.0, allow_negative_numbers = true)]
     pub(super) timeout_ms: f64,
-    /// Calls that write into files that objects share: mmap or write. If not given, mmap for the STREAM
-    /// family on a modelled drive, otherwise write
+    /// Call that writes into a file that several objects share: mmap or write. If not given: mmap for the
+    /// STREAM family on a modelled drive, write in all other cases
     #[arg(long)]
     pub(super) calls: Option<Calls>,
-    /// Shared files have their full size before the first operation, or they grow. If not given, the file of
-    /// the STREAM family has its full size, and the files of BUDDY grow
+    /// State of the shared files before the first operation. If not given, the file of the STREAM family has
+    /// its full size (there), and the files of BUDDY are empty (grow)
     #[arg(long, value_enum)]
     pub(super) files: Option<SharedFiles>,
     /// Name of a modelled drive
@@ -102,8 +102,8 @@ impl Parameters {
     /// Returns every combination of the values. The layouts are the outermost loop.
     ///
     /// # Errors
-    /// A parameter of a combination makes no sense, or there is no drive of its name, or the drive is too
-    /// small.
+    /// In one of the combinations, a parameter makes no sense, no drive has the given name, or the drive is
+    /// too small.
     pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {

@@ -93,7 +93,7 @@ impl SweepArgs {
         let results = sweep_some(
             &configs,
             &SweepOptions {
-                // Runs on real files share one device, so that parallel runs would disturb each other.
+                // Runs on real files share one device, so parallel runs would disturb each other.
                 threads: if self.parameters.dir.is_some() {
                     1
                 } else {
@@ -121,7 +121,7 @@ impl SweepArgs {
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
         let options = SweepOptions {
-            // Runs on a real device would disturb each other.
+            // Parallel runs on a real device would disturb each other.
             threads: match self.systems.device {
                 Some(_) => 1,
                 None => threads(self.threads),

@@ -26,11 +26,12 @@ pub struct SizeArgs {
     /// Sizes of memory or disk to try; if not given, powers of two
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
-    /// Candidates. `foxy` is foxy with its records, segments and reinsertion, and with the memory of --memory
-    /// before its disk. `foxy:RULE` is the same, but its disk stores only objects that an admission rule
-    /// admits. RULE is a value of the setting `when_spent`, or `max_size:SIZE`. Foxy applies such a rule when
-    /// its write budget is spent. All other names are policies over bare objects. If not given: foxy,
-    /// foxy:second-use, foxy:max_size of up to three sizes that matter in the log, lru and s3-fifo
+    /// Candidates. `foxy` simulates foxy with its records, segments and reinsertion, and with the memory of
+    /// --memory before its disk. `foxy:RULE` simulates foxy with an admission rule: the disk stores only
+    /// objects that the rule admits. RULE is a value of the setting `when_spent`, or `max_size:SIZE`. Here
+    /// the rule always applies; in foxy it applies only while the write budget is spent. All other names are
+    /// policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three sizes
+    /// that matter in the log, lru and s3-fifo
     #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; if not given, only foxy's disk is simulated

@@ -22,7 +22,8 @@ pub(super) struct SystemParameters {
     /// ucfs, hummingbird or foxy (the production store)
     #[arg(long, value_delimiter = ',')]
     pub(super) system: Vec<SystemSpec>,
-    /// Pace of requests: throttle (back to back), real[:FACTOR] or fast:SECONDS (gaps are cut to this length)
+    /// Pace of requests: throttle (back to back), real[:FACTOR] or fast:SECONDS (longer gaps are cut to this
+    /// length)
     #[arg(long, default_value = "throttle")]
     pub(super) pace: Pace,
     /// Number of requests at the start that are played but not counted
@@ -40,15 +41,15 @@ pub(super) struct SystemParameters {
     /// Cluster size of ucfs and hummingbird
     #[arg(long, value_delimiter = ',', default_value = "64KiB")]
     pub(super) cluster: Vec<ByteSize>,
-    /// Lifetime of hummingbird's clusters in minutes of the run; 0: no limit
+    /// Lifetime of hummingbird's clusters, in minutes of simulated time; 0: no limit
     #[arg(long, value_delimiter = ',', default_value = "60")]
     pub(super) life: Vec<f64>,
     /// Placement of clusters (hummingbird): closest, previous-write or log
     #[arg(long, value_delimiter = ',', default_value = "closest", value_parser = placement)]
     pub(super) placement: Vec<Placement>,
     /// A partition, loop device or file of this machine instead of the modelled drive (ucfs and hummingbird).
-    /// A missing file is created. Its contents are overwritten, so a device whose first MiB is not empty is
-    /// refused
+    /// A missing file is created. The contents of the device or file are overwritten, so a device or file
+    /// whose first MiB contains foreign data is refused. Zeros and data of an earlier run are not foreign
     #[arg(long)]
     pub(super) device: Option<PathBuf>,
 }

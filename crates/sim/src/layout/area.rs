@@ -82,7 +82,7 @@ impl<F: Files> FileArea<F> {
         Ok(area)
     }
 
-    /// Returns the area, which uses the given calls for writes from now on.
+    /// Returns this area, but with `calls` as the way to write.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

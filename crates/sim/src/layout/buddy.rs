@@ -2,9 +2,9 @@
 //!
 //! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. This file
 //! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
-//! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256 =
-//! 128 KB) has a file of its own. An object is always contiguous. The paper does not state whether the class
-//! files grow or exist beforehand. This layout can simulate both variants.
+//! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256
+//! blocks, 128 KB) has a file of its own. An object is always contiguous. The paper does not state whether
+//! the class files grow or exist beforehand. This layout can simulate both variants.
 
 use std::{
     cmp::Reverse,
@@ -73,7 +73,7 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// Returns the layout, which uses the given calls for writes from now on.
+    /// Returns this layout, but with `calls` as the way to write into class files.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

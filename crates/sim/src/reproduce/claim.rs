@@ -10,8 +10,7 @@ use crate::report::{Align, Table};
 pub enum Comparison {
     /// The value follows from a rule or from arithmetic, so the values must be equal.
     Exact,
-    /// The generator or model was made to meet the value, so that the value proves nothing about the
-    /// systems.
+    /// The generator or model was made to meet the value, so the value proves nothing about the systems.
     Input,
     /// The values must agree within a band, because the drive is modelled and the stream is synthetic.
     Band,

@@ -1,8 +1,8 @@
 //! A real partition, loop device or preallocated file, for systems that own their disk.
 //!
 //! Requests bypass the page cache and use whole blocks: a request that begins or ends within a block is
-//! extended to whole blocks, as on a raw device. All written bytes are a fixed pattern, because the simulated
-//! systems remember which objects they wrote where, and do not use the bytes that they read. The time of
+//! extended to whole blocks, as on a raw device. All written bytes are a fixed pattern. The simulated systems
+//! remember which object they wrote at which position, and do not use the bytes that they read. The time of
 //! device requests is real. If the process computes or sleeps, only its simulated clock advances, and no real
 //! time passes. Writes to the device make no progress during this simulated time, so the process later waits
 //! longer for them.
@@ -23,8 +23,8 @@ const PATTERN: u8 = 0x5a;
 const LOOKED_AT: u64 = 1 << 20;
 /// Longest wait for the kernel before the queue is polled again.
 const POLL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bit in the token of a request that the process waits for. The other bits are the request's
-/// length in bytes.
+/// Bit that is set in a request's token if the process waits for the request. The other bits are the
+/// request's length in bytes.
 const ASKED: u64 = 1 << 63;
 
 /// A real device used by one process, for [`Raw::on`](crate::model::Raw::on).

@@ -38,8 +38,8 @@ pub struct RealFiles {
 static RUN: AtomicU32 = AtomicU32::new(0);
 
 impl RealFiles {
-    /// Creates a folder for a run below `dir`. Before that, dirty pages are written, and the page cache is
-    /// emptied if the process has the permission.
+    /// Creates a folder for a run below `dir`. Then writes the dirty pages of the folder's file system, and
+    /// empties the page cache if the process has the permission.
     ///
     /// # Errors
     /// The folder cannot be created.

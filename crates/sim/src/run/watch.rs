@@ -21,7 +21,8 @@ pub struct Watched {
     pub result: RunResult,
     /// Every request to the drive, in the order in which the drive served them.
     pub head: Vec<HeadAt>,
-    /// Used shares of equal parts of the shared file at the end of the run; empty if there is no such file.
+    /// The shared file at the end of the run, divided into equal parts: the used share of each part. Empty if
+    /// there is no shared file.
     pub usage: Vec<f32>,
 }
 

@@ -6,7 +6,7 @@
 //! share. The threshold falls while the log is read, so that the sample stays bounded. Results are exact for
 //! logs that fit into the sample completely. SHARDS' correction is applied. If the sample has fewer requests
 //! than the share R of all requests, the sample lacks requests for the most popular objects. The difference
-//! is then added to the hits. If it has more requests, the difference is subtracted.
+//! is then added to the hits. If the sample has more requests than this share, the difference is subtracted.
 
 mod admission_filter;
 mod advice;
@@ -101,9 +101,9 @@ pub struct Load {
 /// Result of the prediction.
 ///
 /// Uncertainty: the result is estimated from a sample of the objects. The bounds of each point are three
-/// standard errors of the sample below and above it. Foxy's bounds are wider. For the lower bound, one in ten
-/// new objects is not stored, as on a disk that cannot keep up, and heads are twice as long as expected. For
-/// the upper bound, heads are half as long as expected.
+/// standard errors of the sample below and above the point. Foxy's bounds are wider. For the lower bound, one
+/// in ten new objects is not stored, as on a disk that cannot keep up, and heads are twice as long as
+/// expected. For the upper bound, heads are half as long as expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeReport {
     /// Requests that a cache may answer.

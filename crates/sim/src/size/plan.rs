@@ -30,7 +30,8 @@ pub(super) struct Plan {
     pub(super) ram: u64,
     /// URL and header lines of a response, bytes.
     pub(super) head: u64,
-    /// Bytes of memory in which the admission rule remembers uses of objects; `None`: as many as it needs.
+    /// Bytes of memory in which the admission rule remembers uses of objects; `None`: as many as the rule
+    /// needs.
     pub(super) uses: Option<u64>,
 }
 

@@ -165,9 +165,10 @@ impl Sampler {
         }
     }
 
-    /// Call this at the end of the log. It changes the answers that are not the complete object: each becomes
-    /// a request for the object, with the size of the object's last complete answer. If the object was never
-    /// sent completely before, the part counts as the object; an answer without any byte is left out.
+    /// Call this at the end of the log. It converts every answer that is not the complete object into a
+    /// request for the complete object, with the size of the object's last complete answer. If there was no
+    /// complete answer before, the sent part counts as the complete object, and an answer without any byte is
+    /// left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
@@ -192,8 +193,8 @@ impl Sampler {
         self.threshold as f64 / ALL as f64
     }
 
-    /// Limits on the size of an object that are worth trying: those among 1, 4 and 16 MiB for which larger
-    /// objects make up more than a tenth of the requested bytes.
+    /// Limits on the size of an object that are worth trying, out of 1, 4 and 16 MiB. A limit is worth trying
+    /// if larger objects make up more than a tenth of the requested bytes.
     pub(crate) fn limits(&self) -> Vec<u64> {
         const TRIED: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
         let all: u64 = self.sample.iter().map(Sampled::sent).sum();

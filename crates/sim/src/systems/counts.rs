@@ -9,8 +9,9 @@ use crate::{
     model::{FsCounters, SimTime},
 };
 
-/// Number of times by length, in powers of two. Entry 0 counts times below 1/16 ms, such as those of hits in
-/// memory. Entry k counts times from 2^(k-5) ms to below 2^(k-4) ms. The last entry counts all longer times.
+/// Histogram of durations, in powers of two. Entry 0 counts durations below 1/16 ms, such as those of hits in
+/// memory. Entry k counts durations from 2^(k-5) ms to below 2^(k-4) ms. The last entry also counts all
+/// longer durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram(pub [u64; 16]);
 
@@ -27,7 +28,7 @@ impl Histogram {
         (1u64 << entry.min(15)) as f64 / 16.0
     }
 
-    /// The entries as shares of all times.
+    /// The entries as shares of their sum.
     #[must_use]
     pub fn shares(&self) -> [f64; 16] {
         let all = self.0.iter().sum();

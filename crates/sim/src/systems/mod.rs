@@ -41,7 +41,7 @@ pub trait CacheSystem {
     /// must stop according to its rules (Hummingbird without a free cluster).
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError>;
 
-    /// There are no requests before `until`: the system may use this time for daemons.
+    /// Tells the system that there are no requests before `until`. The system may use this time for daemons.
     ///
     /// # Errors
     /// The same errors as [`CacheSystem::request`].

@@ -117,8 +117,9 @@ pub struct SystemConfig {
     pub disk: u64,
     /// Name of the drive, one of [`Drive::NAMES`].
     pub drive: String,
-    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). Its
-    /// contents are overwritten, so a device whose first MiB is not empty is refused.
+    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). The
+    /// contents of the device or file are overwritten, so a device or file whose first MiB contains foreign
+    /// data is refused.
     pub device: Option<PathBuf>,
     /// File system for systems of Squid's kind.
     pub fs: FsKind,
@@ -126,7 +127,7 @@ pub struct SystemConfig {
     pub replay: Replay,
     /// Bytes of a cluster of UCFS and Hummingbird.
     pub cluster: u64,
-    /// Lifetime of Hummingbird's clusters in minutes of the run; 0: no limit.
+    /// Lifetime of Hummingbird's clusters, in minutes of simulated time; 0: no limit.
     pub life_minutes: f64,
     /// Placement of Hummingbird's clusters.
     pub placement: Placement,

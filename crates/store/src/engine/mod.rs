@@ -1,7 +1,7 @@
 //! The engine: the state that all threads share, and the operations on keys that need no disk.
 //!
-//! This room uses all rooms below it: `maintenance`, `put`, `read`, `purge`, `removal` and the rooms that
-//! those rooms use. The rooms above it, `recovery` and `writer`, open stores and write to them.
+//! This module uses `maintenance`, `put`, `read`, `purge`, `removal` and the modules below them. The modules
+//! above it, `recovery` and `writer`, open stores and write to them.
 //!
 //! [`Engine`] is a facade over parts that each own their state:
 //!

@@ -1,4 +1,4 @@
-//! Detached stores: they were taken out and may be attached again. The removals that they missed.
+//! Detached stores, which were taken out and may be attached again, and the removals that they missed.
 //!
 //! A detached store cannot note removals. For each store that was taken out without a failure, the engine
 //! remembers the removals as long as the engine lives. When the store returns to this engine, the engine can
@@ -56,9 +56,9 @@ impl DetachedStores {
         }
     }
 
-    /// Returns the floor that this store had when it left. Returns `None` if the store has not left or did
-    /// not leave without a failure. Also returns `None` if its superblock had another generation when it
-    /// left, or if it missed more removals than the engine could remember.
+    /// Returns the floor that this store had when it left. Returns `None` unless the store was taken out
+    /// without a failure. Also returns `None` if the store's superblock had another generation when the store
+    /// left, or if the store missed more removals than the engine could remember.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {

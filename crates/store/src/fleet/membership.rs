@@ -8,8 +8,8 @@
 //!
 //! - If store A records the present membership of store B as a past membership, B was missing in a later run:
 //!   B begins empty.
-//! - If neither store records the present membership of the other store as a past membership, but both record
-//!   the same membership at a past epoch, each store ran without the other: both begin empty.
+//! - Otherwise, if both stores record the same membership at a past epoch, each store ran without the other:
+//!   both begin empty.
 //!
 //! Two stores that share no past come from different machines. Then the membership of the first listed store
 //! is trusted, and the stores that do not belong to its store set begin empty. If a start ends while the
@@ -180,9 +180,9 @@ mod tests {
         }
     }
 
-    /// A start ended before the second of two stores had recorded the new membership. If the next start has
-    /// one more disk, which contains no store, it does not count as a repetition of the first start. Then the
-    /// second store is not trusted.
+    /// A start ended before the second of two stores had recorded the new membership. The next start has
+    /// one more disk, which contains no store. So the next start does not count as a repetition of the first
+    /// start, and the second store is not trusted.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Membership {

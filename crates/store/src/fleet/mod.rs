@@ -1,7 +1,7 @@
 //! The stores of an engine as a group: which stores are in use, which are detached, and what they record
 //! about each other on their disks.
 //!
-//! This room uses `shared` and `interface`.
+//! This module uses `shared` and `interface`.
 //!
 //! | file | has |
 //! |---|---|

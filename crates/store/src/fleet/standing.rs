@@ -9,7 +9,7 @@
 //! since then, the store keeps its contents. Only the records of keys that were removed meanwhile are
 //! dead. Tombstones for these records are written to the store's log. Only when these tombstones
 //! are durable does the store record that its contents are live. Any other store with contents begins empty
-//! if the engine has stored, replaced or removed anything before. A store that was missing in a run of the
+//! if the engine has already stored, replaced or removed anything. A store that was missing in a run of the
 //! other stores also begins empty ([`super::membership`]).
 
 use foxy_base::rule;

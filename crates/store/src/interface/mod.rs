@@ -1,6 +1,6 @@
 //! Plain types of the crate's interface: options, reads, tickets and figures.
 //!
-//! This is the lowest room: it uses no other room. Its types refer to neither disks nor objects. Tickets
+//! This is the lowest module: it uses no other module. Its types refer to neither disks nor objects. Tickets
 //! and counters are shared between threads.
 //!
 //! | file | has |

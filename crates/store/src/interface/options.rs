@@ -94,8 +94,8 @@ const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
 /// Returns the number of bytes that may wait to be written if the engine has `memory` bytes. This is a
-/// quarter of the memory, but at most [`PENDING_MAX`]. It is at least [`PENDING_MIN`], or half of the memory
-/// if that is less.
+/// quarter of the memory, but at most [`PENDING_MAX`]. It is at least the smaller of [`PENDING_MIN`] and half
+/// of the memory.
 pub(crate) const fn pending(memory: u64) -> u64 {
     let least = if memory / 2 < PENDING_MIN {
         memory / 2

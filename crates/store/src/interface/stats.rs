@@ -1,5 +1,5 @@
 //! Counters, and the figures that are made of them. The counters of the engine begin at 0 when the engine
-//! is made, and those of a store when the store is opened.
+//! is made, and the counters of a store begin at 0 when the store is opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -153,7 +153,7 @@ counters! {
         sealed,
         /// Segments that were reused.
         reused,
-        /// Index entries that reuse dropped.
+        /// Index entries that were dropped because their segment was about to be reused.
         reuse_dropped,
         /// Records that were written again because they were used after they were written.
         reinserted,
@@ -204,7 +204,7 @@ counters! {
         scrub_errors,
         /// Entries that the scrub dropped.
         scrub_dropped,
-        /// Number of passes of the scrub that have read all segments of the store.
+        /// Number of scrub passes that have read all segments of the store.
         scrub_passes,
         /// Damaged records, slots and tables that were found.
         damaged,
@@ -297,7 +297,7 @@ pub struct OneStoreStats {
     pub duty: Duty,
     /// The part of the store (0 to 1) that a drain has still to process.
     pub left: f64,
-    /// The share of new objects that the store gets, relative to that of the other stores.
+    /// The share of new objects that the store gets, relative to the shares of the other stores.
     pub share: f64,
     /// The reason why the store is not read and written normally: the last message about the device.
     pub reason: Option<String>,

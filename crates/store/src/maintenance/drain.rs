@@ -54,7 +54,7 @@ enum Moved {
     NotYet,
 }
 
-/// Returns whether a record is worth moving. It must not have expired. Besides, it must have been used since
+/// Returns whether a record is worth moving. It must not have expired. It must also have been used since
 /// it was written (`uses` > 0), or the other store must have unused segments (`free_room`).
 fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
     expires >= now && (uses > 0 || free_room)

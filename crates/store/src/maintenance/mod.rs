@@ -1,7 +1,7 @@
 //! Maintenance in the background: passes over everything that is stored, driven step by step.
 //!
-//! This room uses `put`, `read`, `purge` and the rooms below them. No request waits for anything in
-//! this room.
+//! This module uses `put`, `read`, `purge` and the modules below them. No request waits for anything in
+//! this module.
 //!
 //! | file | has |
 //! |---|---|

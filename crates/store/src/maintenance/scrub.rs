@@ -63,7 +63,7 @@ impl Scrub {
         })
     }
 
-    /// Makes one step. It blocks for one read, and one more for every bad record.
+    /// Makes one step. It blocks for one read, and for one more read for every bad record.
     pub fn step(&mut self) -> ScrubStep {
         let clock = &self.clock;
         // A store that is slow or offline is not read.
@@ -87,7 +87,8 @@ impl Scrub {
         if whole {
             store.condition.read_well();
         }
-        // The segments of all stores are walked in one order.
+        // The walk takes the segments of all stores in one mixed order, so the pass over each store ends at
+        // a different step.
         if self.walk.segments_left_of(store.id) == 0 {
             add(&store.counters.scrub_passes, 1);
         }

@@ -10,10 +10,9 @@ use super::hold::{Hold, Holds};
 use super::shards::Shards;
 
 impl Holds {
-    /// Returns the hashes of the fragments of the versions that requests are reading. This includes the
-    /// versions that keys still hold. The bytes of such a version could be fetched again, but by then the
-    /// origin may have another version, or may not support ranges. The returned fragments have at most
-    /// `room` bytes together.
+    /// Returns the hashes of the fragments whose version a request is reading. A version that its key still
+    /// holds is included as well: its bytes could be fetched again, but by then the origin may have another
+    /// version, or may not support ranges. The returned fragments have at most `room` bytes together.
     pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
         let all = self.all().into_iter();
         let mut read: Vec<_> = all

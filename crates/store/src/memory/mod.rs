@@ -1,7 +1,7 @@
 //! Contents of memory: objects, the tables of keys, and the memory budget.
 //!
-//! This room uses `fleet`, `shared` and `interface`. It keeps state, divides memory, and applies the
-//! write budget (`gate`). The rooms above it decide which objects enter and leave memory.
+//! This module uses `fleet`, `shared` and `interface`. It keeps state, divides memory, and applies the
+//! write budget (`gate`). The modules above it decide which objects enter and leave memory.
 //!
 //! | file | has |
 //! |---|---|

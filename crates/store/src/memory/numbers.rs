@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use foxy_base::hash64;
 use foxy_format::StoreUuid;
 
-/// The source of numbers that are unique in this run, and of versions of objects, which are unique over
-/// all runs.
+/// The source of two kinds of numbers: numbers that are unique in this run, and object versions that are
+/// unique over all runs.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     seed: u64,
@@ -42,8 +42,8 @@ impl Numbers {
         )
     }
 
-    /// Makes versions differ from those of all earlier runs of this store. This works because the generations
-    /// of a store never repeat.
+    /// Makes versions differ from the versions of all earlier runs of this store. This works because the
+    /// generations of a store never repeat.
     pub(crate) fn mix_versions(&self, store: StoreUuid, generation: u64) {
         let mut mixed = store.0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());

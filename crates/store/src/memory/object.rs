@@ -322,9 +322,9 @@ impl Object {
         }
     }
 
-    /// Makes the object of a parsed record. `record` contains the bytes of the record, and its buffer is
-    /// all memory that the object keeps allocated. `held` is the number of bytes that the allocator needs
-    /// for this buffer.
+    /// Makes the object of a parsed record. `record` contains the bytes of the record. The buffer of
+    /// these bytes is the only memory that the object keeps allocated. `held` is the number of bytes that the
+    /// allocator needs for this buffer.
     pub(crate) fn from_record(
         head: &RecordHead,
         layout: &RecordLayout,

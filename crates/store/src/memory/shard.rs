@@ -19,7 +19,7 @@ use crate::{Object, StoreId};
 pub(crate) enum Stage {
     /// The object waits in memory; a crash loses it.
     Waiting,
-    /// The object is in a cluster that is being written, at this place; a crash may keep it.
+    /// The object is in a cluster that is being written, at this place; the object may survive a crash.
     Assembled(LogPosition),
 }
 

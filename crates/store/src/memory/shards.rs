@@ -1,4 +1,4 @@
-//! The parts of the tables of keys, each with its own lock.
+//! Shards: each shard is a part of the tables of keys, and has its own lock.
 
 use std::sync::Arc;
 

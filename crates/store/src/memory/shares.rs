@@ -78,7 +78,7 @@ impl Memory {
         self.rebalance();
     }
 
-    /// Gives the RAM tier the remainder of the memory budget that the other shares leave. A change of
+    /// Gives the RAM tier the bytes of the memory budget that the other shares leave. A change of
     /// less than 1/256 of the budget is not made.
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;

@@ -56,8 +56,8 @@ impl Tables {
     }
 
     /// Returns whether an object is probably of the version that its key holds. The check uses memory only.
-    /// If no object of the key is in memory, the result states whether the index has an entry for the key,
-    /// whatever the version.
+    /// If no object of the key is in memory, the result only states whether the index has an entry for the
+    /// key. The record of this entry may have another version.
     pub(crate) fn is_current_version(&self, object: &Object) -> bool {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {

@@ -12,7 +12,7 @@ use crate::Durable;
 use crate::interface::TicketPart;
 use crate::shared::StoreShared;
 
-/// The number of bytes of notes that always fit into a snapshot of this store's journal.
+/// Notes of at most this many bytes together always fit into a snapshot of this store's journal.
 pub(super) fn room(store: &StoreShared) -> usize {
     // Notes do not span blocks, so a part of each block stays unused.
     let blocks = half_blocks(store) as usize;
@@ -23,7 +23,7 @@ pub(crate) const fn half_blocks(store: &StoreShared) -> u32 {
     store.space.geometry().journal_bytes / 2 / BLOCK as u32
 }
 
-/// The byte offset of a block of a half of the journal.
+/// The byte offset on the disk of block `block` in half `half` of the journal.
 pub(crate) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
     let half_bytes = store.space.geometry().journal_bytes as u64 / 2;
     store.space.geometry().journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
@@ -141,9 +141,9 @@ impl Journal {
         }
     }
 
-    /// Continues after damage: unreadable blocks may become readable again, and blocks written from now
-    /// on must count as newer than these unreadable blocks. The sequence numbers of this start begin at
-    /// a value made from its `generation`, which is above the numbers of every earlier start.
+    /// Continues the journal after damage. Unreadable blocks may become readable again, and blocks written
+    /// from now on must count as newer than these unreadable blocks. The sequence numbers of this start begin
+    /// at a value made from its `generation`, which is above the numbers of every earlier start.
     pub(crate) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(

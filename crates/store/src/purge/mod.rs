@@ -104,8 +104,8 @@ pub struct PurgeStatus {
     pub soft: bool,
     /// The time at which the purge was made.
     pub at: WallTime,
-    /// The number of objects that the purge removed or made stale and that have been found so far. If several
-    /// purges cover an object, it counts for the newest purge.
+    /// The number of objects found so far that the purge removed or made stale. If several purges cover an
+    /// object, it counts for the newest purge.
     pub objects: u64,
     /// True if a sweep for the purge has ended: then `objects` is final.
     pub done: bool,

@@ -87,8 +87,8 @@ impl Purges {
         self.set.latest()
     }
 
-    /// Returns the progress of the purge with this number; `None` if the number is not known (any
-    /// more).
+    /// Returns the progress of the purge with this number; `None` if the number is not known, or not known
+    /// any more.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         self.set.status(number)

@@ -83,8 +83,8 @@ impl PurgeSet {
         self.latest.load(Ordering::Acquire)
     }
 
-    /// The greatest number of a retired purge, or the number that [`Self::leave_behind`] took if that is
-    /// greater.
+    /// The greater of two numbers: the greatest number of a retired purge, and the number that
+    /// [`Self::leave_behind`] took last.
     pub(crate) fn retired(&self) -> u64 {
         self.state.read().retired
     }

@@ -1,4 +1,4 @@
-//! Admission: an object becomes visible and is sent to a disk, as far as there is room.
+//! Admission: an object becomes visible, and is sent to a disk if there is room.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Admitter {
     }
 
     /// Puts the object in place of what the key held. If `ram` is true, the RAM tier takes the object.
-    /// A store takes it too if there is room. If `paid` is true, the gate has already admitted the
+    /// A store takes the object too if there is room. If `paid` is true, the gate has already admitted the
     /// object.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();

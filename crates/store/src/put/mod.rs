@@ -6,7 +6,7 @@
 //! | file | has |
 //! |---|---|
 //! | `large`, `sparse` | objects in fragments, and heads whose bytes follow later |
-//! | `admit` | makes an object visible and sends it on the way to a disk, as far as there is room |
+//! | `admit` | makes an object visible, and sends it to a disk if there is room |
 //! | `routes` | the choice of a store for a new object |
 
 mod admit;
@@ -275,8 +275,8 @@ impl Puts {
         let shard = self.tables.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
-            // The index may lead to a newer version, unless it names the place from which this object
-            // was read.
+            // The index may lead to a newer version. It leads to this object only if it names the place from
+            // which this object was read.
             None => (self.tables.index().lookup(object.hash()).into_iter())
                 .filter_map(|entry| {
                     let spot = Spot::of(&entry);

@@ -58,7 +58,7 @@ fn best_of<'a>(
     stores.max_by(|a, b| score(a).total_cmp(&score(b)))
 }
 
-/// The sum of the stores' write speeds in bytes per second; 0 if the speed of one of them is not known.
+/// The sum of the stores' write speeds in bytes per second; 0 if the speed of a store is not known.
 fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
     let speeds = stores.iter().try_fold(0_u64, |all, s| {
         let speed = s.load.write_speed();

@@ -39,9 +39,8 @@ impl Reads {
         self.neighbours.widen(plan)
     }
 
-    /// Checks the bytes that were read (place, incarnation, checksums, key), makes sure that no newer object
-    /// was stored meanwhile, and takes the object into the RAM tier. If the key was stored again
-    /// meanwhile, the newer object is returned.
+    /// Checks the bytes that were read (place, incarnation, checksums, key), and takes the object into the
+    /// RAM tier. If a newer object of the key was stored meanwhile, returns the newer object instead.
     ///
     /// # Errors
     /// The read counts as a miss. If the record is damaged, its entry is dropped. If the record belongs

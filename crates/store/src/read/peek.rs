@@ -35,8 +35,8 @@ pub struct DiskPlace {
     pub segments_before: u32,
     /// The number of all segments of the store.
     pub segments: u32,
-    /// Time until the record's segment is reused at the present rate of writing; `None` before the
-    /// first reuse.
+    /// Estimated time until the record's segment is reused; `None` before the first reuse. The estimate uses
+    /// the average rate of writing since the engine's clock began.
     pub expected: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! The read queue of one thread: it passes reads on as they arrive, or sorted together with those of
-//! other threads.
+//! The read queue of one thread: it passes reads on as they arrive, or sorts them together with the reads
+//! of other threads.
 
 use std::io;
 use std::mem::take;
@@ -178,7 +178,8 @@ impl OrderedQueue {
         }
     }
 
-    /// Puts the staged reads among those that wait for the disk, and carries out the reads that it can.
+    /// Adds the staged reads to the reads that wait for the disk. If the disk is idle, carries out waiting
+    /// reads.
     fn flush_sorted(&mut self) -> io::Result<()> {
         if self.staged.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Loading: the entries of all segments are entered into the index, newest first, except those that
-//! were removed.
+//! Loading: the entries of all segments are entered into the index, newest first, except entries
+//! that were removed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -50,14 +50,14 @@ pub(crate) struct Loader {
     progress: Progress,
     /// The number of available processors.
     cores: usize,
-    /// The floor that the superblock gets once all records that were removed while the store was detached
-    /// are dead in the log.
+    /// Set if the store was detached: the floor that its superblock gets as soon as all records that were
+    /// removed meanwhile are dead in the log.
     restore: Option<LogPosition>,
     /// The floor that the superblock must still record: everything before it is dead.
     owed: Option<LogPosition>,
 }
 
-/// The progress of loading, as numbers of entries of all segments.
+/// The progress of loading, counted in entries of all segments.
 #[derive(Debug, Default)]
 struct Progress {
     /// The number of entries that are not processed yet.
@@ -144,8 +144,8 @@ impl Loader {
         self.owed
     }
 
-    /// The floor that the superblock gets once all records that were removed while the store was detached
-    /// are dead in the log.
+    /// If the store was detached, returns the floor that its superblock gets as soon as all records that were
+    /// removed meanwhile are dead in the log.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
@@ -157,7 +157,7 @@ impl Loader {
         self.restore = Some(floor);
     }
 
-    /// The memory of the pieces that were read ahead, of tables and of removed keys, in bytes.
+    /// The bytes of memory for pieces that were read ahead, for tables, and for removed keys.
     pub(crate) fn memory_bytes(&self) -> usize {
         let entries: usize = self.parts.iter().map(|p| p.entries.capacity()).sum();
         let ahead = self.pieces.memory_bytes();

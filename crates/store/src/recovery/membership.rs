@@ -12,8 +12,8 @@ use crate::fleet::{Standing, TrustedMembership};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Sets the position from which on the store's records are live. If all records are dead, this is
-/// recorded on the disk as well.
+/// Sets the position from which the store's records are live. If all records are dead, also
+/// records this on the disk.
 pub(super) fn apply_standing(
     superblock: &mut Superblock,
     loader: &mut Loader,

@@ -43,7 +43,8 @@ impl Part {
             named: header.last_cluster,
         }
     }
-    /// Makes the part of a scanned segment. `slot` is the header of its slot, if this is an open header.
+    /// Makes the part of a scanned segment. `slot` is the open header in the segment's slot, if the slot
+    /// contains an open header.
     pub(crate) fn scanned(index: u32, scan: Scan, slot: Option<&SlotHeader>) -> Self {
         Self {
             index,

@@ -120,7 +120,7 @@ pub(super) fn catch_up(context: &StoreContext, store: &Arc<StoreShared>) {
 }
 
 impl ReplayedJournal {
-    /// Returns the journal, which is continued from here on.
+    /// Returns the journal in the state from which writing continues.
     fn goes_on(&self, generation: u64) -> Journal {
         let journal = Journal::after(self.number, &self.half);
         match self.damaged {
@@ -129,7 +129,7 @@ impl ReplayedJournal {
         }
     }
 
-    /// Returns a purge number as the floor of the store. A record is dead if the newest purge had a
+    /// Returns the purge floor of the store, a purge number. A record is dead if the newest purge had a
     /// smaller number when the record was fetched. Purges after this opening of the store get numbers above
     /// `base`.
     fn floor(&self, context: &StoreContext, store: &StoreShared, base: u64) -> u64 {
@@ -144,8 +144,8 @@ impl ReplayedJournal {
                 floor
             );
         }
-        // If purges that this store has not seen have retired in the other stores, this store missed
-        // them.
+        // If the greatest retired number is above the newest number in this store's journal, this store
+        // missed purges or removals.
         let retired = context.purges.set().retired();
         if rule!(
             "journal: a store that missed purges gives nothing from before them",
@@ -184,7 +184,7 @@ impl ReplayedJournal {
         let missed = |other: &&Arc<StoreShared>| known > other.marks.journal_seen();
         let behind: Vec<_> = others.iter().filter(missed).collect();
         store.marks.set_journal_seen(seen);
-        // Numbers are never used twice: each opening has its own generation.
+        // Purge numbers are never used twice, because each opening has its own generation.
         let base = rule!(
             "purge: numbers are never given twice",
             (generation << 32).max(seen),

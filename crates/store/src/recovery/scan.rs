@@ -108,7 +108,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
                 scan.entries.append(&mut entries);
             }
             // The bytes of clusters of earlier incarnations are searched as well: a cluster of this
-            // incarnation may begin within their length.
+            // incarnation may begin inside such a cluster.
             _ => {
                 at += rule!(
                     "scan: clusters of earlier incarnations are searched through, not jumped over",
@@ -122,7 +122,7 @@ fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     scan
 }
 
-/// Reads all bytes of a segment. Much is lost with an unreadable segment, so the read is tried again.
+/// Reads all bytes of a segment. A segment contains many records, so a failed read is tried again.
 fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
     let geometry = store.space.geometry();
     let mut bytes = vec![0; geometry.segment_bytes as usize];

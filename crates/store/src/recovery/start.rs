@@ -249,9 +249,8 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// Returns the position before which everything is dead. The removals in a lost segment are not known, nor
-/// those in a damaged cluster. `lost` is the incarnation of the newest lost segment, or 0 if no segment is
-/// lost.
+/// Returns the position before which everything is dead. The removals in a lost segment or a damaged
+/// cluster are not known. `lost` is the incarnation of the newest lost segment, or 0 if no segment is lost.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
         "start: everything that was written up to the end of a lost segment is dead",

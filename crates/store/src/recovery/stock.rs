@@ -2,8 +2,8 @@
 //!
 //! If neither the summary nor the clusters of a segment can be read, the segment is *lost*. Then more
 //! than its own records is lost. Older segments may contain records that the lost segment removed.
-//! Besides, removals of its own records are not logged from now on, so these records could return when
-//! the segment is readable again. Therefore everything that was written up to the end of this
+//! Removals of the lost segment's own records are not logged from now on, so these records could return
+//! when the segment is readable again. Therefore everything that was written up to the end of this
 //! segment is dead.
 
 use foxy_base::rule;

@@ -2,8 +2,8 @@
 //! yet, and the record was not removed.
 //!
 //! Two *lanes* share the work, each with its own shards of the index. All entries of one key are in the same
-//! lane and keep their order. So are all entries of keys that the index cannot distinguish. The result does
-//! not depend on whether the lanes run at the same time.
+//! lane and keep their order. The same applies to all entries of keys that the index cannot distinguish. The
+//! result does not depend on whether the lanes run at the same time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -254,8 +254,8 @@ impl Taker<'_> {
         };
         let fate = match self.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => return Fate::Loaded,
-            // The place is taken by a newer record of the key, or by a colliding key. If it is a colliding
-            // key, and this key is removed later, an older record of this key must not take its place.
+            // A newer record of the key, or a record of a colliding key, already has the place. In the second
+            // case, no older record of the entry's key may take the place when the colliding key is removed.
             Insert::Present(_) => Fate::Last { record: true },
             Insert::Dropped => Fate::Unplaced,
         };
@@ -275,8 +275,8 @@ impl Taker<'_> {
     }
 }
 
-/// Runs both lanes. They run at the same time if `together` and if a thread can be started; the thread
-/// ends before this returns.
+/// Runs both lanes. They run at the same time if `together` is true and a thread can be started. The thread
+/// ends before this function returns.
 pub(super) fn take_all(
     taker: Taker<'_>,
     keys: &mut [Keys; LANES],
@@ -296,8 +296,8 @@ pub(super) fn take_all(
     }
 }
 
-/// Runs `here`, and `there` on a separate thread, which ends before this returns. It runs `there` only
-/// if `together`, and if a thread can be started.
+/// Runs `here`. If `together` is true and a thread can be started, also runs `there` on that thread, which
+/// ends before this function returns.
 pub(super) fn beside<A, B: Send>(
     together: bool,
     here: impl FnOnce() -> A,

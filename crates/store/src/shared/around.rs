@@ -20,9 +20,9 @@ pub(crate) struct Around {
 
 impl Around {
     /// Makes the value for an engine with `memory_bytes` bytes of memory and a store with locality buffers of
-    /// `buffer_bytes` bytes. The number of places that the rule remembers depends on the memory: one longer
-    /// read at each of these places takes a twentieth of the memory in total. This is a tenth of a RAM tier that
-    /// has half of the memory.
+    /// `buffer_bytes` bytes. The rule remembers as many places as there are longer reads in a
+    /// twentieth of the memory, within bounds. A twentieth of the memory is a tenth of a RAM tier that has
+    /// half of the memory.
     pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
         let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
         let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);

@@ -62,8 +62,8 @@ impl Inbox {
         }
     }
 
-    /// Handles the end of a writer whose store another writer continues: passes the removals and the requests
-    /// on to `heir`, the inbox of the other writer.
+    /// Handles the end of a writer when another writer continues with the store: passes the removals and the
+    /// requests on to `heir`, the inbox of the other writer.
     pub(crate) fn hand_over(&mut self, heir: &mut Self) {
         // The heir's own removals are newer, so they come after the removals of this inbox.
         let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));

@@ -33,7 +33,7 @@ impl Load {
         }
     }
 
-    /// The store's share of new objects, relative to that of the other stores.
+    /// The store's share of new objects, relative to the shares of the other stores.
     pub(crate) fn share(&self) -> f64 {
         weight::share(self.weight, self.pending_bytes(), self.write_speed())
     }

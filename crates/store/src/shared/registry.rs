@@ -63,7 +63,7 @@ impl Registry {
 
     /// Returns the number and the first address for the next store, which has `sectors` sectors. The
     /// address is the beginning of the first gap that is long enough. Returns `None` if there are too
-    /// many stores, or no such gap.
+    /// many stores, or if no gap is long enough.
     pub(crate) fn next(&self, sectors: u64) -> Option<(StoreId, u64)> {
         let stores = self.load();
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;

@@ -214,9 +214,9 @@ impl StoreShared {
         }
     }
 
-    /// Notes that removals are confirmed: all removals with numbers below `waiting` (with `None`, all
-    /// removals), except those in the inbox. Returns true if this includes the removals of an earlier run.
-    /// These can then be released: see [`StoreShared::let_go`].
+    /// Notes that removals are confirmed: all removals whose numbers are below `waiting` (if it is set) and
+    /// below the numbers of all removals in the inbox. Returns true if these include the removals of an
+    /// earlier run. The removals of the earlier run can then be released: see [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();

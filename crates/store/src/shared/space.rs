@@ -27,8 +27,8 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Makes the space of a store on a disk with blocks of `block_bytes`, from sector `base_sectors` of
-    /// the engine's address space on.
+    /// Makes the space of a store on a disk with blocks of `block_bytes` bytes. The space begins at sector
+    /// `base_sectors` of the engine's address space.
     pub(super) fn new(superblock: &Superblock, base_sectors: u64, block_bytes: u64) -> Self {
         let geometry = superblock.geometry;
         Self {

@@ -21,7 +21,7 @@ fn body(page: u64, n: u64) -> Vec<u8> {
     format!("{page}/{n} ").repeat(30).into_bytes()
 }
 
-/// Makes a store of pages, each put together with all its objects, and clears memory.
+/// Makes a store with pages, and clears memory. Each page is put together with all its objects.
 fn pages() -> Rig {
     let mut rig = Rig::new(64, MEMORY, 3);
     for page in 0..PAGES {

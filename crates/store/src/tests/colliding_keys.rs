@@ -35,7 +35,7 @@ fn colliding_keys_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.put("twin", b"one");
     rig.fill("first", 40);
     forget_ram(rig, "twin");
-    // The entry is removed without a log entry, as if a power cut had taken it.
+    // The index entry is removed, but the removal is not logged, as if a power cut had lost the removal.
     rig.engine.core().tables.index().remove(hash("twin"));
     rig.put("twin", b"two");
     rig.fill("second", 40);

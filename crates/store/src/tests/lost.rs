@@ -26,7 +26,7 @@ fn latest(key: u64) -> Option<String> {
 }
 
 /// Writes first versions, replacements and removals, with other objects after each of them. Each of these
-/// parts goes over several segments.
+/// parts extends over several segments.
 fn written() -> Rig {
     let mut rig = Rig::new(SEGMENTS, MEMORY, 3);
     let others = |rig: &mut Rig, label: &str| rig.fill(label, 96);

@@ -1,4 +1,4 @@
-//! Tests of the order of writes, for data that must be on the disk before other data, and of reads in the
+//! Tests that data is written in the order in which it must reach the disk, and tests of reads in the
 //! meantime.
 
 use foxy_disk::OpClass;

@@ -1,5 +1,5 @@
-//! Tests that all objects of a stream are stored if the disk is fast enough for the stream. The store may be
-//! small, and its flushes may be slow.
+//! Tests that all objects of a stream are stored if the disk is fast enough for the stream, even if the store
+//! is small and its flushes are slow.
 
 use std::sync::Arc;
 use std::time::Duration;

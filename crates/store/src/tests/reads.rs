@@ -187,7 +187,7 @@ fn a_read_alone_goes_at_once() {
     );
 }
 
-/// Neighbours are read together. A bad sector makes only those reads fail that need the sector.
+/// Neighbours are read together. If a sector is bad, only the reads that need this sector fail.
 #[test]
 fn a_failed_joined_read_fails_only_those_it_must() {
     let rig = rig(DISK, ReadMode::Sorted);

@@ -245,8 +245,8 @@ fn stores_that_are_formatted_together_have_one_seed_and_so_has_a_later_one() {
 }
 
 /// Both stores have contents; the store that is named first keeps its contents. The other store takes over
-/// the seed of the first store, in both superblocks. Otherwise its own former seed could be used again if one
-/// superblock is damaged.
+/// the seed of the first store, in both superblocks. Otherwise the other store's former seed could be used
+/// again if one superblock is damaged.
 #[test]
 fn a_store_with_another_seed_joins_empty_and_takes_the_seed_of_the_others() {
     for seeds in [[77, 88], [0, 88], [77, 0]] {

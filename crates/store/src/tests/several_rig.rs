@@ -99,8 +99,8 @@ impl Several {
         self.run(60);
     }
 
-    /// Kills the process. Returns the first store alone, the disk of the second store, and the keys
-    /// that were on it.
+    /// Kills the process. Returns an engine with only the first store, the disk of the second store, and the
+    /// keys on that disk.
     pub(super) fn without_the_second(&self) -> (Self, MemDisk, Vec<u64>) {
         let mut disks = self.killed_disks();
         let absent = disks.remove(1);

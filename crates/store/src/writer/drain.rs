@@ -24,8 +24,8 @@ impl Writer {
     }
 
     /// Writes everything that waits, makes it durable, and writes the summary of the open segment. So the
-    /// next start has nothing to scan. It continues to write in the same segment. Blocks the calling thread
-    /// for at most about `at_most`. Returns true if all of it was done.
+    /// next start has nothing to scan, and continues to write in the same segment. Blocks the calling thread
+    /// for at most about `at_most`. Returns true if all of this was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
         self.drain_for(at_most, false)
     }

@@ -1,4 +1,5 @@
-//! The access of a writer to its engine: the store records which stores are open, and leaves them.
+//! The access of a writer to its engine. The writer uses it to record which stores are open, and to take its
+//! store out of the engine.
 
 use std::sync::Arc;
 

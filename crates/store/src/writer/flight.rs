@@ -87,7 +87,7 @@ impl Flight {
         self.clusters.len() < most
     }
 
-    /// Number of bytes from which on a cluster counts as full.
+    /// A cluster of at least this number of bytes counts as full.
     pub(super) fn full_bytes(&self) -> u64 {
         u64::from(self.store.space.geometry().cluster_bytes) * 15 / 16
     }

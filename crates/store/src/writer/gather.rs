@@ -28,7 +28,7 @@ pub(super) struct Gather {
     tombstone_delay: Duration,
     /// The number of items and removals that have left so far.
     left: QueuePosition,
-    /// The number of items (without those in buffers) and removals that have arrived so far.
+    /// The number of items and removals that have arrived so far. Items in buffers do not count yet.
     came: QueuePosition,
 }
 

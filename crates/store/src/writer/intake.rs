@@ -25,8 +25,8 @@ impl Intake {
         }
     }
 
-    /// Sets whether another writer continues with the store. If another writer does, removals stay in
-    /// the inbox for it, with the requests that wait for them.
+    /// Sets whether another writer continues with the store. If so, removals and the requests that wait
+    /// for them stay in the inbox for the other writer.
     pub(super) const fn set_heir(&mut self, has_heir: bool) {
         self.has_heir = has_heir;
     }

@@ -30,9 +30,9 @@ pub(crate) enum Purpose {
     VictimSlot(u64),
     /// The read of a part of the victim with this sequence.
     VictimPart(u64),
-    /// The write of blocks of the purge journal; the journal's write has this number.
+    /// The write to the purge journal with this number.
     Journal(u64),
-    /// The read that checks the blocks of the journal's write with this number.
+    /// The read that checks the write to the purge journal with this number.
     JournalCheck(u64),
     /// The read of a piece of a summary, for recovery.
     Load(Piece),

@@ -116,9 +116,9 @@ impl Writer {
 
     /// Makes the store `bytes` long and keeps its contents. The file or device is made longer first,
     /// then the slots of the new segments are zeroed, then the superblocks are written with the new
-    /// geometry. A crash at any point leaves the store either unchanged or grown. Then the store is
-    /// opened again. While it is being loaded, objects that are not loaded yet are misses. This blocks
-    /// for these writes and reads.
+    /// geometry, and then the store is opened again. A crash at any point leaves the store either unchanged
+    /// or grown. While the store is being loaded, objects that are not loaded yet are misses. This method
+    /// blocks for the writes and reads.
     #[must_use]
     pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
         let next = self.reuse.next_sequence();

@@ -19,8 +19,8 @@ use crate::{Durable, StoreOptions, SyncTicket};
 pub(super) struct Opening {
     options: StoreOptions,
     loader: Option<Loader>,
-    /// Set if the store was detached: if the ticket for its removals ends as durable, the floor goes back to
-    /// this position.
+    /// Set if the store was detached: the floor that the store gets back, and the ticket for the removals
+    /// that it missed. The store gets the floor back when this ticket ends as durable.
     restoring: Option<(LogPosition, SyncTicket)>,
 }
 

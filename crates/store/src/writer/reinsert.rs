@@ -18,7 +18,8 @@ use foxy_policy::RewriteBudget;
 
 /// Maximum length of a read from the victim, in units.
 const PART_MAX: u32 = (1 << 20) / UNIT as u32;
-/// Maximum number of unwanted units that are read so that a read need not be split.
+/// Maximum distance, in units, between two wanted records that one read covers. The units between the two
+/// records are read as well, but not used.
 const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 
 /// The maximum number of bytes that may be reinserted from one victim: reinsertion must leave room,

@@ -2,11 +2,10 @@
 //!
 //! The order is: read the victim and write the used records again; write the open header of the new
 //! incarnation to the slot; flush; read the open header back; drop the index entries; only then overwrite.
-//! Until the open header is durable,
-//! the index still knows every record of the victim, so a supersession writes its removal to the log.
-//! Afterwards a restart rejects the old incarnation. Several segments may be in preparation at once. Each
-//! segment keeps this order. Records are chosen, open headers written and entries dropped in the
-//! sequence of the segments, and the open headers share flushes.
+//! Until the open header is durable, the index still knows every record of the victim, so a supersession
+//! writes its removal to the log. Afterwards a restart rejects the old incarnation. Several segments may be
+//! in preparation at once. Each segment keeps this order. Records are chosen, open headers are written, and
+//! entries are dropped in the sequence of the segments. The open headers share flushes.
 
 use std::io;
 use std::sync::Arc;
@@ -68,7 +67,8 @@ pub(super) struct Reuse {
 }
 
 impl Reuse {
-    /// Continues after an opening. `percent`: see [`Reinserter::new`].
+    /// Makes the state of reuse for a store that was just opened. `found` is the state in which the store was
+    /// found; for `percent`, see [`Reinserter::new`].
     pub(super) fn new(store: Arc<StoreShared>, found: Found, percent: u32) -> Self {
         Self {
             queue: ReuseQueue::new(store.space.geometry(), found.ready),
@@ -204,7 +204,7 @@ impl Reuse {
         if self.queue.len() >= self.queue.wanted(log.is_half_full()) {
             return None;
         }
-        // Segments take from the budget for reinsertion in their sequence, so the segment before must have
+        // Segments take from the budget for reinsertion in their sequence, so the previous segment must have
         // chosen its records.
         if !self.queue.newest().is_none_or(Preparing::has_chosen) {
             return None;
@@ -342,8 +342,8 @@ impl Reuse {
         }
     }
 
-    /// Begins to read the open header back. If the disk still contained the old slot, a start would take the
-    /// old incarnation for the present one, although from now on removals of its records are not logged.
+    /// Begins to read the open header back. If the disk still contained the old slot, a start would load
+    /// the old incarnation, although from now on removals of its records are not logged.
     fn check_open_header(&self, next: &mut Preparing, io: &mut Io) {
         let len = self.open_header_of(next.index, next.sequence).len();
         let at = self.store.space.geometry().slot_at(next.index);

@@ -82,7 +82,7 @@ impl Superblocks {
         self.write()
     }
 
-    /// Records in both superblocks which stores are open, unless they already contain it.
+    /// Records in both superblocks which stores are open, unless both already record this membership.
     pub(super) fn join(&mut self, membership: Membership) -> io::Result<()> {
         if self.superblock.membership == membership {
             return Ok(());
@@ -118,7 +118,7 @@ impl Superblocks {
         !recorded && self.disown_due <= now && self.store.health() != Health::Offline
     }
 
-    /// Tries to record that the contents are dead, for a store whose disk must still record it.
+    /// Tries to record on the disk that the contents are dead. Call it only if [`Self::owe_parting`] is true.
     pub(super) fn part(&mut self, epoch: u64, membership: Option<Membership>, now: MonoTime) {
         self.disown_due = now + DISOWN_EVERY;
         self.disowned_at = rule!(

@@ -83,8 +83,8 @@ impl Tickets {
         });
     }
 
-    /// Returns whether a ticket waits for objects or removals beyond `left`, which is the position of those
-    /// that have left the gatherer.
+    /// Returns whether a ticket waits for objects or removals beyond `left`, the position up to which
+    /// objects and removals have left the gatherer.
     pub(super) fn wait_for_more_than(&self, left: QueuePosition) -> bool {
         self.waiting
             .iter()

@@ -47,7 +47,7 @@ impl Fault {
 pub(super) struct Trouble {
     store: Arc<StoreShared>,
     retry_at: Option<MonoTime>,
-    /// True if the other stores were told that this store notes no removals any more.
+    /// True if the other stores were informed that this store keeps no removals any more.
     left_behind: bool,
 }
 
@@ -85,8 +85,8 @@ impl Trouble {
         self.store.takes_writes() && !self.pauses(now)
     }
 
-    /// Notes that the other stores are told that this store notes no removals. Returns true the first
-    /// time.
+    /// Notes that the other stores were informed: this store keeps no removals any more. Returns true at the
+    /// first call.
     pub(super) const fn leave_behind(&mut self) -> bool {
         !std::mem::replace(&mut self.left_behind, true)
     }

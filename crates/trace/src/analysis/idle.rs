@@ -53,7 +53,8 @@ impl IdleTime {
         minutes
     }
 
-    /// Minimum, median and maximum of the idle seconds of a complete minute; 0 without a complete minute.
+    /// Minimum, median and maximum idle seconds of the complete minutes, if an operation takes `millis` ms.
+    /// All three are 0 if there is no complete minute.
     #[must_use]
     pub fn idle(&self, millis: f64) -> [f64; 3] {
         let minutes = self.minutes(millis);

@@ -31,7 +31,7 @@ pub struct InfiniteReport {
     pub distinct_bytes: u64,
     /// Requests for an object that was requested before.
     pub hits: u64,
-    /// Hits with the same size as the object's previous request, or without a size (304).
+    /// Hits whose size is that of the object's previous request. Hits without a size (304) count too.
     pub same_size: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,

@@ -1,7 +1,7 @@
 //! Locality sets as the author of UCFS defines them: a page and the objects that the same user requests from
-//! the same site in the minutes after the page (the window). The set of a page is fixed at its first visit by
-//! any user. The share of the set that later visitors request shows the gain of grouping by such sets. The
-//! published length of the window is lost, so any length may be given.
+//! the same site in the minutes after the page (the window). The set of a page is fixed when any user visits
+//! the page for the first time. If later visitors request a large share of the set, it is useful to store the
+//! objects of the set together. The published length of the window is lost, so any length may be given.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -39,7 +39,7 @@ pub struct SiteSetsReport {
     pub mean: f64,
     /// Number of visits to pages that were visited before.
     pub revisits: u64,
-    /// Mean share of the page's set that such a visit requests.
+    /// Mean share of a page's set that a later visit to the page requests.
     pub again: f64,
 }
 
@@ -53,7 +53,8 @@ impl SiteSets {
         }
     }
 
-    /// Counts one request. It needs a client, a time and a class, and its site if the log has several sites.
+    /// Counts one request. The request needs a client, a time and a class. If the log has several sites, the
+    /// request also needs a site.
     pub fn add(&mut self, request: &Request) {
         let mut visits = self.open.remove(&request.client).unwrap_or_default();
         let window_ms = self.window_ms;

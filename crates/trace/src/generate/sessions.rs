@@ -66,7 +66,8 @@ const THINK_NLANR: f64 = 1_270_000.0;
 const SPACING: f64 = 900.0;
 
 impl SessionConfig {
-    /// The DEC proxy stream of 1996. By default it has the first 1,058,206 GETs.
+    /// The DEC proxy stream of 1996. By default it has 1,058,206 requests, because the published values are
+    /// those of the first 1,058,206 GETs of the log.
     #[must_use]
     pub const fn dec() -> Self {
         let sizes = Sizes::Heavy {
@@ -135,10 +136,11 @@ impl SessionConfig {
         }
     }
 
-    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million requests. An
-    /// endless cache answers 36 % of the requests and 27 % of the bytes, and grows to 13.7 GB (Fan, Cao,
-    /// Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick repeats, and
-    /// repeats of lately visited pages, so that the stream contains neither kind of repeat (decision 134).
+    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million requests. A
+    /// cache without limits answers 36 % of the requests and 27 % of the bytes, and grows to 13.7 GB (Fan,
+    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick repeats,
+    /// and repeats of lately visited pages, so that the stream contains neither kind of repeat (decision
+    /// 134).
     #[must_use]
     pub const fn nlanr() -> Self {
         let popular = Sizes::Heavy {

@@ -86,7 +86,8 @@ fn month(name: &str) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
-/// Days since the epoch in the Gregorian calendar. Years are counted from March, so that leap days come last.
+/// Days since the epoch in the Gregorian calendar. Here a year begins in March, so a leap day is the last day
+/// of its year.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let (y, m) = if month > 2 {
         (year, month - 3)

@@ -146,8 +146,8 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
-    // The statistics are read first, because the other outputs are compared with them. A state that the
-    // statistics show lasts long enough for the other outputs.
+    // The statistics are read first, because the other outputs are compared with them. If a
+    // state is in the statistics, it lasts long enough to be in the other outputs too.
     let stats = foxy.stats()?;
     let page = bench
         .program()

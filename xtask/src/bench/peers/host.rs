@@ -1,5 +1,5 @@
-//! The machine under the measurement: cores, control groups, the disk, and a watcher that cleans up after
-//! every end of the run.
+//! The machine on which the measurement runs: cores, control groups, the disk, and a watcher that cleans up,
+//! however the run ends.
 //!
 //! Every process that is started joins a control group of the run. A small shell waits on a pipe, and this
 //! program holds the other end. When this program ends, also by Ctrl-C or SIGKILL, the shell kills all

@@ -19,7 +19,7 @@ pub(super) struct Lengths {
     pub(super) age_of_store: Duration,
     pub(super) sweep_step: Duration,
     pub(super) sweep: &'static [u32],
-    /// Number of requests that fill the slow drive's store before the drive is slow.
+    /// Number of requests that fill the store on the drive before the drive is slowed down.
     pub(super) slow_fill: u64,
     pub(super) slow_warm_up: Duration,
     pub(super) slow_step: Duration,

@@ -84,7 +84,8 @@ impl Row {
         self.notes.append(&mut self.problems);
     }
 
-    /// Errors, wrong answers and a part without answers are problems. A load that was too busy is a note.
+    /// Adds a problem for errors, for wrong answers, and for a part without answers. Adds a note if the load
+    /// was too busy.
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
         let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));

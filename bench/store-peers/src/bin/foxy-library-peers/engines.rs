@@ -1,41 +1,43 @@
-//! The operations of a store of files, and a limit for stores that have none of their own.
+//! The operations of a store of files, and a limit for stores that have no limit of their own.
 
 use foxy_policy::{CachePolicy, Lru};
 
 use crate::Failure;
 
-/// A store of whole files under numbers.
+/// A store of files. The name of a file is a number.
 pub(crate) trait Engine {
-    /// Contents of a file, shown to `look`; false if it is not there.
+    /// Passes the contents of a file to `look`. Returns false if the file does not exist.
     fn read(&mut self, name: u64, look: &mut dyn FnMut(&[u8])) -> Result<bool, Failure>;
-    /// Stores a file in place of an older one.
+    /// Stores a file. It replaces an older file of the same name.
     fn write(&mut self, name: u64, contents: Vec<u8>) -> Result<(), Failure>;
-    /// A hint that the second file is wanted with the first.
+    /// Gives the hint that the second file is usually read together with the first file.
     fn beside(&mut self, _first: u64, _second: u64) -> Result<(), Failure> {
         Ok(())
     }
-    /// Everything is on the device when this returns.
+    /// Returns when all files are on the device.
     fn finish(&mut self) -> Result<(), Failure>;
 }
 
-/// The files that a store without a limit may keep, in the order of use.
+/// The files that a store without its own limit may keep, in the order of their last use.
 pub(crate) struct Kept(Lru<u64, ()>);
 
 impl Kept {
-    /// Up to `bytes` of files: the rest of the device is the store's and the file system's own.
+    /// Permits files of `bytes` bytes in total. The rest of the device is for the internal data of
+    /// the store and of the file system.
     pub(crate) fn within(bytes: u64) -> Self {
         Self(Lru::new(bytes))
     }
 
-    /// Returns whether the file is there; counts a use.
+    /// Returns true if the file exists. Counts the call as a use of the file.
     pub(crate) fn has(&mut self, name: u64) -> bool {
         self.0.get(&name).is_some()
     }
 
-    /// Files that have to go for a new one.
+    /// Adds a file. Returns the files that must be removed to make room for it.
     pub(crate) fn add(&mut self, name: u64, bytes: usize) -> Vec<u64> {
         let mut gone = Vec::new();
-        // A small file takes a block of a file system, or its key and entry elsewhere.
+        // The 100 bytes are for the key and the entry of the file. For a file system, the caller has
+        // already rounded `bytes` up to complete blocks.
         let _ = self.0.insert(name, (), bytes as u64 + 100, &mut gone);
         gone.into_iter().map(|evicted| evicted.key).collect()
     }

@@ -48,7 +48,7 @@ impl Engine for Files {
     }
 }
 
-/// Everything on the file system of `folder` is on its device.
+/// Writes all data of the file system that contains `folder` to its device.
 pub(crate) fn sync(folder: &std::path::Path) -> Result<(), Failure> {
     let done = std::process::Command::new("sync")
         .arg("-f")

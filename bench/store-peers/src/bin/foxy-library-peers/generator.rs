@@ -1,12 +1,13 @@
-//! wg-Hummingbird: for each request a read; a miss is written; a file that is no page gets the hint
-//! that it belongs to its client's last page.
+//! wg-Hummingbird turns each request into a read. After a miss, it writes the file. If the written
+//! file is not a page, it gives the engine the hint that the file belongs to the last page of the
+//! same client.
 
 use foxy_policy::{CachePolicy, Lru};
 
 use crate::Failure;
 use crate::engines::Engine;
 
-/// A request as the stream has it.
+/// A request of the stream.
 pub(crate) struct Request {
     object: u64,
     size: u32,
@@ -16,7 +17,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Bytes in the stream: object, size, version, client, page; little-endian.
+    /// Length of a request in the stream, in bytes. A request contains object, size, version, client
+    /// and page, in little-endian order.
     pub(crate) const BYTES: usize = 24;
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
@@ -32,7 +34,7 @@ impl Request {
         })
     }
 
-    /// Contents begin with the version and go on with what no engine can shorten.
+    /// Contents of the object: the version, and then random bytes, which no engine can compress.
     fn contents(&self, stock: &[u8]) -> Vec<u8> {
         let from = (self.object.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 45) as usize;
         let mut contents = stock[from..from + self.size as usize].to_vec();
@@ -51,7 +53,7 @@ impl Request {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) hits: u64,
-    /// Bytes of contents written.
+    /// Number of content bytes that were written.
     pub(crate) stored: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The library, in a file on the file system.
+//! The library Hummingbird, with its store in a file on the file system.
 
 use foxy_hummingbird::{Config, Error, Hummingbird};
 
@@ -10,7 +10,8 @@ pub(crate) struct Library(Hummingbird);
 impl Library {
     pub(crate) fn open(folder: &str, disk: u64, memory: u64) -> Result<Self, Failure> {
         let config = Config {
-            // The rest is for the program, and the little that goes through the page cache.
+            // The rest of the memory is for the program, and for the few bytes that go through the
+            // page cache.
             memory_bytes: memory / 4 * 3,
             ..Config::on(format!("{folder}/hummingbird"), disk / 10 * 8)
         };

@@ -1,5 +1,6 @@
-//! The program that `foxy-lab bench store library` measures: a proxy's calls from a stream of
-//! requests (wg-Hummingbird of paper 004), on one of several ways to store files.
+//! The program that `foxy-lab bench store library` measures. It turns a stream of requests into the
+//! calls of a proxy, as wg-Hummingbird does in paper 004. The calls go to one of several engines
+//! that store files.
 
 mod engines;
 mod files;
@@ -75,7 +76,7 @@ fn measure(engine: Box<dyn Engine>, requests: &[u8]) -> Result<String, Failure> 
     Ok(format!("{{{}}}", fields.join(",")))
 }
 
-/// All threads; resolution of 10 ms.
+/// CPU time of all threads in seconds, with a resolution of 10 ms.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or("").split_whitespace();

@@ -1,5 +1,6 @@
-//! RocksDB, with values in its sorted files or in blob files: direct I/O, no log (a cache may lose
-//! what is young, as the library does), no compression (contents cannot be shortened).
+//! RocksDB with values in its sorted files or in blob files. It uses direct I/O. It has no log,
+//! because a cache may lose its newest files, as the library does too. It does not compress, because
+//! the contents are random.
 
 use rocksdb::{BlockBasedOptions, Cache, DB, Options, WriteOptions};
 
@@ -27,7 +28,8 @@ impl Rocks {
         options.set_compression_type(rocksdb::DBCompressionType::None);
         options.set_write_buffer_size(usize::try_from(memory / 64)?);
         options.set_max_background_jobs(2);
-        // Levels in proportion to this small device: with the usual sizes, deleted data would stay.
+        // The levels are small, because the device is small. With levels of the usual sizes, deleted
+        // data would stay on the device.
         options.set_target_file_size_base(memory / 64);
         options.set_max_bytes_for_level_base(memory / 16);
         options.set_level_compaction_dynamic_level_bytes(true);
@@ -42,8 +44,8 @@ impl Rocks {
         Ok(Self {
             db: DB::open(&options, format!("{folder}/rocksdb"))?,
             write,
-            // Compaction writes files anew before it deletes the old ones: if more were kept, it
-            // would run out of space.
+            // Compaction writes the new files before it deletes the old files. If more data were
+            // kept, compaction would run out of space.
             kept: Kept::within(if blobs { disk / 3 } else { disk / 2 }),
         })
     }

@@ -1,5 +1,6 @@
-//! SQLite: one table of blobs, a transaction for each thousand writes, no waiting for the disk at its
-//! end (a cache may lose what is young, as the library does).
+//! SQLite with one table of blobs and a transaction for each thousand writes. The end of a
+//! transaction does not wait for the disk, because a cache may lose its newest files, as the library
+//! does too.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::Failure;
 use crate::engines::{Engine, Kept};
 
-/// Writes in a transaction.
+/// Number of writes in a transaction.
 const TOGETHER: u32 = 1000;
 
 pub(crate) struct Sqlite {

@@ -1,4 +1,4 @@
-//! The connections of an engine: they are opened, refused, closed and opened again.
+//! Opens the connections of an engine, and opens them again after they were refused or closed.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -104,7 +104,7 @@ impl Engine<'_> {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// True if no connection to the target was established for as long as an answer may take.
+    /// True if no connection to the target was open for as long as an answer may take.
     pub(super) fn deserted(&self) -> bool {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }

@@ -77,7 +77,8 @@ pub(super) fn set(
     action: Action,
     mut done: impl FnMut(String),
 ) -> Result<(), String> {
-    // The last word of a command of go is `NAME=VALUE`, so `NAME=` is removed.
+    // In a command of go, the last word is `NAME=VALUE`. `NAME=` is removed, because only values are
+    // compared.
     let name = shows.last().map(|name| format!("{name}="));
     let ours = there.last().map_or("", |word| word);
     let ours = name
@@ -251,7 +252,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
             let mut file = fs::File::create(&new)?;
             if let Ok(old) = fs::metadata(&path) {
                 // The permissions are set before the contents are written, because the contents may be
-                // secret. AppliesIf root may change the owner of a file.
+                // secret. Only root may change the owner of a file.
                 file.set_permissions(old.permissions())?;
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }

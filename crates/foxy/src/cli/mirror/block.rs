@@ -81,9 +81,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns true if an earlier call wrote the complete file and the user has not changed it since. If the
-    /// form has comments, a file that the earlier call wrote with another URL is recognised too. In a form
-    /// without comments, it is not recognised.
+    /// Returns true if an earlier call wrote the complete file and the user has not changed it since. A file
+    /// that an earlier call wrote with another URL is recognised only if the format has comments.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
         let text = &old[first.len()..];

@@ -181,7 +181,7 @@ fn plain_cargo(folder: &Path, home: &Path) -> Command {
     cargo
 }
 
-/// Returns the contents of the only file in or below a folder whose name has this end.
+/// Returns the contents of a file in or below a folder. It is the only file whose path ends with `end`.
 fn file(folder: &Path, end: &str) -> Vec<u8> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

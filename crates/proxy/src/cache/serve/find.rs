@@ -44,8 +44,8 @@ pub(crate) struct Found {
     pub(crate) primary: Option<Primary>,
 }
 
-/// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, `key` is
-/// changed to the key of the variant, which is looked up as well. A rule of the operator may require that the
+/// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, changes
+/// `key` to the key of the variant, and looks up the variant too. A rule of the operator may require that the
 /// Vary list contains certain `parts`. An object whose list lacks one of these parts counts as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,

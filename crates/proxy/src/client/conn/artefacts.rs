@@ -1,5 +1,5 @@
-//! Two cases of mirrors: artefacts that were stored before a document named their digest, and stored
-//! documents that must be read again because Foxy no longer knows the digests in them.
+//! Handles two kinds of stored objects of mirrors. Some artefacts were stored before a document named their
+//! digest. Documents must be read again if Foxy no longer knows the digests in them.
 
 use std::sync::Arc;
 
@@ -41,9 +41,9 @@ impl Local {
     }
 
     /// Returns the result of comparing a stored object with the digests that documents name for this request.
-    /// Returns `None` if the object must not be used. A stored part of an object must not be used either if
-    /// its bytes were never compared with a digest: if they are wrong, every object completed from them is
-    /// wrong.
+    /// Returns `None` if the object must not be used. This is also the result for a stored part of an object
+    /// if documents name a digest but the part was never compared with it. If its bytes are wrong, every
+    /// object that is completed from this part is wrong.
     #[inline]
     fn digest_check(
         &self,

@@ -1,5 +1,6 @@
-//! Answers that Foxy itself makes. It answers OPTIONS and TRACE requests that it does not pass on. It sends
-//! the file by which browsers find the proxy (PAC), and the answer by which a registry identifies itself.
+//! Answers that Foxy itself makes. Foxy answers OPTIONS and TRACE requests that it does not pass on. It also
+//! sends the file by which browsers find the proxy (PAC), and the answer by which a registry identifies
+//! itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};

@@ -43,9 +43,9 @@ use crate::{Outcome, Role, SiteTable};
 
 use context::ConnectionContext;
 
-/// Number of requests after which a connection ends with its present answer while many connections wait to be
-/// served. Otherwise the connections that entered first would use the processors and their memory for as long
-/// as their clients send requests.
+/// While many connections wait to be served, a connection that has carried this number of requests ends with
+/// its present answer. Otherwise the connections that entered first would use the processors and their memory
+/// for as long as their clients send requests.
 const SHARE: u32 = 64;
 
 /// A client connection.
@@ -224,7 +224,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Returns true if the connection carries another request. If the client left or stalled during an
-    /// answer, the connection ends by a reset: otherwise an HTTP/1.0 client that still reads would take the
+    /// answer, the connection ends by a reset. Otherwise an HTTP/1.0 client that still reads would take the
     /// bytes received so far for the complete answer.
     fn carries_on(&self, finish: &Finish) -> bool {
         if finish.outcome == Outcome::ClientGone {

@@ -2,8 +2,9 @@
 //! under the strong validator of the stored object. An answer of another version supersedes the object.
 //!
 //! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
-//! as long as requests make progress. If two fetches of gaps of one object fail in a row because of the
-//! origin's answers, the object is removed. The next request then fetches the complete object.
+//! as long as requests make progress. If two such fetches for one object fail in a row because the origin
+//! sends unusable bytes or too few bytes, the object is removed. The next request then fetches the complete
+//! object.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -204,8 +205,9 @@ impl Job {
     ) -> Result<(Verdict, Span), UpstreamError> {
         const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
-            // Some statuses do not tell whether the object changed: 304, 5xx, and statuses that are about the
-            // request. Every other status tells that it changed, and so does 416.
+            // 304, 5xx and the statuses about the request do not show whether the object has changed. All
+            // other statuses show that it has changed. 416 is about the request, but here it also shows a
+            // change.
             let facts = super::judge::as_get(&self.req);
             let changed = rules::supersedes(&facts, head.status()) || head.status() == 416;
             return Err(match head.status() {

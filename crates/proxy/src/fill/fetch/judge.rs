@@ -72,8 +72,8 @@ pub(crate) struct OriginRequest<'a> {
     pub(crate) times: Times,
 }
 
-/// Number of days for which an object with a validator is still useful after the time when it would otherwise
-/// be useless. In these days it can be revalidated.
+/// Number of days that a validator adds to the time for which an object is useful. The origin can still
+/// revalidate the object during these days.
 const VALIDATOR_DAYS: i64 = 7;
 
 /// Returns true if an answer with this status supersedes the object stored under the same key.

@@ -154,7 +154,7 @@ mod tests {
         });
     }
 
-    /// Only one request wants the fill. Other fills use all of the memory that fills with one request may
+    /// Only one request follows the fill. Other fills use all of the memory that fills with one request may
     /// use.
     #[test]
     fn a_fill_without_memory_to_store_takes_nobody_in() {
@@ -181,7 +181,8 @@ mod tests {
         });
     }
 
-    /// Several requests want the fill. Other fills use all of the memory that fills with one request may use.
+    /// Several requests follow the fill. Other fills use all of the memory that fills with one request may
+    /// use.
     #[test]
     fn memory_for_shared_fills_is_for_those_that_are_stored() {
         with_worker(MEMORY, |local| async move {

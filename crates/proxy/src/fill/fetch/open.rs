@@ -130,7 +130,7 @@ fn learn(
     let (key, now) = (writer.fill().hash(), asked.times.response);
     // Requests do not wait together for a key in `unshared`. After a server error, the key is not added,
     // because the error tells nothing about the next answer. The key is not added either if a complete object
-    // is stored: perhaps the new answer is not shared only because it must not replace that object.
+    // is stored: the only reason for not sharing the new answer may be that it must not replace that object.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.req.crowd(key), true, now);
     }
@@ -185,8 +185,8 @@ pub(super) fn complete(
     })
 }
 
-/// Supersedes older stored answers. This happens before the new answer is stored. It also happens if a purge
-/// or a change forbids storing the new answer, because the stored answers are older in that case too.
+/// Supersedes older stored answers before the new answer is stored. Does so even if a purge or a change
+/// forbids storing the new answer, because the stored answers are older than the new answer in any case.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());

@@ -2,7 +2,7 @@
 //! representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that removes a complete object also removes
-//! a part. Its caching facts have `Flags::PARTIAL`, and the Content-Range field states which part it is.
+//! a part. The caching facts of a part have `Flags::PARTIAL`, and its Content-Range field states its range.
 //! Bytes are combined only under one strong validator.
 
 use std::sync::Arc;

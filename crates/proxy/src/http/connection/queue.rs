@@ -19,11 +19,11 @@ use crate::state::local::Local;
 
 /// Longest body, in bytes, that is sent without a reservation.
 const SHORT: u64 = 64 << 10;
-/// Number of bytes that an answer has sent, and time for which it has had its reservation. When one of these
-/// limits is reached, the answer may give its reservation to another answer.
+/// Limits of a time slice: the bytes that the answer sends, and the time for which it has its reservation.
+/// When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Time that an answer must have waited for a reservation before the answers of clients that read give up
-/// their reservations.
+/// An answer whose client reads gives up its reservation only if another answer has waited for at least this
+/// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// Memory in the send queues of the kernel for one answer. It is freed on drop.
@@ -92,7 +92,7 @@ impl<T: Transport> Link<T> {
         })
     }
 
-    /// As [`queue`](Self::queue), for several parts of a body.
+    /// Does the same as [`queue`](Self::queue), for several parts of a body.
     pub(crate) async fn queue_for(
         &self,
         local: &Local,
@@ -107,13 +107,13 @@ impl Queued {
     /// Returns true if another answer waits, and this answer has used its reservation for long enough.
     ///
     /// Until Foxy knows that a client reads, the client gets only a part of its window in a time slice. The
-    /// client's kernel takes these bytes even if the program never reads them. So its memory is free again
-    /// after a round trip.
+    /// client's kernel takes these bytes even if the program never reads them. So the memory of the
+    /// reservation is free again after a round trip.
     ///
     /// The time slice of a client that reads ends only if another answer has waited for a long time. So each
     /// client of a crowd receives a part of its answer in time. While no answer has waited for long, an
-    /// answer keeps its reservation until it is complete: its connection and memory are then free earlier
-    /// than with time slices.
+    /// answer keeps its reservation until the answer is complete. This frees its connection and its memory
+    /// earlier than an interruption would.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(slice) = &self.slice else {
             return false;
@@ -133,11 +133,11 @@ impl Queued {
         io.ledger().has_line().then_some(left)
     }
 
-    /// Gives the reservation to another answer, and waits for the next time slice. Before that, the client
-    /// must have acknowledged all bytes that were sent, because a waiting answer must have no bytes in the
-    /// kernel. A client that does not read these bytes does not wait in the line. The wait for the next time
-    /// slice may be twice as long as the wait for a first time slice. So if there is too little room, answers
-    /// that have not begun are refused first.
+    /// Waits until the client has acknowledged all bytes that were sent, because a waiting answer must have
+    /// no bytes in the kernel. Then gives the reservation to another answer, and waits for the next time
+    /// slice. An answer whose client does not read the sent bytes does not wait in the line. The wait for the
+    /// next time slice may be twice as long as the wait for a first time slice. So if there is too little
+    /// room, answers that have not begun are refused first.
     ///
     /// # Errors
     /// The answer cannot continue.
@@ -160,7 +160,7 @@ impl Queued {
         Ok(())
     }
 
-    /// Waits until the client has read most of the bytes that it was sent. Until then the client gets no
+    /// Waits until the client has read most of the bytes that were sent to it. Until then the client gets no
     /// reservation, even if there is room, because the bytes of its next time slice would stay in the kernel.
     async fn until_read<T: Transport>(
         &mut self,

@@ -118,7 +118,7 @@ fn an_answer_gives_its_reservation_to_one_that_has_waited_for_long() {
         let (_other_client, other) = connection(&local).await;
         let there = Rc::clone(&local);
         let waits = spawn_local(async move { other.queue(&there, 1 << 20).await.unwrap() });
-        // The first answer has sent nothing. Its time slice ends because its time is over.
+        // The first answer has sent nothing. Its time slice ends because the time limit is reached.
         while !queued.is_over(&local, link.io()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -204,7 +204,7 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
         client.shutdown().await.unwrap();
         let reads = spawn_local(async move {
             let mut bytes = vec![0; 32 << 10];
-            // All reads take longer than Foxy waits for a client that has closed its side.
+            // The reads together take longer than Foxy waits for a client that has closed its side.
             while client.read_exact(&mut bytes).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::{Io, Ticks, Transport};
 use crate::state::ledger::{Entry, Ledger, Pressure, Use};
 
-/// First size of a buffer in bytes. It is many times as long as a usual head of a request or response.
+/// Initial size of a buffer in bytes. It is many times as long as a usual head of a request or response.
 const FIRST: usize = 16 << 10;
-/// First size of a buffer in bytes when memory is short.
+/// Initial size of a buffer in bytes when memory is short.
 const SMALL: usize = 4 << 10;
 
 /// Received bytes that are not yet used.

@@ -88,7 +88,8 @@ impl<T: Transport> Io<T> {
         self.sent.get()
     }
 
-    /// Returns the tick that is `after` from now, for waits that share one deadline.
+    /// Returns the deadline of a wait that begins now and lasts for `after`. Several waits can share one
+    /// deadline.
     pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
         self.watch.deadline(after)
     }
@@ -213,8 +214,9 @@ impl<T: Transport> Io<T> {
         self.writable_or_silent(deadline, || {}).await
     }
 
-    /// As [`writable`](Self::writable). If the peer becomes silent during the wait, the reservation is
-    /// reduced to the memory that the kernel needs for unacknowledged bytes. `silent` is then called once.
+    /// Does the same as [`writable`](Self::writable). If the peer becomes silent during the wait, the
+    /// reservation is reduced to the memory that the kernel needs for unacknowledged bytes. `silent` is then
+    /// called once.
     pub(crate) async fn writable_or_silent(
         &self,
         deadline: Ticks,
@@ -241,15 +243,15 @@ impl<T: Transport> Io<T> {
         ready
     }
 
-    /// Limits the reservation to the memory of `bytes` bytes that the peer has not acknowledged.
+    /// Limits the reservation to the memory that `bytes` unacknowledged bytes need.
     fn keep(&self, bytes: usize) {
         if let Some(reservation) = self.reservation.borrow().upgrade() {
             reservation.keep(bytes);
         }
     }
 
-    /// Waits until the peer has acknowledged all bytes that were written. Waits at most `timeout` for each
-    /// progress. Cancel safe.
+    /// Waits until the peer has acknowledged all bytes that were written. Fails if the peer acknowledges no
+    /// byte for `timeout`. Cancel safe.
     ///
     /// # Errors
     /// `TimedOut`, or `NotConnected` if the peer has reset the connection: its bytes stay unacknowledged then.
@@ -327,8 +329,8 @@ impl<T: Transport> Io<T> {
         Ok(n)
     }
 
-    /// Writes all slices. Waits at most `timeout` for each progress. If the future is dropped, the number of
-    /// written bytes is unknown.
+    /// Writes all slices. Fails if no byte can be written for `timeout`. If the future is dropped, the number
+    /// of written bytes is unknown.
     pub(crate) async fn write_all(
         &self,
         mut slices: &mut [IoSlice<'_>],
@@ -364,7 +366,7 @@ impl<T: Transport> Io<T> {
         self.slowed.borrow().is_some()
     }
 
-    /// As [`write_all`](Self::write_all), but in pieces and with pauses.
+    /// Does the same as [`write_all`](Self::write_all), but in pieces and with pauses.
     async fn write_slowly(
         &self,
         by: Rc<Counted>,

@@ -98,8 +98,8 @@ impl Activity {
                 _ => 1,
             }))),
             // On a slow network or machine, a client that reads may be silent for seconds: four lost packets
-            // in a row take three seconds. If other answers wait for its reservation, a long timeout makes
-            // more answers fail than it saves.
+            // in a row take three seconds. If other answers wait for the reservation of such a client, a
+            // longer timeout would make more answers fail than it would save.
             Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),
@@ -134,7 +134,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Returns the tick that is `after` from now.
+    /// Returns the deadline of a wait that begins now and lasts for `after`.
     pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
         Ticks(self.now.get().0.saturating_add(after.0))
     }
@@ -291,13 +291,13 @@ impl Sweep {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
 
-    /// As [`shed`](Self::shed), but closes only connections of clients that do not read.
+    /// Does the same as [`shed`](Self::shed), but closes only connections of clients that do not read.
     pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
         let stalled = |watch: &Watch| watch.activity() == Activity::Stalled;
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
-    /// As [`shed`](Self::shed), but closes only connections of one client.
+    /// Does the same as [`shed`](Self::shed), but closes only connections of one client.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
         self.shed_where(most, 0, None, |watch| watch.client.get() == client)
     }
@@ -309,9 +309,10 @@ impl Sweep {
         self.close(most, Some(&self.none_idle), |_| idle)
     }
 
-    /// Ends the wait of at most `most` requests that wait until other clients read, the oldest first. These
-    /// requests use all memory, so no other request gets an answer until some of them end. They get a 503
-    /// answer, like a request that finds no memory. Returns the number of these requests.
+    /// Ends at most `most` requests whose answers wait for other clients to read. Ends only requests that
+    /// have waited for [`QUEUED`], those with the longest wait first. These requests use all memory, so no
+    /// other request gets an answer until some of them end. They get a 503 answer, like a request that finds
+    /// no memory. Returns the number of these requests.
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();
         let queued = move |watch: &Watch| {

@@ -223,8 +223,8 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
         Some(2048),
         "half of those that may wait"
     );
-    // With 8 MiB, 512 connections together may wait to be served by the two workers. One client may have half
-    // of these reservations.
+    // With 8 MiB, one client may have 2 MiB, which is enough for 64 served connections. Both workers together
+    // let 512 connections wait, and one client may have half of these waiting connections.
     assert_eq!(most(8 << 20, served), Some(64));
     assert_eq!(most(8 << 20, waiting), Some(256));
     assert_eq!(most(1 << 20, served), Some(32));

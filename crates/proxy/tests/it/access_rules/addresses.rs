@@ -1,5 +1,5 @@
-//! Rules about addresses: names that change, several addresses, and connections that other requests have
-//! opened.
+//! Rules about addresses: names whose address changes, names with several addresses, and connections that
+//! other requests have opened.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

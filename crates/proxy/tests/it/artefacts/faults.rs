@@ -64,8 +64,9 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
     })
 }
 
-/// There are four clients, and halfway through the test each file gets a new version. A client that gets a
-/// complete file gets the bytes that the last index names, and every fault is counted.
+/// Four clients request the files, and halfway through the test each file gets a new version. Every complete
+/// file that a client gets is the file that the latest index names, and every answer with wrong bytes is
+/// counted.
 #[test]
 fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
     let (version, counts) = (Arc::default(), Arc::default());

@@ -149,7 +149,7 @@ fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) ->
 }
 
 /// The store is on a disk, and a second process follows the first. Digests in a stored document are known
-/// again as soon as a client gets the document, whether it is fresh or not.
+/// again as soon as a client gets the document, whether the document is fresh or stale.
 #[test]
 fn a_restart_keeps_what_stored_documents_name() {
     for (accept, length, fresh) in [

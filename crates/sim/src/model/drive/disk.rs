@@ -12,7 +12,8 @@ use super::{
 };
 use crate::model::SimTime;
 
-/// A wait that is less than this time (ns) below a full revolution is a rounding error, not a missed sector.
+/// Tolerance of a computed wait for a sector, in ns. A wait that is shorter than a full revolution by less
+/// than this tolerance is a rounding error: the sector is under the head now.
 const ROUNDING: u64 = 2_000;
 
 /// A mechanical disk.

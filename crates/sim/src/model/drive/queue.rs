@@ -170,7 +170,7 @@ impl Queue {
         &mut self.drive
     }
 
-    /// Sends the drive all requests that it would have begun before `now`.
+    /// Sends to the drive all requests that the drive would have begun before `now`.
     pub fn run(&mut self, now: SimTime) {
         while !self.waiting.is_empty() && self.drive.ready_at() < now {
             self.dispatch();
@@ -218,8 +218,8 @@ impl Queue {
         }
         let head = (self.drive.head(), 0);
         let above = self.waiting.range(head..).next().map(|(key, _)| *key);
-        // `below` is a closure, so that only the schedules that need it compute it: this is the hot path of
-        // the model.
+        // `below` is a closure, because not every schedule needs its value, and this is the hot path of the
+        // model.
         let below = || self.waiting.range(..head).next_back().map(|(key, _)| *key);
         match self.schedule {
             Schedule::CLook | Schedule::Fcfs => above.or_else(lowest),

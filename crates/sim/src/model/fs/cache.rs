@@ -22,7 +22,8 @@ struct Slot {
     key: u64,
     /// Time at which the block became dirty, in nanoseconds.
     dirty: u64,
-    /// Value of the cache's touch counter when this block was last touched on its own, not in a run.
+    /// Value of the cache's touch counter when this block was added or last touched. A touch of the block's
+    /// run (`touch_run`) does not change this value.
     moment: u64,
     newer: u32,
     older: u32,
@@ -142,7 +143,7 @@ impl Cache {
         evicted
     }
 
-    /// Returns an unlinked slot for a new block, and the block that was evicted for it.
+    /// Returns an unlinked slot for a new block, and the old block that was evicted to make room.
     fn enter(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let evicted = if self.map.len() >= self.capacity {
             self.pop_oldest()

@@ -76,7 +76,7 @@ impl Ufs {
         found.ok_or(FsError::NotFound)
     }
 
-    /// Makes sure that the inode is in memory. If another inode is evicted for it, that inode is copied to
+    /// Makes sure that the inode is in memory. If this evicts another inode, the evicted inode is copied to
     /// its block.
     pub(super) fn have_inode(&mut self, slot: u32) {
         if self.core.touch(u64::from(slot)) {

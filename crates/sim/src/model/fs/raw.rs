@@ -61,8 +61,8 @@ impl Raw {
         Self::over(BackingDevice::Model { queue, start }, bytes)
     }
 
-    /// Creates a partition of `bytes` bytes on a device. Time advances by the time of the device's requests,
-    /// and by the spans that the process reports as computing or sleeping.
+    /// Creates a partition of `bytes` bytes on a device. The simulated clock advances by the durations of the
+    /// device's requests, and by the spans that are passed to [`Raw::advance`].
     #[must_use]
     pub fn on(device: impl Device + 'static, bytes: u64) -> Self {
         Self::over(BackingDevice::Real(Arc::new(Mutex::new(device))), bytes)

@@ -15,8 +15,8 @@ struct Run {
     /// Number of pages in memory. `end` is the page after the last page that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment (number of touches until then) and length of each scan that no later, longer scan covers; the
-    /// oldest and longest scan is first.
+    /// Moment (number of touches until then) and length of each scan, oldest first. When a scan is added, all
+    /// earlier scans that are not longer are removed, so the longest scan is first too.
     scans: Vec<(u64, u64)>,
 }
 
@@ -83,7 +83,7 @@ impl Runs {
     }
 
     /// The least recently used slot, if it was last touched at or before `moment`. The function `slot`
-    /// returns a slot's key and the moment at which it was last touched on its own.
+    /// returns a slot's key and the moment of its last touch by a call other than `scan`.
     pub(super) fn oldest(
         &mut self,
         moment: u64,

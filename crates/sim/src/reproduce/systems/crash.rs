@@ -2,10 +2,10 @@
 //! Hummingbird with and without its logs.
 //!
 //! Each system is killed at random points of the ISP stream, and then it starts again. There are four
-//! results. Of the objects that the system knew before the crash, the first result is the share that it still
-//! answers. The second is the number of seconds until the system serves requests, and until it knows all its
-//! objects. The third is the number of bytes written to survive a crash. The fourth is the number of answers
-//! with a replaced version.
+//! results. The first is the share of the objects known before the crash that the system still returns in
+//! their latest version. The second is the time until the system serves requests, and the time until it knows
+//! all its objects. The third is the number of bytes written to survive a crash. The fourth is the number of
+//! objects that the system returns in an old version, although a newer version replaced it before the crash.
 
 mod layouts;
 

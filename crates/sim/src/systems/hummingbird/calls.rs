@@ -291,8 +291,8 @@ impl Hummingbird {
         };
         let nomem = self.files.get(file).nomem;
         if !nomem {
-            // Until the cluster is read, it must not be freed or overwritten. But making room in memory could
-            // do that.
+            // Making room in memory could free or overwrite the cluster before it is read. The pin prevents
+            // this.
             self.clusters.get_mut(cluster).pins += 1;
             let room = self.make_room(self.config.cluster);
             self.clusters.get_mut(cluster).pins -= 1;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::systems::Stored;
 
-/// Packing stops after this number of attempts to add a file that the cluster cannot take.
+/// Packing stops after this number of files could not be added to the cluster.
 const MAX_ATTEMPTS: usize = 64;
 
 /// Contents of a cluster that is being packed.

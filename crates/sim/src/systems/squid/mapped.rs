@@ -135,8 +135,8 @@ impl Mapped {
         files.map_read(file, at, place.size).map(|_| ())
     }
 
-    /// Stores an object. The inner option is the object that was replaced, if any. Returns the outer `None`
-    /// if no file has room for the new object.
+    /// Stores an object. Returns `Some` with the object that was replaced, if any; returns `None` if no file
+    /// has room for the new object.
     ///
     /// # Errors
     /// Errors of the file system.

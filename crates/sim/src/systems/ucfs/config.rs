@@ -33,7 +33,7 @@ pub struct UcfsConfig {
     pub one_timers: SimTime,
     /// Rule for a cluster if one of its files has to leave memory while other files of the cluster are hot or
     /// medium. True: the cluster keeps its place on disk, and the leaving file is dropped from memory. False:
-    /// the disk copy is voided, and its files are grouped again.
+    /// the disk copy is voided, and the files of the cluster are grouped again.
     pub keep_partial: bool,
     /// The second rule of the paper: the disk keeps clusters that were read (virtual clusters). Without this
     /// rule, reading a cluster blanks it.

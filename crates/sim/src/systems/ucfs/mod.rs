@@ -6,9 +6,9 @@
 //! grouped by site, then by count, and written near the head, several clusters with one request (`swap`). A
 //! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, reading a cluster
 //! blanks it. Under the newer rule its disk copy is kept as long as none of its files changes (a virtual
-//! cluster). A virtual cluster needs no write when all its files have come to the cold buffer. Clusters of
-//! one-timers are voided first, then the least used clusters. After a crash everything is lost; a clean
-//! shutdown saves tables and memory (`superblock`).
+//! cluster). When all files of a virtual cluster have moved to the cold buffer, they leave memory without a
+//! write. Clusters of one-timers are voided first, then the least used clusters. After a crash everything is
+//! lost; a clean shutdown saves tables and memory (`superblock`).
 //!
 //! Interpretations where the paper is silent:
 //!

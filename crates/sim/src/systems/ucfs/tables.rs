@@ -21,7 +21,8 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Entry {
     /// First cluster of the file on disk, or [`NONE`].
     pub(super) cluster: u32,
-    /// Slot of the file in memory, or [`NONE`] if the file is not there. The paper has a bit MEM for this.
+    /// Slot of the file in memory, or [`NONE`] if the file is not in memory. The paper has a bit MEM for
+    /// this.
     pub(super) slot: u32,
 }
 

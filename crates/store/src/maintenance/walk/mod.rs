@@ -1,5 +1,6 @@
-//! A walk over everything that is stored: memory first, then each store's segments, the newest first,
-//! with large reads. Sweeps, scrubs, drains and lists use the walk; a request never does.
+//! A walk over everything that is stored: memory first, then the segments of all stores, with large reads.
+//! Segments with higher sequence numbers come first. Sweeps, scrubs, drains and lists use the walk; a request
+//! never does.
 //!
 //! The walk blocks its thread for one read at a time; the caller pauses between them.
 

@@ -1,4 +1,4 @@
-//! Failures of a disk, and how the condition of its store is informed of them.
+//! Failures of a disk, and the methods that report them to the condition of the disk's store.
 
 use std::io;
 

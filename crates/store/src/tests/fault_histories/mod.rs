@@ -1,7 +1,7 @@
 //! Faults inside random histories, for every fault that the [`Disk`](foxy_disk::Disk) trait defines.
 //!
-//! - One test puts one fault into a history, at every operation in turn. It checks that no removal is undone
-//!   that was acknowledged or is older than [`LIMIT`].
+//! - One test puts one fault into a history, at every operation in turn. It checks that the fault undoes no
+//!   removal that was acknowledged or is older than [`LIMIT`].
 //! - The other test puts many faults into a history. For every removed version that returns, it finds
 //!   the smallest set of faults that causes it, by leaving out one fault after the other. A single
 //!   fault must not be enough.
@@ -150,7 +150,7 @@ fn many(seed: u64) -> History {
     history
 }
 
-/// Leaves out every fault, and every power cut, without which a removed version still returns.
+/// Removes from a history each fault and each power cut that is not needed for a removed version to return.
 fn smallest(mut history: History) -> History {
     let returns = |history: &History| !history.run().returns.is_empty();
     loop {

@@ -16,7 +16,7 @@ use super::store::Filled;
 
 /// Time from the beginning of the check to the start of the server. The check waits for the server.
 const AHEAD: Duration = Duration::from_millis(100);
-/// Number of the first object among those that are stored right before the kill.
+/// Number of the first of the objects that are stored right before the kill.
 const LAST: &str = "100000000";
 
 pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Row, String> {

@@ -1,4 +1,5 @@
-//! Foxy, its front end with published layouts, the floor server, and the model with a process per request.
+//! The commands that start Foxy, its front end with published layouts, the floor server, and the model with a
+//! process per request.
 
 use foxy_lab::kit::Launch;
 

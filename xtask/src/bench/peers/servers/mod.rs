@@ -95,7 +95,7 @@ impl Kind {
         )
     }
 
-    /// True for Foxy's front end with a layout that keeps no contents. Its contents are in additional memory.
+    /// True for Foxy's front end with a layout that keeps no contents. The contents are in additional memory.
     pub(super) const fn is_layout(self) -> bool {
         matches!(self, Self::FoxyPublished | Self::FoxyFiles)
     }

@@ -1,5 +1,5 @@
-//! pip, uv, npm and cargo through mirrors with rules about versions. A young version is not chosen, but
-//! installs if a lock file or a pin names it; a blocked version never installs.
+//! pip, uv, npm and cargo through mirrors with rules about versions. A young version is not chosen, but it is
+//! installed if a lock file or a pin names it. A blocked version is never installed.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The admission of a request by the gatekeeper: who sends the request, and whether rules and limits admit
-//! it. Without a gatekeeper none of this runs.
+//! The admission of a request by the gatekeeper. This module finds out which user sends the request, and
+//! whether rules and limits admit the request. Without a gatekeeper, this code does not run.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -246,8 +246,8 @@ fn for_address(reach: Reach) -> Admission {
     )
 }
 
-/// Admits or refuses the request by the rule that decides, and notes the judgement beside the rules of the
-/// requester.
+/// Admits or refuses the request by the rule that decides. Keeps the judgement in `requester_rules`, so that
+/// the next request can use it too.
 fn enter(
     gate: &Arc<Gatekeeper>,
     requester_rules: &mut RequesterRules,

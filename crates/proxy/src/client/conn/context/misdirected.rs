@@ -16,9 +16,9 @@ const MISDIRECTED: Refusal = Refusal {
 };
 
 impl ConnectionContext {
-    /// Returns a refusal if this request may not come over this connection. If the client named a host in the
-    /// handshake, it may send requests for every host on the certificate that it got, and for no other host
-    /// (RFC 9110 section 7.4). A client that got the default certificate may send requests for any host.
+    /// Returns a refusal if this request may not come over this connection. A client that got a certificate
+    /// for the host that it named in the handshake may send requests only for hosts on this certificate (RFC
+    /// 9110 section 7.4). A client that got the default certificate may send requests for any host.
     #[inline]
     pub(super) fn misdirected<T: Transport>(
         &self,
