@@ -163,7 +163,7 @@ impl Drop for Loop {
     }
 }
 
-/// Makes an engine with a store on each device, as a start of Foxy opens them.
+/// Makes an engine with a store on each device, in the same way as Foxy does when it starts.
 fn open_devices(devices: &[Loop], seed: u64) -> (Arc<Engine>, Vec<Writer>) {
     let disk = |device: &Loop| {
         let opened = FileDisk::open(Path::new(&device.0), &OpenOptions::default());

@@ -142,7 +142,7 @@ pub struct Store {
     pub capacity_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Expected time in seconds for which an object stays stored at the present rate of writing. `None` as
+    /// Expected time in seconds for which an object stays stored at the average rate of writing. `None` as
     /// long as the store has not begun to reuse its segments.
     pub residency_seconds: Option<f64>,
     /// Counts of the store, by name.

@@ -71,7 +71,7 @@ pub struct Place {
     pub segments_before: u32,
     /// Number of all segments.
     pub segments: u32,
-    /// Seconds until the segment is reused at the present rate of writing, if that rate is known.
+    /// Seconds until the segment is reused at the average rate of writing, if that rate is known.
     pub expected_seconds: Option<u64>,
 }
 

@@ -117,7 +117,7 @@ fn push_stored(page: &mut String, stored: &WhyStored) {
     if let Some(place) = &stored.disk {
         let expected = place.expected_seconds.map_or_else(
             || "the store was never full yet".to_owned(),
-            |s| format!("reused in about {s} s at the present rate of writing"),
+            |s| format!("reused in about {s} s at the average rate of writing"),
         );
         let _ = writeln!(
             page,
@@ -158,7 +158,7 @@ stored     status 200, 2KiB, on disk
 age        70 s of 60 s (max-age), -10 s left
 variant    accept=a
            x=b
-on disk    /d, 3 of 10 segments are reused before its own; reused in about 90 s at the present rate of writing
+on disk    /d, 3 of 10 segments are reused before its own; reused in about 90 s at the average rate of writing
 last fetch miss with status 200, 70 s ago: for one user alone
 ";
         assert_eq!(page, expected);

@@ -331,8 +331,8 @@ fn an_index_of_html_alone_has_no_dates() {
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" href",
             1,
         )
-        // This link already had the attribute `data-yanked`. Screening adds a second one before it, and
-        // clients use the first one.
+        // This link already had the attribute `data-yanked`. Screening writes another `data-yanked` before
+        // it. Clients use the first of two equal attributes.
         .replace(
             "<a data-yanked=\"\"",
             "<a data-yanked=\"of unknown age (mirror.unknown_age)\" data-yanked=\"\"",

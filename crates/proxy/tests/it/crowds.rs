@@ -233,9 +233,9 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     assert!(reads() > before, "it comes from disk");
 }
 
-/// The settings give fills no memory, so the first fetch has a small window. The two other users come after
-/// the beginning of the body has left this window, so they need another fetch. Both wait for the head of this
-/// second fetch. The head is private, so each of the two users gets a separate answer.
+/// No memory is configured for fills, so the first fetch has a small window. The two other users come after
+/// the first bytes of the body have left this window, so they need another fetch. Both wait for the head of
+/// this second fetch. The head is private, so each of the two users gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

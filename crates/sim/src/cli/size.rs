@@ -30,8 +30,8 @@ pub struct SizeArgs {
     /// --memory before its disk. `foxy:RULE` simulates foxy with an admission rule: the disk stores only
     /// objects that the rule admits. RULE is a value of the setting `when_spent`, or `max_size:SIZE`. Here
     /// the rule always applies; in foxy it applies only while the write budget is spent. All other names are
-    /// policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three sizes
-    /// that matter in the log, lru and s3-fifo
+    /// policies over bare objects. If not given: foxy, foxy:second-use, lru, s3-fifo, and foxy:max_size:SIZE
+    /// for up to three sizes that are taken from the log
     #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; if not given, only foxy's disk is simulated

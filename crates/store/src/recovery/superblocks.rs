@@ -264,7 +264,7 @@ pub(super) fn format(
             disk.write_cached(geometry.removals_at(), &removals)?;
             disk.flush()?;
         }
-        // Otherwise earlier contents of the disk would be taken for damaged slots.
+        // Without this, a start would take earlier contents of the disk for damaged slots.
         clear_slots(disk, &geometry)?;
         disk.flush()?;
         write_superblock(disk, &superblock)?;

@@ -90,7 +90,7 @@ impl Unplaced {
     }
 }
 
-/// The input for both lanes.
+/// The input that both threads of a load share (see the two lanes above).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
     pub(super) index: &'a Index,

@@ -237,8 +237,8 @@ impl Live {
         if self.engine.put(new).admitted.is_visible() {
             self.latest.insert(key, self.version);
         } else {
-            // The new object was refused. The refusal removed the former object, unless its reason was a
-            // purge that covers the new object. From now on the former object is removed in any case.
+            // The new object was refused. The store has then removed the former object, except where a purge
+            // covers the new object. The test removes the former object in both cases.
             self.supersede(key);
         }
     }

@@ -202,8 +202,8 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment has the open header of its next incarnation, and the segment after it is lost. Objects that are
-/// stored from then on are written after a segment whose contents are unknown.
+/// A segment was prepared for reuse (its slot has an open header), and the slot of the segment after it is
+/// damaged. New objects are then written after a segment whose contents are unknown.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_one_with_an_open_header_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);

@@ -1,4 +1,5 @@
-//! Limits of purges: surplus purges are refused and never made broader, and places for operators stay free.
+//! Limits of purges. A purge beyond the limit is refused: it never becomes a purge of more objects. Some
+//! capacity stays reserved for the purges of operators.
 
 use super::purges::purge;
 use super::rig::Rig;

@@ -100,8 +100,8 @@ pub(crate) struct ImagePart {
 }
 
 impl ImagePart {
-    /// Makes the part in the first step of a request. `own` contains the client's credential, and the seed
-    /// for the name of this credential.
+    /// Makes the part of the mirror that a new request is for. `own` contains the client's credential, and
+    /// the seed for the name of this credential.
     pub(crate) fn new(
         image: Image,
         own: Option<(Login, u64)>,

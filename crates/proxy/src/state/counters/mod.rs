@@ -89,7 +89,7 @@ events! {
     MirrorCompared = "mirror_artefacts_compared",
     /// Versions, or files of versions, that mirrors hid in the documents that they fetched.
     MirrorHidden = "mirror_versions_hidden",
-    /// Requests refused by the rules of a mirror about versions.
+    /// Requests for package versions that a mirror refused because of its rules.
     MirrorBlocked = "mirror_versions_refused",
     /// Compressed forms of stored answers that Foxy began to make.
     Compressed = "compressed",

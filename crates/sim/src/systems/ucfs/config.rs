@@ -24,7 +24,7 @@ pub struct UcfsConfig {
     /// The second level of grouping adds files to a cluster while more than this number of bytes are free
     /// (lost).
     pub fill_above: u64,
-    /// Size of the largest file that the second level of grouping adds (lost).
+    /// The second level of grouping adds files up to this size (lost).
     pub fill_below: u64,
     /// Size of the largest file that is cached (lost; the usual value of Squid).
     pub largest: u64,
