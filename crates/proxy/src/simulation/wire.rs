@@ -138,6 +138,9 @@ impl Transport for Wire {
     fn window(&self) -> Option<u32> {
         None
     }
+    fn is_reset(&self) -> bool {
+        self.to.borrow().reset
+    }
 
     fn local_addr(&self) -> Option<SocketAddr> {
         Some(self.address)

@@ -192,6 +192,24 @@ fn a_client_that_leaves_gives_its_reservation_back() {
     });
 }
 
+/// The client has no unread bytes when it disconnects. So its kernel closes its side first, and resets the
+/// connection when bytes arrive.
+#[test]
+fn a_client_that_has_left_before_its_answer_gives_its_reservation_back() {
+    with_worker(MEMORY, |local| async move {
+        let long = Ticks::of(Duration::from_secs(3600));
+        let (client, link) = connection(&local).await;
+        let _queued = link.queue(&local, 1 << 20).await.unwrap();
+        let io = link.io();
+        drop(client);
+        io.readable(long).await.unwrap();
+        io.write(&[7; 1000], long).await.unwrap();
+        let drained = tokio::time::timeout(Duration::from_secs(20), io.drained(long)).await;
+        let drained = drained.expect("the reset is noticed");
+        assert_eq!(drained.unwrap_err().kind(), ErrorKind::NotConnected);
+    });
+}
+
 #[test]
 fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
     with_worker(MEMORY, |local| async move {

@@ -167,12 +167,14 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits until the peer has reset the connection. If the peer only closes its side, or sends bytes, the wait
-    /// never ends. Cancel safe.
+    /// Waits until the peer has reset the connection. A peer that has disconnected resets the connection as soon
+    /// as it receives bytes. Cancel safe.
     pub(crate) async fn until_reset(&self) {
-        match self.next_arrival().await {
-            Arrival::Bytes | Arrival::End => std::future::pending().await,
-            Arrival::Reset => {}
+        if let Arrival::Bytes | Arrival::End = self.next_arrival().await {
+            // No event reports a reset behind unread bytes or the end of the stream.
+            while !self.transport.is_reset() {
+                tokio::time::sleep(RESET_PAUSE).await;
+            }
         }
     }
 
@@ -409,6 +411,8 @@ const SLOW_BYTES: usize = 16 << 10;
 /// Longest pause between two checks whether the connection is doomed.
 const SLOW_STEP: Duration = Duration::from_millis(500);
 
+/// Time between two checks whether a peer that has closed its side has reset the connection.
+const RESET_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two checks of the bytes that the peer has acknowledged. No event reports that a queue is
 /// empty.
 const DRAIN_PAUSE: Duration = Duration::from_millis(2);

@@ -171,6 +171,9 @@ impl<S: Transport> Transport for TlsStream<S> {
     fn window(&self) -> Option<u32> {
         self.below.0.window()
     }
+    fn is_reset(&self) -> bool {
+        self.below.0.is_reset()
+    }
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
@@ -243,6 +246,9 @@ impl Transport for OriginStream {
     }
     fn window(&self) -> Option<u32> {
         either!(self, stream => stream.window())
+    }
+    fn is_reset(&self) -> bool {
+        either!(self, stream => stream.is_reset())
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         either!(self, stream => Transport::local_addr(stream))

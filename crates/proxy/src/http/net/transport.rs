@@ -47,6 +47,9 @@ pub(crate) trait Transport: 'static {
     /// Returns the number of bytes that the peer is ready to receive, or `None` if the system does not report
     /// it.
     fn window(&self) -> Option<u32>;
+    /// Returns true if the peer has reset the connection. Reads do not report a reset that follows unread bytes
+    /// or the end of the stream. A reset is reported once, by this method or by another one.
+    fn is_reset(&self) -> bool;
     /// Returns the address of this side.
     fn local_addr(&self) -> Option<SocketAddr>;
     /// Turns the coming close into a reset, so that the peer cannot mistake the received bytes for a complete
@@ -104,6 +107,9 @@ impl Transport for TcpStream {
     }
     fn window(&self) -> Option<u32> {
         foxy_disk::peer_window(self).ok().flatten()
+    }
+    fn is_reset(&self) -> bool {
+        self.take_error().is_ok_and(|error| error.is_some())
     }
     fn local_addr(&self) -> Option<SocketAddr> {
         Self::local_addr(self).ok()
