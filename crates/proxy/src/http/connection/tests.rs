@@ -210,6 +210,25 @@ fn a_client_that_has_left_before_its_answer_gives_its_reservation_back() {
     });
 }
 
+/// A reset is noticed although the next request of the client is still unread.
+#[test]
+fn a_client_that_resets_the_connection_behind_another_request_is_gone() {
+    with_worker(MEMORY, |local| async move {
+        let (mut client, link) = connection(&local).await;
+        client.write_all(b"GET /next").await.unwrap();
+        let io = link.io();
+        let short = Duration::from_millis(200);
+        let gone = tokio::time::timeout(short, io.gone()).await;
+        assert!(gone.is_err(), "the client is there");
+        SockRef::from(&client)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+        drop(client);
+        let gone = tokio::time::timeout(Duration::from_secs(20), io.gone()).await;
+        assert!(gone.is_ok(), "the reset is noticed");
+    });
+}
+
 #[test]
 fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
     with_worker(MEMORY, |local| async move {

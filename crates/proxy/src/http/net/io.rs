@@ -158,10 +158,10 @@ impl<T: Transport> Io<T> {
 
     /// Waits until the peer has disconnected. After a reset, the wait ends at once. If the peer has only
     /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If there
-    /// are bytes to read, the wait never ends. Cancel safe.
+    /// are bytes to read, only a reset ends the wait. Cancel safe.
     pub(crate) async fn gone(&self) {
         match self.next_arrival().await {
-            Arrival::Bytes => std::future::pending().await,
+            Arrival::Bytes => self.reset_behind_unread().await,
             Arrival::End => tokio::time::sleep(CLOSED).await,
             Arrival::Reset => {}
         }
@@ -170,11 +170,16 @@ impl<T: Transport> Io<T> {
     /// Waits until the peer has reset the connection. A peer that has disconnected resets the connection as soon
     /// as it receives bytes. Cancel safe.
     pub(crate) async fn until_reset(&self) {
-        if let Arrival::Bytes | Arrival::End = self.next_arrival().await {
-            // No event reports a reset behind unread bytes or the end of the stream.
-            while !self.transport.is_reset() {
-                tokio::time::sleep(RESET_PAUSE).await;
-            }
+        match self.next_arrival().await {
+            Arrival::Bytes | Arrival::End => self.reset_behind_unread().await,
+            Arrival::Reset => {}
+        }
+    }
+
+    /// Waits for a reset behind unread bytes or the end of the stream. No event reports such a reset.
+    async fn reset_behind_unread(&self) {
+        while !self.transport.is_reset() {
+            tokio::time::sleep(RESET_PAUSE).await;
         }
     }
 
@@ -411,7 +416,7 @@ const SLOW_BYTES: usize = 16 << 10;
 /// Longest pause between two checks whether the connection is doomed.
 const SLOW_STEP: Duration = Duration::from_millis(500);
 
-/// Time between two checks whether a peer that has closed its side has reset the connection.
+/// Time between two checks for a reset behind unread bytes or the end of the stream.
 const RESET_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two checks of the bytes that the peer has acknowledged. No event reports that a queue is
 /// empty.
