@@ -46,7 +46,7 @@ use context::ConnectionContext;
 /// While many connections wait to be served, a connection that has carried this number of requests ends with
 /// its present answer. Otherwise the connections that entered first would use the processors and their memory
 /// for as long as their clients send requests.
-const SHARE: u32 = 64;
+const MANY_REQUESTS: u32 = 64;
 
 /// A client connection.
 #[derive(Debug)]
@@ -155,8 +155,8 @@ impl<T: Transport> Conn<T> {
 
     /// Returns true if the request and the state of Foxy allow the connection to be kept after this request.
     fn may_keep(&self, parts: &RequestParts) -> bool {
-        let is_served = self.answers == 0 || self.answers >= SHARE;
-        let makes_room = is_served && self.local.entrance.is_crowded(&self.local);
+        let may_end = self.answers == 0 || self.answers >= MANY_REQUESTS;
+        let makes_room = may_end && self.local.entrance.is_crowded(&self.local);
         parts.persistent()
             && !makes_room
             && !self.local.proxy.is_shutting_down()
