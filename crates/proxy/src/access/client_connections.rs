@@ -153,6 +153,12 @@ pub(crate) fn client(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    /// Number of clients with an entry.
+    fn clients(connections: &PerClientConnections) -> usize {
+        let shards = connections.shards.iter();
+        shards.map(|shard| shard.lock().len()).sum()
+    }
+
     #[test]
     fn a_client_gets_its_connections_and_no_more() {
         let connections = PerClientConnections::new(2);
@@ -185,12 +191,7 @@ mod tests {
         drop(second);
         assert_eq!(others[0].counts(), counts(2, 0));
         drop(others);
-        let left: usize = connections
-            .shards
-            .iter()
-            .map(|shard| shard.lock().len())
-            .sum();
-        assert_eq!(left, 0);
+        assert_eq!(clients(&connections), 0);
     }
 
     #[test]
@@ -216,11 +217,6 @@ mod tests {
         assert!(take("2001:db8:0:1:ffff::2").is_none());
         assert!(take("2001:db8:0:2::1").is_some());
         drop(counted);
-        let left: usize = connections
-            .shards
-            .iter()
-            .map(|shard| shard.lock().len())
-            .sum();
-        assert_eq!(left, 0);
+        assert_eq!(clients(&connections), 0);
     }
 }
