@@ -85,8 +85,8 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
     ),
     (
         "start: the incarnations of the open segment and the next one follow each other",
-        "an incarnation that is left out is a whole round behind, whether writing goes on before it or \
-         behind it",
+        "writing can continue before or after an incarnation that is left out: this incarnation is a \
+         whole round behind in both cases",
     ),
     (
         "start: what was searched is durable before a summary vouches for it",
