@@ -26,6 +26,9 @@ const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
 /// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
+/// Time after which a client whose window stays small gets a time slice that uses up its window.
+const UNCLEAR: Duration = Duration::from_secs(1);
+
 /// Memory in the send queues of the kernel for one answer. It is freed on drop.
 #[derive(Debug)]
 pub(crate) struct Queued {
@@ -162,14 +165,21 @@ impl Queued {
 
     /// Waits until the client has read most of the bytes that were sent to it. Until then the client gets no
     /// reservation, even if there is room, because the bytes of its next time slice would stay in the kernel.
+    /// After [`UNCLEAR`] the client gets one time slice that uses up its window, if no other connection waits to
+    /// be served. Only then is it clear that the client does not read.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,
         io: &Io<T>,
     ) -> Result<(), SliceLost> {
         let deadline = io.deadline(local.timeouts.progress);
+        let began = local.proxy.clock.mono();
         let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
+            let waited = local.proxy.clock.mono().since(began);
+            if waited >= UNCLEAR && local.entrance.waiting() == 0 && self.reader.use_up(io) {
+                break;
+            }
             io.set_activity(Activity::Unread);
             let leaves = tokio::time::timeout(ROOM_PAUSE, &mut reset).await.is_ok();
             if leaves || io.is_doomed() || local.sweep.now() >= deadline {

@@ -2,6 +2,10 @@
 //!
 //! The kernel of such a client acknowledges bytes until its receive buffer is full. Meanwhile the window that
 //! it announces shrinks by the bytes that the client's program leaves unread.
+//!
+//! The window of a client that reads may shrink too, if its kernel has too little memory. A kernel never takes
+//! back a window that it has announced. So the client announces no more bytes until the smaller window is used
+//! up. Then it announces more bytes only if it reads.
 
 use crate::http::net::{Io, Transport};
 
@@ -17,8 +21,12 @@ const TRIAL_MIN: u64 = 4 << 10;
 pub(super) struct Reader {
     /// Number of bytes that the connection had sent before the answer.
     from: u64,
-    /// The largest window in bytes that the client has announced during the answer.
+    /// The largest window in bytes that the client has announced during the answer, or since its kernel has
+    /// made its window smaller.
     window: u64,
+    /// True if the present time slice may use up the client's window, because it is not clear from a part of
+    /// the window whether the client reads.
+    uses_up: bool,
 }
 
 impl Reader {
@@ -27,14 +35,31 @@ impl Reader {
         Self {
             from: io.sent(),
             window: 0,
+            uses_up: false,
         }
     }
 
     /// Returns true if the client announces at least half of its largest window, or if the system does not
     /// report the window. After a smaller window, a client that reads must announce a larger window as soon
-    /// as half of its buffer is free (RFC 9293 section 3.8.6.2.2).
+    /// as half of its buffer is free (RFC 9293 section 3.8.6.2.2). If the last time slice has used up the
+    /// window, each further byte of the window shows that the client has read.
     pub(super) fn has_read<T: Transport>(&mut self, io: &Io<T>) -> bool {
-        self.look(io).is_none_or(|window| window >= self.window / 2)
+        let Some(window) = self.look(io) else {
+            return true;
+        };
+        if self.uses_up && window > 0 {
+            self.window = window;
+            self.uses_up = false;
+        }
+        window > 0 && window >= self.window / 2
+    }
+
+    /// Lets the next time slice use up the window, if the client has announced a window and the last time slice
+    /// has not used it up. Otherwise returns false.
+    pub(super) fn use_up<T: Transport>(&mut self, io: &Io<T>) -> bool {
+        let uses_up = !self.uses_up && self.look(io).is_some_and(|window| window > 0);
+        self.uses_up |= uses_up;
+        uses_up
     }
 
     /// Returns the number of bytes of the next time slice. Returns `None` if the client has received at least
@@ -42,6 +67,9 @@ impl Reader {
     /// client reads. Before the call, the client must have acknowledged all bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
+        if self.uses_up {
+            return Some(window);
+        }
         let reads = io.sent() - self.from >= 2 * self.window;
         (!reads).then(|| (window / TRIAL.1 * TRIAL.0).max(TRIAL_MIN))
     }

@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use super::room::{LONG_HEAD, MEMORY as SPENT};
@@ -253,9 +255,10 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
 }
 
 /// Sends an answer to a client in time slices while another answer waits. The client gets five eighths of its
-/// window in each time slice. Stops when Foxy knows whether the client reads, and returns true if the client
-/// reads.
-async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
+/// window in each time slice. If it reads none of them, it gets one time slice that uses up its window. Stops
+/// when Foxy knows whether the client reads, and returns true if the client reads. Calls `shrink` after each
+/// time slice.
+async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn()) -> bool {
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();
     assert_eq!(queued.left_in_trial(io), None, "no other answer waits");
@@ -266,38 +269,40 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>) -> bool {
             return true;
         };
         let window = io.window().unwrap();
-        assert_eq!(left, (window / 8 * 5).max(4 << 10));
+        let usual = (window / 8 * 5).max(4 << 10);
+        assert!(left == usual || left == window, "{left} of {window}");
         assert!(!queued.is_over(local, io));
         let timeout = Ticks::of(Duration::from_secs(5));
         io.write(&vec![7; left as usize], timeout).await.unwrap();
         assert!(queued.is_over(local, io), "at once");
+        shrink();
         let mut next = std::pin::pin!(queued.next_slice(local, io));
-        let mut waits = async || {
-            let short = Duration::from_millis(10);
-            tokio::time::timeout(short, &mut next).await.is_err()
+        let mut waits = async |short| {
+            let short = Duration::from_millis(short);
+            tokio::time::timeout(short, &mut next).await
         };
         while ledger.used(Use::Queues) > 0 {
-            assert!(waits().await, "the other answer is first");
+            assert!(waits(10).await.is_err(), "the other answer is first");
         }
         drop(line);
-        if io.activity() == Activity::Unread {
-            assert!(waits().await, "there would be memory for a reservation");
-            while local.sweep.shed(1, 1) == 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+        match waits(3000).await {
+            Ok(next) => assert_eq!(next, Ok(())),
+            Err(_) => {
+                assert_eq!((left, io.activity()), (window, Activity::Unread));
+                assert_eq!(local.sweep.shed(1, 1), 1);
+                assert_eq!(next.await, Err(SliceLost::Client));
+                return false;
             }
-            assert_eq!(next.await, Err(SliceLost::Client));
-            return false;
         }
-        assert_eq!(next.await, Ok(()));
     }
     panic!("the client's behaviour stays unknown");
 }
 
 #[test]
-fn a_client_that_does_not_read_gets_no_further_slice() {
+fn a_client_that_does_not_read_gets_no_slice_after_its_window_is_used_up() {
     with_worker(MEMORY, |local| async move {
         let (client, link) = connection(&local).await;
-        assert!(!known_to_read(&local, &link).await);
+        assert!(!known_to_read(&local, &link, || ()).await);
         drop(client);
     });
 }
@@ -308,7 +313,31 @@ fn a_client_that_reads_gets_usual_turns_after_short_ones() {
         let (mut client, link) = connection(&local).await;
         let reads =
             spawn_local(async move { tokio::io::copy(&mut client, &mut tokio::io::sink()).await });
-        assert!(known_to_read(&local, &link).await);
+        assert!(known_to_read(&local, &link, || ()).await);
+        drop(link);
+        let _ = reads.await;
+    });
+}
+
+/// The kernel of this client has little memory from the first time slice on. It keeps the window that it has
+/// announced, but announces no more bytes until the window is used up.
+#[test]
+fn a_client_whose_kernel_makes_its_window_smaller_is_known_to_read() {
+    with_worker(MEMORY, |local| async move {
+        let (mut client, link) = connection(&local).await;
+        let socket = client.as_fd().try_clone_to_owned().unwrap();
+        let small = Rc::new(Notify::new());
+        let begins = Rc::clone(&small);
+        let reads = spawn_local(async move {
+            begins.notified().await;
+            tokio::io::copy(&mut client, &mut tokio::io::sink()).await
+        });
+        let shrink = || {
+            let buffer = SockRef::from(&socket).set_recv_buffer_size(8 << 10);
+            buffer.unwrap();
+            small.notify_one();
+        };
+        assert!(known_to_read(&local, &link, shrink).await);
         drop(link);
         let _ = reads.await;
     });
