@@ -10,7 +10,7 @@ use super::Finish;
 use super::rest::Rest;
 use crate::Event;
 use crate::cache::owned_request::OwnedRequest;
-use crate::exchange::supply::{Missing, Piece, Supply};
+use crate::exchange::supply::{Missing, Piece, Supply, is_stored};
 use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
 use crate::http::connection::{Link, MEMORY, Queued, SliceLost, last_chunk, write_piece};
@@ -107,23 +107,30 @@ impl<T: Transport> Streaming<'_, T> {
     }
 
     /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
-    /// new reservation. Does so only if the head was sent, the fill stores the body, and the origin can send
-    /// parts of the body. Under these conditions the rest of the body can be read from the store or requested
-    /// again later.
+    /// new reservation. Does so only if the head was sent, and if the rest of the body will be available later.
     async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,
         head_is_sent: bool,
     ) -> Result<(), SliceLost> {
-        let head = self.head;
-        let divisible = head.strong_etag.is_some() && self.req.may_fetch_parts();
-        let goes_on = head_is_sent && divisible && head.sized().is_some();
         let io = self.link.io();
-        if goes_on && self.queued.is_over(self.local, io) {
+        if head_is_sent && self.queued.is_over(self.local, io) && self.can_stand_aside(follower) {
             follower.stand_aside();
             self.queued.next_slice(self.local, io).await?;
         }
         Ok(())
+    }
+
+    /// True if the rest of the body can be read from the store later, or requested from the origin again. An
+    /// answer that can only read the rest from the store keeps its reservation for longer. Each read costs
+    /// memory, and a fast answer ends soon.
+    fn can_stand_aside(&self, follower: &Follower<FillHead>) -> bool {
+        let head = self.head;
+        if head.strong_etag.is_some() && self.req.may_fetch_parts() && head.sized().is_some() {
+            return true;
+        }
+        let readable = head.readable_body.get().is_some();
+        readable && self.queued.has_lasted(self.local) && is_stored(self.local, follower)
     }
 
     /// Returns the result of an answer that lost its reservation.
@@ -157,7 +164,7 @@ impl<T: Transport> Streaming<'_, T> {
         let until = head.length.unwrap_or(u64::MAX);
         let mut trailers = Bytes::new();
         while self.finish.body < until {
-            if supply.can_stand_aside() && self.queued.is_over(local, self.link.io()) {
+            if self.queued.is_over(local, self.link.io()) && supply.can_stand_aside(local) {
                 supply.stand_aside();
                 if let Err(lost) = self.queued.next_slice(local, self.link.io()).await {
                     return self.without_reservation(lost);

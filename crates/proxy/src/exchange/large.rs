@@ -235,7 +235,7 @@ impl Sending {
             }
             let mut at = span.start;
             while at < span.end {
-                if supply.can_stand_aside() && self.queued.is_over(local, io) {
+                if self.queued.is_over(local, io) && supply.can_stand_aside(local) {
                     supply.stand_aside();
                     self.queued.next_slice(local, io).await?;
                 }

@@ -116,11 +116,11 @@ impl Supply {
         self.follower.is_none()
     }
 
-    /// True if the answer can wait before its next bytes: the store has all of them, or the missing bytes can
-    /// be requested again.
-    pub(crate) fn can_stand_aside(&self) -> bool {
-        let arrives = self.follower.as_ref().is_some_and(Follower::is_running);
-        self.divisible || !arrives
+    /// True if the answer can wait before its next bytes: the store has all of them or receives them from the
+    /// fill, or the missing bytes can be requested again.
+    pub(crate) fn can_stand_aside(&self, local: &Local) -> bool {
+        let follower = self.follower.as_ref();
+        self.divisible || follower.is_none_or(|follower| is_stored(local, follower))
     }
 
     /// Releases the memory of the next bytes, and stops holding up the fill. Called before a long wait.
@@ -384,6 +384,12 @@ impl Supply {
         (self.behind, self.position) = (false, at);
         Ok(())
     }
+}
+
+/// True if the bytes that leave the window of a fill can be read from the store later. A congested store may
+/// refuse further bytes.
+pub(crate) fn is_stored(local: &Local, follower: &Follower<FillHead>) -> bool {
+    follower.can_stand_aside() && !(follower.is_running() && local.proxy.engine.is_congested())
 }
 
 /// Returns fragment `n`, from another request that holds it or from the store.

@@ -165,6 +165,7 @@ impl<H> Follower<H> {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
         let reader = state.readers[self.id].as_mut()?;
+        reader.aside = false;
         if reader.lagged || reader.at < state.window.base() {
             reader.lagged = true;
             return Some(Err(Released::Lagged));
@@ -192,25 +193,38 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
-    /// if the fill neither has that byte in memory nor will fetch it.
+    /// Continues at offset `at`. Returns false if the fill neither has that byte in memory nor will fetch it. If
+    /// the store has that byte, the bytes that are not stored yet stay in the window until this follower has
+    /// caught up.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
         let comes = state.can_follow(at);
+        let stored = state.is_stored() && at < state.free;
         if let Some(reader) = state.readers[self.id].as_mut() {
             reader.at = at;
-            reader.lagged = !comes;
+            reader.aside = !comes && stored;
+            reader.lagged = !comes && !stored;
         }
         comes
     }
 
+    /// True if this follower can stand aside and still receives each byte: the fill has ended, or the store
+    /// has all bytes that have left the window.
+    pub(crate) fn can_stand_aside(&self) -> bool {
+        let state = self.fill.state.lock();
+        state.end.is_some() || state.is_stored()
+    }
+
     /// Lets the writer continue without waiting for this follower. From now on this follower reads the bytes
-    /// that leave the window from the store.
+    /// that leave the window from the store. If the fill stores its body, the bytes that are not stored yet
+    /// stay in the window.
     pub(crate) fn stand_aside(&self) {
         let mut state = self.fill.state.lock();
+        let stored = state.is_stored();
         if let Some(reader) = state.readers[self.id].as_mut() {
-            reader.lagged = true;
+            reader.aside = stored;
+            reader.lagged = !stored;
         }
         let writer = state.writer.take();
         drop(state);

@@ -127,7 +127,11 @@ struct State<H> {
 struct Reader {
     at: u64,
     waker: Option<Waker>,
+    /// True if the follower was released.
     lagged: bool,
+    /// True if the follower takes no bytes from the window for now. It reads bytes from the store, or waits
+    /// before it does.
+    aside: bool,
 }
 
 /// Largest number of interim responses that are kept for followers. Further responses are dropped.
@@ -298,6 +302,7 @@ impl<H> State<H> {
     fn slowest(&self) -> Option<u64> {
         let base = self.window.base();
         self.following()
+            .filter(|r| !r.aside)
             .map(|r| r.at)
             .filter(|at| *at >= base)
             .min()
@@ -317,15 +322,20 @@ impl<H> State<H> {
         // follower needs its first bytes.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
-        // A follower behind the window reads from the store. While there is such a follower, the window keeps
-        // the bytes that are not stored yet. A follower within the window does not read from the store. So
-        // the window also keeps stored bytes until this follower has received them. The store may overwrite
-        // or supersede these bytes at any time.
-        let behind = self.following().any(|r| r.at < base);
+        // A follower that is behind the window or stands aside reads from the store. While there is such a
+        // follower, the window keeps the bytes that are not stored yet. Other followers do not read from the
+        // store. So the window also keeps stored bytes until these followers have received them. The store may
+        // overwrite or supersede stored bytes at any time.
+        let behind = self.following().any(|r| r.aside || r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());
         self.window.trim(passed.min(limit), keep);
         self.window.len() < self.keep.max(1) || slowest.is_none() && !behind
+    }
+
+    /// True if the store has the first bytes of the body, and all bytes that have left the window.
+    fn is_stored(&self) -> bool {
+        self.free > self.start && self.free >= self.window.base()
     }
 
     fn take_wakers(&mut self) -> Vec<Waker> {

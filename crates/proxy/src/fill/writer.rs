@@ -157,7 +157,7 @@ impl<H> FillWriter<H> {
         let state = &mut *guard;
         let end = state.window.end();
         let base = state.window.base();
-        let someone_waits = state.following().any(|r| r.at == end);
+        let someone_waits = state.following().any(|r| r.at == end && !r.aside);
         if !someone_waits {
             return;
         }

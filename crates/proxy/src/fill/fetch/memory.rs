@@ -51,10 +51,12 @@ impl FillMemory {
     /// Keeps a window from now on, and the fragments that are being stored. Returns true if there is memory
     /// for the fragments. Otherwise only a window is kept.
     pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
-        let window = local.proxy.config.fill.window;
-        // One fragment is collected for the store. Another fragment stays readable until the store has it.
+        // One fragment is collected for the store. Another fragment stays readable until the store has it. The
+        // window has room for a fragment, because it keeps bytes that are not stored yet for followers that
+        // read from the store.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
-        let want = window.max(fragment) + fragment + ahead(local);
+        let window = local.proxy.config.fill.window.max(fragment);
+        let want = window + fragment + ahead(local);
         if self.resize(want) {
             self.window = window;
             return true;

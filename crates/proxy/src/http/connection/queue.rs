@@ -129,6 +129,14 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
+    /// True if this time slice has lasted for its whole time. So the answer is slow, because many answers are
+    /// sent at the same time.
+    pub(crate) fn has_lasted(&self, local: &Local) -> bool {
+        let now = local.proxy.clock.mono();
+        let slice = self.slice.as_ref();
+        slice.is_some_and(|slice| now.since(slice.began) >= SLICE.1)
+    }
+
     /// Returns the number of bytes that this time slice may still send. `None` if there is no such limit: no
     /// other answer waits, or the client reads.
     pub(crate) fn left_in_trial<T: Transport>(&self, io: &Io<T>) -> Option<u64> {
