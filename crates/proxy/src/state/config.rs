@@ -148,8 +148,9 @@ foxy_base::settings! {
     /// Fetches that serve many clients at once.
     #[derive(Clone, Copy, Debug)]
     pub struct FillConfig {
-        /// Bytes of a running fetch that are kept in memory for the requests that share the fetch. This limit
-        /// does not apply if the whole object is kept in memory.
+        /// Bytes of a running fetch that are kept in memory for the requests that share the fetch. If the
+        /// object is stored while it arrives, Foxy keeps at least one fragment, which usually has 256 KiB. This
+        /// limit does not apply if the whole object is kept in memory.
         "window" window: usize = Plain::Number(MIB), Range::Bytes(64 * KIB, GIB);
         /// Time for which a slow client may delay the other clients that share its fetch. After that time,
         /// Foxy reads the remaining bytes for the slow client from the store, or fetches them from the

@@ -227,11 +227,16 @@ impl Ledger {
     pub(crate) fn receive_bytes(&self) -> Option<usize> {
         let [small, high, spent] = RECEIVE_BYTES;
         match self.pressure() {
-            Pressure::Low if self.max() >= SMALL_LEDGER => None,
+            Pressure::Low if !self.is_small() => None,
             Pressure::Low => Some(small),
             Pressure::High => Some(high),
             Pressure::Spent => Some(spent),
         }
+    }
+
+    /// True if the ledger is smaller than [`SMALL_LEDGER`].
+    pub(crate) fn is_small(&self) -> bool {
+        self.max() < SMALL_LEDGER
     }
 
     fn is_roomy(&self) -> bool {
@@ -379,7 +384,7 @@ impl Ledger {
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
-        let most = match self.is_roomy() && self.max() >= SMALL_LEDGER {
+        let most = match self.is_roomy() && !self.is_small() {
             true => least * 6,
             false => least * 3,
         };

@@ -22,6 +22,8 @@ const SHORT: u64 = 64 << 10;
 /// Limits of a time slice: the bytes that the answer sends, and the time for which it has its reservation.
 /// When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
+/// Time slice of an answer whose rest can only be read from the store, while its fill runs.
+const LONG_SLICE: Duration = Duration::from_secs(3);
 /// An answer whose client reads gives up its reservation only if another answer has waited for at least this
 /// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -129,12 +131,12 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// True if this time slice has lasted for its whole time. So the answer is slow, because many answers are
-    /// sent at the same time.
+    /// True if this time slice has lasted for a long time. So the answer is slow, because many answers are sent
+    /// at the same time.
     pub(crate) fn has_lasted(&self, local: &Local) -> bool {
         let now = local.proxy.clock.mono();
         let slice = self.slice.as_ref();
-        slice.is_some_and(|slice| now.since(slice.began) >= SLICE.1)
+        slice.is_some_and(|slice| now.since(slice.began) >= LONG_SLICE)
     }
 
     /// Returns the number of bytes that this time slice may still send. `None` if there is no such limit: no
@@ -173,8 +175,8 @@ impl Queued {
 
     /// Waits until the client has read most of the bytes that were sent to it. Until then the client gets no
     /// reservation, even if there is room, because the bytes of its next time slice would stay in the kernel.
-    /// After [`UNCLEAR`] the client gets one time slice that uses up its window, if no other connection waits to
-    /// be served. Only then is it clear that the client does not read.
+    /// After [`UNCLEAR`] the client gets one time slice that uses up its window. Only then is it clear that the
+    /// client does not read. This is not done while other connections wait to be served, or with a small ledger.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,
@@ -185,7 +187,8 @@ impl Queued {
         let mut reset = pin!(io.until_reset());
         while !self.reader.has_read(io) {
             let waited = local.proxy.clock.mono().since(began);
-            if waited >= UNCLEAR && local.entrance.waiting() == 0 && self.reader.use_up(io) {
+            let can_try = local.entrance.waiting() == 0 && !io.ledger().is_small();
+            if waited >= UNCLEAR && can_try && self.reader.use_up(io) {
                 break;
             }
             io.set_activity(Activity::Unread);

@@ -22,6 +22,8 @@ use crate::state::local::Local;
 use crate::testing::with_worker;
 
 const MEMORY: usize = 1 << 20;
+/// Memory of a ledger that is not small.
+const LARGE_MEMORY: usize = 64 << 20;
 
 /// Returns a client, and the proxy's side of its connection.
 async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
@@ -300,7 +302,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn())
 
 #[test]
 fn a_client_that_does_not_read_gets_no_slice_after_its_window_is_used_up() {
-    with_worker(MEMORY, |local| async move {
+    with_worker(LARGE_MEMORY, |local| async move {
         let (client, link) = connection(&local).await;
         assert!(!known_to_read(&local, &link, || ()).await);
         drop(client);
@@ -323,7 +325,7 @@ fn a_client_that_reads_gets_usual_turns_after_short_ones() {
 /// announced, but announces no more bytes until the window is used up.
 #[test]
 fn a_client_whose_kernel_makes_its_window_smaller_is_known_to_read() {
-    with_worker(MEMORY, |local| async move {
+    with_worker(LARGE_MEMORY, |local| async move {
         let (mut client, link) = connection(&local).await;
         let socket = client.as_fd().try_clone_to_owned().unwrap();
         let small = Rc::new(Notify::new());
