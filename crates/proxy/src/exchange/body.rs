@@ -10,7 +10,7 @@ use super::Finish;
 use super::rest::Rest;
 use crate::Event;
 use crate::cache::owned_request::OwnedRequest;
-use crate::exchange::supply::{Missing, Piece, Supply, is_stored};
+use crate::exchange::supply::{Missing, Piece, Supply, goes_on_from_store};
 use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
 use crate::http::connection::{Link, MEMORY, Queued, SliceLost, last_chunk, write_piece};
@@ -107,30 +107,25 @@ impl<T: Transport> Streaming<'_, T> {
     }
 
     /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
-    /// new reservation. Does so only if the head was sent, and if the rest of the body will be available later.
+    /// new reservation. Does so only if the head was sent, and if the rest of the body can be requested from the
+    /// origin again, or read from the store later.
     async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,
         head_is_sent: bool,
     ) -> Result<(), SliceLost> {
-        let io = self.link.io();
-        if head_is_sent && self.queued.is_over(self.local, io) && self.can_stand_aside(follower) {
-            follower.stand_aside();
-            self.queued.next_slice(self.local, io).await?;
+        let (local, head, io) = (self.local, self.head, self.link.io());
+        if !head_is_sent || !self.queued.is_over(local, io) {
+            return Ok(());
+        }
+        let has_tag = head.strong_etag.is_some() && self.req.may_fetch_parts();
+        let divisible = has_tag && head.sized().is_some();
+        let readable = head.readable_body.get().is_some();
+        if divisible || readable && goes_on_from_store(local, &self.queued, follower) {
+            follower.stand_aside(!divisible);
+            self.queued.next_slice(local, io).await?;
         }
         Ok(())
-    }
-
-    /// True if the rest of the body can be read from the store later, or requested from the origin again. An
-    /// answer that can only read the rest from the store keeps its reservation for longer. Each read costs
-    /// memory, and a fast answer ends soon.
-    fn can_stand_aside(&self, follower: &Follower<FillHead>) -> bool {
-        let head = self.head;
-        if head.strong_etag.is_some() && self.req.may_fetch_parts() && head.sized().is_some() {
-            return true;
-        }
-        let readable = head.readable_body.get().is_some();
-        readable && self.queued.has_lasted(self.local) && is_stored(self.local, follower)
     }
 
     /// Returns the result of an answer that lost its reservation.
@@ -164,7 +159,9 @@ impl<T: Transport> Streaming<'_, T> {
         let until = head.length.unwrap_or(u64::MAX);
         let mut trailers = Bytes::new();
         while self.finish.body < until {
-            if self.queued.is_over(local, self.link.io()) && supply.can_stand_aside(local) {
+            if self.queued.is_over(local, self.link.io())
+                && supply.can_stand_aside(local, &self.queued)
+            {
                 supply.stand_aside();
                 if let Err(lost) = self.queued.next_slice(local, self.link.io()).await {
                     return self.without_reservation(lost);

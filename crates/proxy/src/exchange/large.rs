@@ -235,7 +235,7 @@ impl Sending {
             }
             let mut at = span.start;
             while at < span.end {
-                if self.queued.is_over(local, io) && supply.can_stand_aside(local) {
+                if self.queued.is_over(local, io) && supply.can_stand_aside(local, &self.queued) {
                     supply.stand_aside();
                     self.queued.next_slice(local, io).await?;
                 }

@@ -15,6 +15,7 @@ use crate::cache::serve::find::fragment;
 use crate::cache::serve::fragments::{FragmentId, HeldFragment};
 use crate::fill::fetch::{self, FillHead, strong_etag};
 use crate::fill::{Follower, Gap, GapWanted, Next, Released};
+use crate::http::connection::Queued;
 use crate::origin::UpstreamError;
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
@@ -116,18 +117,21 @@ impl Supply {
         self.follower.is_none()
     }
 
-    /// True if the answer can wait before its next bytes: the store has all of them or receives them from the
-    /// fill, or the missing bytes can be requested again.
-    pub(crate) fn can_stand_aside(&self, local: &Local) -> bool {
-        let follower = self.follower.as_ref();
-        self.divisible || follower.is_none_or(|follower| is_stored(local, follower))
+    /// True if the answer with this reservation can wait before its next bytes: the store has all of them, or
+    /// the missing bytes can be requested again. An answer whose missing bytes can only come from its fill must
+    /// have had its reservation for a long time.
+    pub(crate) fn can_stand_aside(&self, local: &Local, queued: &Queued) -> bool {
+        let Some(follower) = &self.follower else {
+            return true;
+        };
+        self.divisible || !follower.is_running() || goes_on_from_store(local, queued, follower)
     }
 
     /// Releases the memory of the next bytes, and stops holding up the fill. Called before a long wait.
     pub(crate) fn stand_aside(&mut self) {
         self.pause();
         if let Some(follower) = &self.follower {
-            follower.stand_aside();
+            follower.stand_aside(!self.divisible);
             self.behind = true;
         }
     }
@@ -386,10 +390,16 @@ impl Supply {
     }
 }
 
-/// True if the bytes that leave the window of a fill can be read from the store later. A congested store may
-/// refuse further bytes.
-pub(crate) fn is_stored(local: &Local, follower: &Follower<FillHead>) -> bool {
-    follower.can_stand_aside() && !(follower.is_running() && local.proxy.engine.is_congested())
+/// True if an answer that follows a running fill may stand aside, and go on with bytes that the fill stores.
+/// Each read costs memory, and a fast answer ends soon. So the answer must have had its reservation for a long
+/// time, and no connection may wait for memory. A congested store may refuse further bytes.
+pub(crate) fn goes_on_from_store(
+    local: &Local,
+    queued: &Queued,
+    follower: &Follower<FillHead>,
+) -> bool {
+    let has_room = local.entrance.waiting() == 0 && !local.proxy.engine.is_congested();
+    has_room && queued.has_lasted(local) && follower.can_stand_aside()
 }
 
 /// Returns fragment `n`, from another request that holds it or from the store.

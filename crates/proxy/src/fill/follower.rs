@@ -165,11 +165,11 @@ impl<H> Follower<H> {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
         let reader = state.readers[self.id].as_mut()?;
-        reader.aside = false;
         if reader.lagged || reader.at < state.window.base() {
-            reader.lagged = true;
+            reader.lagged = !reader.aside;
             return Some(Err(Released::Lagged));
         }
+        reader.aside = false;
         if let Some(bytes) = state.window.read(reader.at) {
             reader.at += bytes.len() as u64;
             #[cfg(test)]
@@ -193,38 +193,37 @@ impl<H> Follower<H> {
         }
     }
 
-    /// Continues at offset `at`. Returns false if the fill neither has that byte in memory nor will fetch it. If
-    /// the store has that byte, the bytes that are not stored yet stay in the window until this follower has
-    /// caught up.
+    /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
+    /// if the fill neither has that byte in memory nor will fetch it. If this follower has stood aside and the
+    /// store has that byte, the bytes that are not stored yet stay in the window until it has caught up.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
         let comes = state.can_follow(at);
-        let stored = state.is_stored() && at < state.free;
+        let stored = state.is_stored() && (state.start..state.free).contains(&at);
         if let Some(reader) = state.readers[self.id].as_mut() {
             reader.at = at;
-            reader.aside = !comes && stored;
-            reader.lagged = !comes && !stored;
+            reader.aside &= !comes && stored;
+            reader.lagged = !comes && !reader.aside;
         }
         comes
     }
 
-    /// True if this follower can stand aside and still receives each byte: the fill has ended, or the store
-    /// has all bytes that have left the window.
+    /// True if this follower can stand aside and still receives each byte, because the store has all bytes that
+    /// have left the window.
     pub(crate) fn can_stand_aside(&self) -> bool {
-        let state = self.fill.state.lock();
-        state.end.is_some() || state.is_stored()
+        self.fill.state.lock().is_stored()
     }
 
     /// Lets the writer continue without waiting for this follower. From now on this follower reads the bytes
-    /// that leave the window from the store. If the fill stores its body, the bytes that are not stored yet
-    /// stay in the window.
-    pub(crate) fn stand_aside(&self) {
+    /// that leave the window from the store. If it `needs_all`, the bytes that are not stored yet stay in the
+    /// window.
+    pub(crate) fn stand_aside(&self, needs_all: bool) {
         let mut state = self.fill.state.lock();
-        let stored = state.is_stored();
+        let aside = needs_all && state.is_stored();
         if let Some(reader) = state.readers[self.id].as_mut() {
-            reader.aside = stored;
-            reader.lagged = !stored;
+            reader.aside = aside;
+            reader.lagged = !aside;
         }
         let writer = state.writer.take();
         drop(state);

@@ -344,7 +344,7 @@ async fn a_follower_that_stands_aside_holds_nobody_up() {
     let mut cx = Context::from_waker(&waker);
     let mut room = std::pin::pin!(writer.room(Duration::from_secs(2)));
     assert!(room.as_mut().poll(&mut cx).is_pending());
-    waits.stand_aside();
+    waits.stand_aside(false);
     assert_eq!(woken.0.load(Ordering::Relaxed), 1);
     assert!(room.poll(&mut cx).is_ready());
     assert_eq!(waits.try_next(), Some(Err(Released::Lagged)));
@@ -363,7 +363,7 @@ async fn a_follower_that_stands_aside_from_a_stored_body_misses_no_byte() {
     assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
     writer.readable(100);
     assert!(waits.can_stand_aside());
-    waits.stand_aside();
+    waits.stand_aside(true);
     assert_eq!(waits.is_behind(), None, "its bytes are still in the window");
     for _ in 0..3 {
         writer.room(long).await;

@@ -128,7 +128,7 @@ fn crowd_in_time_slices(validator: &'static str) {
             while !over.load(Ordering::SeqCst) {
                 // The clock advances slowly, because a thread that the machine delays must not run into a
                 // timeout.
-                foxy.clock.advance(Duration::from_millis(12));
+                foxy.clock.advance(Duration::from_millis(24));
                 sleep(Duration::from_millis(2));
             }
         });
