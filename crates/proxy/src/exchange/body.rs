@@ -10,7 +10,7 @@ use super::Finish;
 use super::rest::Rest;
 use crate::Event;
 use crate::cache::owned_request::OwnedRequest;
-use crate::exchange::supply::{Missing, Piece, Supply, goes_on_from_store};
+use crate::exchange::supply::{Missing, Piece, Supply, can_continue_from_store};
 use crate::fill::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
 use crate::http::connection::{Link, MEMORY, Queued, SliceLost, last_chunk, write_piece};
@@ -121,7 +121,7 @@ impl<T: Transport> Streaming<'_, T> {
         let has_tag = head.strong_etag.is_some() && self.req.may_fetch_parts();
         let divisible = has_tag && head.sized().is_some();
         let readable = head.readable_body.get().is_some();
-        if divisible || readable && goes_on_from_store(local, &self.queued, follower) {
+        if divisible || readable && can_continue_from_store(local, &self.queued, follower) {
             follower.stand_aside(!divisible);
             self.queued.next_slice(local, io).await?;
         }

@@ -124,7 +124,7 @@ impl Supply {
         let Some(follower) = &self.follower else {
             return true;
         };
-        self.divisible || !follower.is_running() || goes_on_from_store(local, queued, follower)
+        self.divisible || !follower.is_running() || can_continue_from_store(local, queued, follower)
     }
 
     /// Releases the memory of the next bytes, and stops holding up the fill. Called before a long wait.
@@ -390,10 +390,10 @@ impl Supply {
     }
 }
 
-/// True if an answer that follows a running fill may stand aside, and go on with bytes that the fill stores.
+/// True if an answer that follows a running fill may stand aside, and continue with bytes that the fill stores.
 /// Each read costs memory, and a fast answer ends soon. So the answer must have had its reservation for a long
 /// time, and no connection may wait for memory. A congested store may refuse further bytes.
-pub(crate) fn goes_on_from_store(
+pub(crate) fn can_continue_from_store(
     local: &Local,
     queued: &Queued,
     follower: &Follower<FillHead>,

@@ -129,8 +129,7 @@ struct Reader {
     waker: Option<Waker>,
     /// True if the follower was released.
     lagged: bool,
-    /// True if the follower takes no bytes from the window for now. It reads bytes from the store, or waits
-    /// before it does.
+    /// True if the follower has stood aside: it waits for a reservation, or reads bytes from the store.
     aside: bool,
 }
 
