@@ -1,15 +1,19 @@
 //! A worker for tests.
 
+use std::cell::Cell;
+use std::net::{Ipv4Addr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::SystemClock;
 use foxy_store::{Engine, EngineConfig};
+use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
 use crate::client::worker;
+use crate::http::connection::Link;
 use crate::state::local::Local;
 use crate::{Config, FixedNames, NoLog, Proxy};
 
@@ -38,4 +42,16 @@ pub(crate) fn with_worker<F: Future<Output = ()>>(
         spawn_local(worker::sweep(Rc::clone(&local)));
         timeout(LONG, test(local)).await.unwrap();
     });
+}
+
+/// Returns a client, and the proxy's side of its connection.
+pub(crate) async fn connection(local: &Local) -> (TcpStream, Link<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap());
+    let client = client.await.unwrap();
+    let (served, _) = listener.accept().unwrap();
+    served.set_nonblocking(true).unwrap();
+    let served = TcpStream::from_std(served).unwrap();
+    let link = Link::new(local, served, &Rc::new(Cell::new(false)));
+    (client, link)
 }

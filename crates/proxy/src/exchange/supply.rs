@@ -423,3 +423,43 @@ fn clip(bytes: &Bytes, want: u64) -> Bytes {
     let want = usize::try_from(want).unwrap_or(usize::MAX);
     bytes.slice(..bytes.len().min(want))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use foxy_base::key_hash;
+
+    use super::*;
+    use crate::testing::{connection, with_worker};
+
+    const MEMORY: usize = 64 << 20;
+
+    /// Each condition of [`can_continue_from_store`] is necessary.
+    #[test]
+    fn a_slow_answer_continues_from_a_store_that_keeps_up_while_no_connection_waits() {
+        with_worker(MEMORY, |local| async move {
+            let (engine, hash) = (&local.proxy.engine, key_hash(b"k"));
+            let (writer, follower) = local.proxy.fills.uncollapsed(hash, b"k", hash);
+            let (_client, link) = connection(&local).await;
+            let queued = link.queue(&local, 1 << 20).await.unwrap();
+            let continues = || can_continue_from_store(&local, &queued, &follower);
+            writer.push(Bytes::from_static(b"stored"));
+            writer.readable(6);
+            assert!(!continues(), "the time slice has just begun");
+            tokio::time::sleep(Duration::from_millis(3100)).await;
+            assert!(continues());
+            let waiting = local.entrance.count_waiting();
+            assert!(!continues(), "a connection waits to be served");
+            drop(waiting);
+            assert!(continues());
+            engine.set_memory(1);
+            assert!(engine.is_congested() && !continues());
+            engine.set_memory(MEMORY as u64);
+            assert!(continues());
+            let (other, follower) = local.proxy.fills.uncollapsed(hash, b"k", hash);
+            other.push(Bytes::from_static(b"not stored"));
+            assert!(!can_continue_from_store(&local, &queued, &follower));
+        });
+    }
+}

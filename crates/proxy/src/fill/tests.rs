@@ -14,6 +14,7 @@ use super::{
 };
 use crate::origin::UpstreamError;
 
+mod aside;
 mod order;
 
 #[derive(Default)]
@@ -330,62 +331,6 @@ async fn the_slowest_follower_paces_until_it_lags() {
         assert!(room.is_ok(), "a released follower holds nobody back");
     }
     assert_eq!(writer.followers(), 2, "it follows until it leaves");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_follower_that_stands_aside_holds_nobody_up() {
-    let (writer, mut fast) = start();
-    let mut waits = writer.fill().join().unwrap();
-    writer.head(200, 100);
-    writer.push(bytes(100));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
-    let woken = Arc::new(Counting::default());
-    let waker = Waker::from(Arc::clone(&woken));
-    let mut cx = Context::from_waker(&waker);
-    let mut room = std::pin::pin!(writer.room(Duration::from_secs(2)));
-    assert!(room.as_mut().poll(&mut cx).is_pending());
-    waits.stand_aside(false);
-    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-    assert!(room.poll(&mut cx).is_ready());
-    assert_eq!(waits.try_next(), Some(Err(Released::Lagged)));
-}
-
-/// The bytes that are stored leave the window, and the bytes that are not stored yet stay in it.
-#[tokio::test(start_paused = true)]
-async fn a_follower_that_stands_aside_from_a_stored_body_misses_no_byte() {
-    let (writer, mut fast) = start();
-    let mut waits = writer.fill().join().unwrap();
-    let soon = Duration::from_millis(1);
-    let long = Duration::from_secs(3600);
-    writer.head(200, 100);
-    writer.push(bytes(100));
-    assert!(!waits.can_stand_aside(), "nothing is stored");
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
-    writer.readable(100);
-    assert!(waits.can_stand_aside());
-    waits.stand_aside(true);
-    assert_eq!(waits.is_behind(), None, "its bytes are still in the window");
-    for _ in 0..3 {
-        writer.room(long).await;
-        writer.push(bytes(60));
-        assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(60)))));
-        writer.readable(writer.pushed());
-    }
-    writer.push(bytes(60));
-    writer.push(bytes(60));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(60)))));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(60)))));
-    assert!(waits.is_behind().is_some());
-    let room = tokio::time::timeout(soon, writer.room(long)).await;
-    assert!(room.is_err(), "the bytes from 280 on are not stored");
-    assert!(!waits.resume(0), "the store has this byte");
-    let room = tokio::time::timeout(soon, writer.room(long)).await;
-    assert!(room.is_err(), "the follower reads from the store");
-    assert!(waits.resume(280), "the window has this byte");
-    assert_eq!(waits.try_next(), Some(Ok(Next::Data(bytes(60)))));
-    writer.room(long).await;
-    assert_eq!(waits.try_next(), Some(Ok(Next::Data(bytes(60)))));
-    assert_eq!(waits.try_next(), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -102,6 +102,12 @@ impl Entrance {
         self.waiting.get()
     }
 
+    /// Counts one more waiting connection until the result is dropped.
+    #[cfg(test)]
+    pub(crate) fn count_waiting(&self) -> impl Drop {
+        Waiting::at(self)
+    }
+
     /// Waits until the number of waiting connections is below its limit. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
         if !local.proxy.ledger.is_over() {
