@@ -49,9 +49,9 @@ impl Checkpoint {
 }
 
 impl Hummingbird {
-    /// Packs all waiting files into clusters now, and makes them and all deletions durable (section 4.5: the
-    /// pack daemon "can be synchronously called"; 4.6: the log of changes). It returns at once;
-    /// [`Checkpoint::wait`] waits for the end.
+    /// Begins to pack all waiting files into clusters, and to make these files and all deletions durable
+    /// (section 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). The call
+    /// returns at once; [`Checkpoint::wait`] waits for the end.
     pub fn begin_checkpoint(&self) -> Checkpoint {
         Checkpoint(self.inner.engine.sync())
     }

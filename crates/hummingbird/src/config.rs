@@ -25,8 +25,8 @@ pub struct Config {
     /// Memory for everything: contents of files, files that wait for their cluster, and the index. The
     /// contents of [`crate::File`]s that a caller keeps need memory in addition.
     pub memory_bytes: u64,
-    /// Bytes of a cluster. The files of a cluster are gathered in one place and read together (section 4.3:
-    /// "the size of a cluster is tunable"). The best size in the paper is 64 KB.
+    /// Bytes of a cluster. The files of a cluster lie side by side on the disk and are read together (section
+    /// 4.3: "the size of a cluster is tunable"). The best size in the paper is 64 KB.
     pub cluster_bytes: u32,
     /// Longest time from the writing of a file until it is packed into a cluster (section 4.3: "as
     /// late as possible"). A crash loses files that are not packed.
@@ -41,14 +41,14 @@ pub struct Config {
     /// limit.
     pub file_lifetime: Option<Duration>,
     /// A file is no longer found when this time has passed since the writing of the last file of its cluster
-    /// (section 4.5). The library does not know when the last file was written. It assumes that this was
-    /// [`Config::pack_age`] after the writing of the file itself. `None` means no limit.
+    /// (section 4.5). The library does not know when the last file was written. It assumes that the last file
+    /// was written [`Config::pack_age`] after the file itself. `None` means no limit.
     pub cluster_lifetime: Option<Duration>,
     /// If true, a disk is formatted even if it contains other data. This destroys the data.
     pub force_format: bool,
 }
 
-/// The least memory in bytes with which all parts of the library have enough room.
+/// Least memory, in bytes, that is enough for all parts of the library.
 const MEMORY_MIN: u64 = 4 << 20;
 
 impl Config {
@@ -91,8 +91,8 @@ impl Config {
     }
 
     pub(crate) fn store(&self) -> StoreOptions {
-        // The locality buffers may use an eighth of the bytes that may wait to be written. The other bytes
-        // are for clusters that are being written.
+        // Locality buffers may use an eighth of the memory for data that waits to be written. The rest of
+        // this memory is for clusters that are being written.
         let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
         let buffers = waiting / 8 / u64::from(self.cluster_bytes);
         StoreOptions {

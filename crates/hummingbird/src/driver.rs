@@ -40,8 +40,8 @@ impl Driver {
         self.0.is_idle()
     }
 
-    /// Writes everything, so that the next start has nothing to scan. False if `at_most` was too short or the
-    /// disk refuses writes.
+    /// Writes everything, so that the next start has nothing to scan. Returns false if `at_most` was too
+    /// short or the disk refuses writes.
     pub fn finish(mut self, at_most: Duration) -> bool {
         self.0.drain(at_most)
     }
@@ -50,7 +50,7 @@ impl Driver {
 /// Longest time that closing takes.
 const CLOSE_MAX: Duration = Duration::from_secs(20);
 
-/// Threads that drive all disks.
+/// Threads that run the daemons of all disks.
 #[derive(Debug)]
 pub(crate) struct Threads {
     stop: Arc<AtomicBool>,

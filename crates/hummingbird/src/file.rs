@@ -49,8 +49,9 @@ impl AsRef<[u8]> for File {
     }
 }
 
-/// The readers of each name. The lock of a name is also held while its contents are exchanged. So a
-/// deletion sees all readers, and a hint does not replace newer contents by older contents.
+/// The readers of each name. A call also holds the lock of a name while it replaces or deletes the contents
+/// of this name. So a deletion sees all readers, and a hint does not replace newer contents by older
+/// contents.
 #[derive(Debug)]
 pub(crate) struct Names(Box<[Mutex<HashMap<KeyHash, u32>>]>);
 

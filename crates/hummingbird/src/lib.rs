@@ -1,16 +1,16 @@
 //! Hummingbird: a file system for caching proxies, as a library over Foxy's store.
 //!
 //! The interface is that of Gabber, Shriver and Stein's Hummingbird (1999 draft). All section numbers in this
-//! crate are those of that paper. A program links the library, stores complete files under names of any
-//! bytes, gives hints about files that belong together, and gets the files back by pointer. After a crash the
-//! library need not recover all files (section 3). But it must never return older contents of a file, or
-//! contents of another file. `docs/hummingbird.md` has the table of calls with their tests, and lists the
-//! differences from the paper.
+//! crate are those of that paper. A program links the library and stores complete files under names of any
+//! bytes. It gives hints about files that belong together. A read returns a pointer to the contents of a
+//! file. After a crash the library need not recover all files (section 3). But it must never return older
+//! contents of a file, or contents of another file. `docs/hummingbird.md` has the table of calls with their
+//! tests, and lists the differences from the paper.
 //!
 //! The calls only translate: [`foxy_store`] does all the work. There is no second write path, index or
-//! recovery in this crate. The store's locality buffers, clusters and writer do the work of clusters, packing
-//! and daemons (sections 4.3 and 4.5). The store's index contains the meta-data (section 4.4), and its
-//! recovery is the recovery of section 4.6.
+//! recovery in this crate. The store's locality buffers, clusters and writer replace the clusters, the
+//! packing and the daemons of the paper (sections 4.3 and 4.5). The store's index replaces the paper's
+//! meta-data (section 4.4), and the store's recovery replaces the recovery of section 4.6.
 //!
 //! All calls may be made from any number of threads. A call that needs the disk blocks its thread.
 //!

@@ -7,8 +7,8 @@ use foxy_store::{DropReason, NewLarge, NewObject, Put};
 use crate::library::Inner;
 use crate::write::NOMEM;
 
-/// Largest number of attempts to write a long file. An attempt fails if other files take the room for which
-/// it waited.
+/// Largest number of attempts to write a long file. An attempt fails if other files take the memory for which
+/// this file waited.
 const ATTEMPTS: u32 = 8;
 
 impl Inner {

@@ -18,8 +18,8 @@ const MAX_LOOKUPS: u32 = 8;
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
     /// disk. The bytes before and after the file on the disk are read too if measurements have shown that
-    /// this saves reads. Then other files of the file's set also come into memory (section 4.3). The call
-    /// blocks until the read has ended.
+    /// this saves reads. Such a read also brings other files of the file's set into memory (section 4.3). The
+    /// call blocks until the read has ended.
     ///
     /// # Errors
     /// [`Error::Name`]. [`Error::NotFound`] if there is no such file, if the file is damaged, or if its disk
@@ -28,8 +28,8 @@ impl Hummingbird {
         self.read(name, true)
     }
 
-    /// As [`Hummingbird::read_file`], but a file that is read from a disk is not kept in memory (section
-    /// 4.2).
+    /// Finds a file and lends its contents, as [`Hummingbird::read_file`] does. If this call reads the file
+    /// from a disk, it does not keep the file in memory (section 4.2).
     ///
     /// # Errors
     /// As [`Hummingbird::read_file`].
@@ -63,7 +63,8 @@ impl Hummingbird {
 }
 
 impl Inner {
-    /// Returns the file (the head of a long file), and true if it was in memory.
+    /// Returns the file, and a flag that is true if the file was in memory. For a long file, returns its
+    /// head.
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         for attempt in 0..MAX_LOOKUPS {

@@ -15,7 +15,8 @@ use crate::{Error, Hummingbird};
 /// Flag of a file that must not be kept in memory. It is stored with the file on disk.
 pub(crate) const NOMEM: u16 = 1;
 
-/// Longest time that a write waits for room. `STEP` is the pause between two checks for room.
+/// Longest time that a write waits until the store accepts files again. `STEP` is the pause between two
+/// checks.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(1);
 
@@ -24,13 +25,13 @@ pub(crate) const fn is_nomem(file: &Object) -> bool {
 }
 
 impl Hummingbird {
-    /// Stores a file in place of an older file of its name, and returns its size (section 4.1). The file is
-    /// found at once. It goes to a disk later, packed with other files. Readers of an older file keep the
-    /// older contents.
+    /// Stores a file in place of an older file of its name, and returns its size (section 4.1). Reads find
+    /// the file at once. Later, the file is packed with other files and written to a disk. Readers of an
+    /// older file keep the older contents.
     ///
-    /// `contents` that are `Bytes` or a `Vec` are taken without a copy if they are at most half a cluster of
-    /// the store (254 KiB); their memory should be exactly as long as the contents, because all of it is
-    /// kept. A write waits at most ten seconds if the disks do not keep up.
+    /// If `contents` are `Bytes` or a `Vec`, and are at most half a cluster of the store (254 KiB), they are
+    /// not copied. Then their memory should be exactly as long as the contents, because the library keeps all
+    /// of this memory. A write waits at most ten seconds if the disks do not keep up.
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. After an error there is no file of this name.
@@ -149,8 +150,7 @@ impl Inner {
         put.admitted == Admission::Disk
     }
 
-    /// Waits until so few bytes wait to be written that the store accepts files again. Gives up after
-    /// [`TIMEOUT`].
+    /// Waits until the store has written enough data to accept files again. Gives up after [`TIMEOUT`].
     pub(crate) fn wait_for_room(&self) {
         if !self.driven || !self.engine.is_congested() {
             return;

@@ -1,5 +1,5 @@
-//! Crash tests: a seeded history of calls is cut before operations of the disk. Writes that were not durable
-//! at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
+//! Crash tests: a seeded history of calls is stopped (cut) before a disk operation. Writes that were not
+//! durable at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
 //!
 //! The rule for every read of a name: it returns the contents that the name had at the cut, or nothing. After
 //! a power cut it may also return contents that the name had at the beginning of the last completed
