@@ -94,13 +94,13 @@ int64_t hummingbird_open(const hummingbird_disk *disks, size_t count,
  * everything was written. */
 int64_t hummingbird_close(hummingbird *fs);
 
-/* Stores size bytes at buf under a name, in place of an older file, and returns size (section 4.1).
- * The file goes to a disk later, packed with other files.
+/* Stores the size bytes at buf as the file of this name, and returns size (section 4.1). An older file
+ * of this name is replaced. Later, the file is packed with other files and written to a disk.
  *
  * If release is not NULL, the memory at buf belongs to the library from now on, as in the paper, even
- * if the call fails. The caller must not change it any more. The library calls release(buf) once, from
- * any thread, when it no longer needs the memory. (For memory of malloc, pass free.) If release is NULL,
- * the contents are copied. */
+ * if the call fails. The caller must not change this memory any more. The library calls release(buf)
+ * once, from any thread, when it no longer needs the memory. (For memory of malloc, pass free.) If
+ * release is NULL, the contents are copied. */
 int64_t hummingbird_write_file(hummingbird *fs, const void *name, size_t name_size,
                                void *buf, size_t size, void (*release)(void *));
 
@@ -108,7 +108,8 @@ int64_t hummingbird_write_file(hummingbird *fs, const void *name, size_t name_si
 int64_t hummingbird_write_nomem_file(hummingbird *fs, const void *name, size_t name_size,
                                      void *buf, size_t size, void (*release)(void *));
 
-/* As hummingbird_write_file(), but the file is placed beside another file, as after a hint (section 4.1). */
+/* Stores a file as hummingbird_write_file() does, beside another file. The effect is that of a hint
+ * (section 4.1). */
 int64_t hummingbird_write_file_beside(hummingbird *fs, const void *name, size_t name_size,
                                       void *buf, size_t size, void (*release)(void *),
                                       const void *beside, size_t beside_size);

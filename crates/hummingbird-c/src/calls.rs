@@ -193,7 +193,7 @@ pub unsafe extern "C" fn hummingbird_write_file_beside(
 ) -> i64 {
     // SAFETY: see the function's safety section.
     unsafe {
-        // The library refuses an empty name.
+        // A name that is NULL becomes an empty name, which the library refuses.
         let beside = self::name(beside, beside_size).unwrap_or_default();
         write(
             fs,

@@ -31,8 +31,8 @@ impl Handle {
         }
     }
 
-    /// Keeps a read until the caller ends it. Returns address and size of its contents, which do
-    /// not move until then.
+    /// Keeps a read until the caller ends it. Returns address and size of the contents. The contents do not
+    /// move before the read ends.
     pub(crate) fn lend(&self, name: &[u8], file: File) -> (*const u8, i64) {
         let (at, size) = (file.as_ptr(), file.len() as i64);
         let key = (self.names.hash_one(name), at.addr());

@@ -1,9 +1,9 @@
 //! The C interface of [`foxy_hummingbird`]. `include/hummingbird.h` describes it. This crate is only the
-//! boundary: it converts pointers to slices and results to codes, and lets no panic pass.
+//! boundary: it converts pointers to slices, and results and panics to codes.
 //!
-//! The caller of every function must ensure the following, and the SAFETY comments below rely on it. `fs` is
-//! NULL, or a handle of `hummingbird_open` that was not closed. A name or buffer points to as many readable
-//! bytes as the call states. A pointer to a result is NULL or writable.
+//! The caller of a function must ensure the following conditions. The SAFETY comments of this crate rely on
+//! them. `fs` is NULL, or a handle of `hummingbird_open` that was not closed. A name or buffer points to as
+//! many readable bytes as the call states. A pointer to a result is NULL or writable.
 
 mod calls;
 mod handle;

@@ -83,7 +83,7 @@ impl ConfigOfC {
         }
     }
 
-    /// Converts these settings to settings of the library. Their list of disks is empty.
+    /// Converts these settings to settings of the library. The list of disks in the result is empty.
     pub(crate) fn config(&self) -> Config {
         let life = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
         Config {

@@ -123,7 +123,7 @@ static void hints(hummingbird *fs)
     CHECK(hummingbird_write_file_beside(fs, "icon", 4, text, 4, NULL, NULL, 4) == HUMMINGBIRD_NAME);
     CHECK(hummingbird_begin_checkpoint(fs) == 0);
     CHECK(hummingbird_checkpoint(fs) == 0);
-    /* The file e is packed in its own set, and replicas are off, so the hint comes too late. */
+    /* The file e is packed already, and replicas are off, so the hint comes too late. */
     CHECK(hummingbird_collocate_files(fs, "page", 4, "e", 1) == 1);
 }
 
