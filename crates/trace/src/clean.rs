@@ -1,8 +1,7 @@
 //! Preparation of a log as each paper describes it, with counts of the dropped requests.
 //!
-//! - *hummingbird* (Gabber and others 1999): keeps GETs, except those that may not be cached. An answer of
-//!   304 gets the size of the object's last answer that had a size. Records whose size remains unknown are
-//!   dropped.
+//! - *hummingbird* (Gabber and others 1999): keeps GETs that may be cached. An answer of 304 gets the size of
+//!   the object's last answer that had a size. Records whose size remains unknown are dropped.
 //! - *ucfs* (IEEE Transactions on Computers 51(9)): keeps only requests that may be cached. Dynamic pages,
 //!   refused requests and reloads forced by the client are dropped.
 //! - *dec* (Cao and Irani, USITS'97): keeps GETs and HEADs that were answered by 200, 203, 206, 300, 301 or

@@ -54,8 +54,8 @@ impl ByteLru {
         self.access_with(key, size, |_, _| {})
     }
 
-    /// As [`access`](Self::access). `evicted` is called with key and size for every object that is evicted to
-    /// make room. A replaced version is not reported.
+    /// Requests `key` as [`access`](Self::access) does, and calls `evicted` with key and size of every
+    /// evicted object. A replaced version is not reported.
     pub fn access_with(
         &mut self,
         key: u64,

@@ -46,8 +46,8 @@ pub struct Progress {
 const SAMPLE: usize = 16 << 10;
 /// Length of the longest line that is read; a longer line is bad.
 const LINE_MAX: usize = 64 << 10;
-/// The reader gives up if more than half of the lines so far are bad, but only after at least this number of
-/// lines.
+/// Minimum number of lines before the reader may give up. It gives up if more than half of the lines so far
+/// are bad.
 const HOPELESS_AFTER: u64 = 1000;
 
 /// Opens a trace file. `.gz`, `.xz` and `.zst` files are recognised by their first bytes, not by their names.

@@ -1,5 +1,5 @@
-//! Two levels of exact LRU: memory before disk. In the Foxy papers, such levels produce the operations for
-//! the layouts. The counts show the work of the disk.
+//! Two levels of exact LRU: memory before disk. In the Foxy papers, such levels produce the disk operations
+//! with which disk layouts are compared. The counts show the work of the disk.
 
 use crate::{Access, ByteLru};
 
@@ -19,9 +19,9 @@ pub struct CascadeReport {
     pub requests: u64,
     /// Requests answered from memory.
     pub memory_hits: u64,
-    /// Requests answered from disk: disk reads.
+    /// Requests answered from disk. Each of them is a disk read.
     pub disk_hits: u64,
-    /// Requests that were fetched: disk writes.
+    /// Requests that were fetched. Each of them is a disk write.
     pub misses: u64,
     /// Objects that left the disk, including replaced versions.
     pub deletes: u64,

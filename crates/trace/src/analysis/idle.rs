@@ -20,8 +20,8 @@ pub struct IdleTime {
 }
 
 impl IdleTime {
-    /// Counts one request, which needs a time. A request with a date before the first request is counted in
-    /// the second of the first request.
+    /// Counts one request. The request must have a time. A request that is dated before the first request
+    /// counts as if it had the time of the first request.
     pub fn add(&mut self, request: &Request) {
         let first = *self.first_ms.get_or_insert(request.time_ms);
         let passed = request.time_ms.saturating_sub(first).max(0) / 1_000;

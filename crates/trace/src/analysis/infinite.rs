@@ -40,8 +40,8 @@ pub struct InfiniteReport {
 }
 
 impl Infinite {
-    /// Counts one request. Returns the size of the object. If the request has size 0, the returned size is
-    /// that of an earlier request.
+    /// Counts one request. Returns the size of the object. If the request has size 0, returns the last known
+    /// size of the object.
     pub fn add(&mut self, request: &Request) -> u64 {
         let report = &mut self.report;
         report.requests += 1;

@@ -53,7 +53,7 @@ pub struct PagesReport {
 }
 
 impl Pages {
-    /// Counts one request, which needs a client and a class.
+    /// Counts one request. The request must have a client and a class.
     pub fn add(&mut self, request: &Request, size: u64) {
         if request.class == Class::Html {
             let page = request.object;

@@ -24,7 +24,7 @@ impl SizeCounts {
         self.sum as f64 / self.total.max(1) as f64
     }
 
-    /// The least size such that a share `q` (0 to 1) of all sizes does not exceed it; 0 if
+    /// Quantile `q` (0 to 1): the smallest size `s` such that a share `q` of all sizes is at most `s`; 0 if
     /// nothing was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {

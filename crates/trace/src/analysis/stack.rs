@@ -46,7 +46,8 @@ impl StackDistances {
         distance
     }
 
-    /// The least distance that a share `q` of the repeats does not exceed.
+    /// Quantile `q` (0 to 1): the smallest distance `d` such that a share `q` of the repeats has at most
+    /// distance `d`.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let wanted = ((self.repeats as f64 * q).ceil() as u64).clamp(1, self.repeats.max(1));
