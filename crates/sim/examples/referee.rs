@@ -2,7 +2,7 @@
 //! request. The capacity of a cache is a number of objects or a number of bytes. Each object keeps the size
 //! of its first request, because a hit in libCacheSim does not change the size of the stored object. As in
 //! libCacheSim, S3-FIFO refuses objects that the small queue cannot hold. The exit code is 1 if an answer
-//! differs, and 2 if libCacheSim or every trace is absent.
+//! differs, and 2 if libCacheSim is missing or if all traces are missing.
 //!
 //! `pip install libcachesim`, then `cargo run --release -p foxy-sim --example referee` (the environment
 //! variable `PYTHON` may name an interpreter other than `python3`).
@@ -149,8 +149,9 @@ fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String
     for (rule, capacity) in jobs {
         input += &format!("{rule} {capacity}\n");
     }
-    // All input is written before any output is read. This cannot block. The script prints nothing before it
-    // has read all requests. The jobs that follow are short lines, so they fit into the pipe.
+    // All input is written before any output is read. This cannot block, because the script prints nothing
+    // before it has read all requests. The jobs after the requests are short lines, so they fit into the
+    // pipe.
     let written = child
         .stdin
         .take()

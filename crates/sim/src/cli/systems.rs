@@ -148,8 +148,9 @@ impl SystemParameters {
     }
 }
 
-/// Returns the values over which a sweep varies a parameter of systems with clusters. Any other system
-/// ignores the parameter, so only the first value is returned for it, and its runs are not repeated.
+/// Returns the values of a parameter of clusters that a sweep uses for a system. A system without clusters
+/// ignores the parameter. For such a system only the first value is returned, so that equal runs are not
+/// repeated.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;
     if one {
@@ -159,7 +160,7 @@ fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// As [`of_clusters`], for a parameter that only Hummingbird has.
+/// Does the same as [`of_clusters`] for a parameter that only Hummingbird has.
 fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     if spec == SystemSpec::Hummingbird {
         list

@@ -70,8 +70,8 @@ impl<F: Files> FileArea<F> {
         })
     }
 
-    /// As [`new`](Self::new), but also writes `bytes` bytes into the file, from front to back. If a later
-    /// write covers only a part of a page that is not in memory, the page is read first.
+    /// Creates the file as [`new`](Self::new) does, and writes `bytes` bytes into it, from front to back. If
+    /// a later write covers only a part of a page that is not in memory, the page is read first.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
@@ -82,7 +82,7 @@ impl<F: Files> FileArea<F> {
         Ok(area)
     }
 
-    /// Returns this area, but with `calls` as the way to write.
+    /// Returns this area, changed to write by `calls`.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

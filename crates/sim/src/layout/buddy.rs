@@ -3,8 +3,8 @@
 //! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. This file
 //! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
 //! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256
-//! blocks, 128 KB) has a file of its own. An object is always contiguous. The paper does not state whether
-//! the class files grow or exist beforehand. This layout can simulate both variants.
+//! blocks, 128 KB) is stored in a separate file. An object is always contiguous. The paper does not state
+//! whether the class files grow or exist beforehand. This layout can simulate both variants.
 
 use std::{
     cmp::Reverse,
@@ -34,7 +34,7 @@ struct Class {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     size: u64,
-    /// Class of the object and number of its slot. `None`: the object has a file of its own.
+    /// Class of the object and number of its slot. `None`: the object has a separate file.
     slot: Option<(u64, u64)>,
 }
 
@@ -54,7 +54,7 @@ pub struct Buddy<F> {
 }
 
 impl<F: Files> Buddy<F> {
-    /// Creates an empty layout. Objects of more than `threshold` blocks get files of their own.
+    /// Creates an empty layout. Objects of more than `threshold` blocks get separate files.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -73,7 +73,7 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// Returns this layout, but with `calls` as the way to write into class files.
+    /// Returns this layout, changed to write into class files by `calls`.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

@@ -76,7 +76,7 @@ impl std::error::Error for LayoutError {}
 /// Position of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a file of its own.
+    /// In a separate file.
     Own {
         /// The file's directory.
         dir: DirId,

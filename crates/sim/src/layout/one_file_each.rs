@@ -1,4 +1,4 @@
-//! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a file of its own.
+//! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a separate file.
 //!
 //! Write = create, write, close; read = open, read, close; delete = unlink. The three layouts differ only in
 //! the directory of a file.
@@ -129,7 +129,7 @@ impl<F: Files, D: Directories<F>> Layout for OneFileEach<F, D> {
 }
 
 impl LayoutStats {
-    /// Counts a stored object that has a file or slot of its own.
+    /// Counts a stored object that has a separate file or slot.
     pub(super) fn stored(&mut self, size: u64) {
         self.objects += 1;
         self.object_bytes += size;
@@ -140,7 +140,7 @@ impl LayoutStats {
         self.allocated_bytes += size;
     }
 
-    /// Counts the removal of an object that has a file or slot of its own.
+    /// Counts the removal of an object that has a separate file or slot.
     pub(super) fn gone(&mut self, size: u64) {
         self.objects -= 1;
         self.object_bytes -= size;

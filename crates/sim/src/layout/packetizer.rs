@@ -57,7 +57,7 @@ impl Packetizer {
     /// Writes the contents of the buffer.
     ///
     /// # Errors
-    /// Errors of `write`. The buffer is empty afterwards even then.
+    /// Errors of `write`. The buffer is empty afterwards, also after an error.
     pub fn flush(
         &mut self,
         mut write: impl FnMut(u64, u64) -> Result<(), LayoutError>,

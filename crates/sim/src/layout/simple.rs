@@ -1,7 +1,6 @@
 //! The layout SIMPLE (also called SINGLE-DIRECTORY).
 //!
-//! Rule (USITS'99 section 3): every object is a file of its own, and all files are in one
-//! directory.
+//! Rule (USITS'99 section 3): every object is a separate file, and all files are in one directory.
 
 use super::{
     LayoutError,

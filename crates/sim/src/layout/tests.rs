@@ -30,8 +30,8 @@ const SPECS: [LayoutSpec; 13] = [
 
 struct Live {
     size: u64,
-    /// For each block of the object, in order: the number of writes of this block after which the block
-    /// contains the object. `None` until the object is placed.
+    /// Expected write counts of the object's blocks, in order: a block contains the object when it has been
+    /// written this number of times. `None` until the object is placed.
     targets: Option<Vec<u32>>,
 }
 
@@ -39,7 +39,8 @@ struct Harness {
     layout: Box<dyn Layout>,
     files: FakeFiles,
     live: HashMap<u64, Live>,
-    /// For each block, the target that was recorded last, even if its object has been deleted.
+    /// For each block, the last entry for it in the `targets` of any object, even if the object has been
+    /// deleted.
     targets: HashMap<(u32, u64), u32>,
     spec: LayoutSpec,
 }
@@ -111,9 +112,8 @@ impl Harness {
         self.settle(&counts);
     }
 
-    /// For each newly placed object, records the number of writes after which each of its blocks will contain
-    /// the object. `counts` are the numbers of writes before the call that placed the objects. Removes
-    /// objects that the layout had to drop.
+    /// Sets the `targets` of each newly placed object. `counts` are the numbers of writes before the call
+    /// that placed the objects. Removes objects that the layout had to drop.
     fn settle(&mut self, counts: &HashMap<(u32, u64), u32>) {
         let layout = &self.layout;
         self.live

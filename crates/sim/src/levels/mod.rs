@@ -2,9 +2,9 @@
 //!
 //! Rules (Foxy papers, section 3 of both): a request that is answered from memory never reaches the disk
 //! level. A request that is answered from disk is a URL-read, and the object enters memory too. A miss is
-//! fetched, enters memory and disk, and is a URL-write. Objects that the disk evicts to make room for a new
-//! object are URL-deletes; they precede the URL-write of the new object. A new version of an object is a miss
-//! that first deletes the old version. Objects that the disk policy refuses are not written.
+//! fetched, enters memory and disk, and is a URL-write. The eviction of an object from the disk is a
+//! URL-delete. The URL-deletes that free space for a new object precede its URL-write. A new version of an
+//! object is a miss that first deletes the old version. Objects that the disk policy refuses are not written.
 
 mod config;
 mod lru_pair;
@@ -110,7 +110,8 @@ impl Stamp {
         }
     }
 
-    /// True if the request is for this version: same number, and same size unless the size is unknown.
+    /// True if the request is for this version: the version numbers are equal, and the sizes are equal if the
+    /// request contains a size.
     const fn is(self, request: &Request) -> bool {
         self.version == request.version && (request.size == 0 || self.size == request.size)
     }

@@ -136,7 +136,7 @@ const fn missed(modified: bool) -> Outcome {
     }
 }
 
-/// As [`Any::request`] for LRU over LRU.
+/// Handles a cacheable request as [`Any::request`] does, for LRU over LRU.
 fn lru(
     pair: &mut LruPair,
     gone: &mut Vec<(u64, Stamp)>,

@@ -1,9 +1,9 @@
 //! The papers' cache in real use: levels and a layout on real files, for a front end with real clients.
 //!
-//! The levels decide immediately for each request which objects are read, written and removed. One thread then
-//! does the layout's reads and writes in the order of these decisions, like the single disk process of the
-//! published Foxy. A layout stores no contents: it reads and writes as many bytes as the object has, at the
-//! place where the object would be.
+//! The levels decide immediately for each request which objects are read, written and removed. One thread
+//! then does the layout's reads and writes in the order of these decisions, like the single disk process of
+//! the published Foxy. A layout stores no contents: it reads and writes as many bytes as the object has, at
+//! the position where the object would be.
 
 mod disk;
 
@@ -175,7 +175,7 @@ impl Inner {
         };
         for op in self.ops.drain(..) {
             let done = done.take_if(|_| op.kind == DiskOpKind::Read);
-            // If the thread has ended, `done` is dropped; its owner notices that.
+            // If the thread has ended, `done` is dropped, and the caller that waits for `done` detects this.
             let _ended = work.send(Work { op, done });
         }
     }

@@ -14,7 +14,8 @@ pub enum Comparison {
     Input,
     /// The values must agree within a band, because the drive is modelled and the stream is synthetic.
     Band,
-    /// Only shape and order are compared: the published plot has no axes, or the digits are lost.
+    /// Only shape and order are compared: the published plot has no axes, or digits of the published value
+    /// are lost.
     Shape,
     /// Only the order of the systems and the approximate factors are compared.
     Order,
@@ -91,7 +92,7 @@ impl Claim {
         self.within(least, f64::MAX)
     }
 
-    /// As [`Self::at_least`], for the upper bound.
+    /// Returns the claim for a value of which only the upper bound was published.
     #[must_use]
     pub fn at_most(self) -> Self {
         let most = self.published;

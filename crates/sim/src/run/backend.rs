@@ -132,7 +132,7 @@ impl Backend {
         })
     }
 
-    /// Checks that a modelled drive has room for `bytes` bytes.
+    /// Checks that `bytes` bytes fit on the modelled drive. Real files are not checked.
     ///
     /// # Errors
     /// There is no drive of the configured name, or the drive is too small.

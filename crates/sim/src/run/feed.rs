@@ -1,8 +1,9 @@
 //! Produces a workload's operations on a separate thread, in parallel with the layout that executes them.
 //!
 //! Generating requests and passing them through the levels takes about as much time as the computations of
-//! the modelled drive, and does not depend on their results. A long run takes a third less time on two
-//! processors than on one. The operations and their order are the same as with one thread.
+//! the modelled drive. The requests do not depend on the results of these computations. A long run takes a
+//! third less time on two processors than on one. The operations and their order are the same as with one
+//! thread.
 
 use std::{
     mem,

@@ -1,9 +1,9 @@
 //! Real files in a folder of this machine, behind the same trait as modelled file systems.
 //!
-//! As in a modelled file system, names are numbers. Time is the machine's clock. The I/O is read from the
-//! kernel's counters for the device that contains the folder. These counters include the I/O of all
-//! processes, so the folder should be on a file system of its own. The folder made for a run is removed at
-//! the end of the run.
+//! As in a modelled file system, names are numbers. Time is the machine's clock. Counts of I/O are read from
+//! the kernel's counters for the device that contains the folder. These counters include the I/O of all
+//! processes, so the folder should be on a separate file system. The folder made for a run is removed at the
+//! end of the run.
 
 use std::{
     collections::HashMap,

@@ -94,7 +94,7 @@ pub fn sweep<J: Job>(jobs: &[J], options: &SweepOptions<'_>) -> Result<Vec<J::Ou
     all.ok_or(RunError::Stopped)
 }
 
-/// As [`sweep`], but if it is stopped early, it returns the results of the finished jobs.
+/// Runs all jobs as [`sweep`] does. After an early stop, returns the results of the finished jobs.
 ///
 /// # Errors
 /// The error of the first job that fails.

@@ -21,15 +21,16 @@ pub struct Watched {
     pub result: RunResult,
     /// Every request to the drive, in the order in which the drive served them.
     pub head: Vec<HeadAt>,
-    /// The shared file at the end of the run, divided into equal parts: the used share of each part. Empty if
-    /// there is no shared file.
+    /// Used share of each of the equal parts of the shared file, at the end of the run. Empty if there is no
+    /// shared file.
     pub usage: Vec<f32>,
 }
 
 /// Maximum number of requests that are recorded.
 const RECORDED: usize = 8 << 20;
 
-/// As [`super::run_ops`], over a modelled file system. The file is divided into `cells` parts for `usage`.
+/// Runs a configuration as [`super::run_ops`] does, over a modelled file system. For `usage`, the shared file
+/// is divided into `cells` parts.
 ///
 /// # Errors
 /// The same errors as [`super::run`].

@@ -7,7 +7,7 @@
 //! disk's hits. The cheapest step is chosen separately for requests and for bytes. If a setting adds a
 //! percentage point, the cheapest step is that setting. Otherwise the cheapest step is a doubling of the
 //! disk, if the doubling adds a percentage point. A curve that falls while the cache grows is explained. The
-//! advice is valid only for the log.
+//! advice is valid only for the evaluated log.
 
 use super::candidate::{FILTERED, FOXY};
 use super::{Curve, Point, SizeReport};

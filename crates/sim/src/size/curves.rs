@@ -125,7 +125,7 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// For the lower bound, one in this number of new objects is not stored, as on a busy disk.
+/// For the lower bound, one of every `REFUSED` new objects is not stored, as on a busy disk.
 const REFUSED: u64 = 10;
 
 /// A small cache under a policy, which represents a cache of `whole` bytes.

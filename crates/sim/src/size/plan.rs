@@ -6,7 +6,8 @@ use foxy_store::GATE_MEMORY_PART;
 
 use crate::{model::Drive, systems::Store};
 
-/// Bytes of a usual record besides body and head (decision 0030). `UNIT` is the unit of its length.
+/// Bytes of a usual record besides body and head (decision 0030). The length of a record is a multiple of
+/// `UNIT`.
 const RECORD: u64 = 80;
 const UNIT: u64 = 16;
 /// Bytes of an entry in a cluster's table.

@@ -121,7 +121,8 @@ impl Sampler {
         Self::seeded(most, SEED)
     }
 
-    /// As [`Self::new`], with another seed and therefore another sample.
+    /// Creates an empty sample as [`Self::new`] does, but with the seed `seed`. Another seed selects other
+    /// objects.
     pub(crate) fn seeded(most: usize, seed: u64) -> Self {
         Self {
             most: most.max(1_000),

@@ -160,7 +160,7 @@ impl StoreCache {
         self.open.records.push(record);
         if self.open.used > self.plan.segment / 2 && !self.prepared {
             self.prepared = true;
-            // The other two segments are the open segment and the prepared segment.
+            // The number 2 counts the open segment and the prepared segment.
             while self.sealed.len() + 2 > self.plan.segments.max(3) {
                 self.empty_oldest();
             }

@@ -26,7 +26,7 @@ pub enum SystemSpec {
     SquidL,
     /// Squid with both mapped files and a directory for each server.
     SquidMl,
-    /// As `SquidMl`, with mapped objects that are aligned to pages.
+    /// `SquidMl` with mapped objects that are aligned to pages.
     SquidMla,
     /// UCFS on a partition.
     Ucfs,
@@ -60,7 +60,7 @@ impl SystemSpec {
         Self::Foxy,
     ];
 
-    /// True if the system works on a partition of its own, without a file system.
+    /// True if the system works directly on a partition, without a file system.
     #[must_use]
     pub const fn owns_partition(self) -> bool {
         matches!(self, Self::Ucfs | Self::Hummingbird)
@@ -133,7 +133,7 @@ pub struct SystemConfig {
     pub placement: Placement,
     /// Share of the disk that is used for mapped files.
     pub mapped: f64,
-    /// The parameters of UCFS. The paper's values of many of them are lost.
+    /// The parameters of UCFS. Many of the published values are lost.
     pub ucfs: UcfsConfig,
 }
 

@@ -1,5 +1,6 @@
-//! A limit on the memory of this process and on the page cache that it fills. The limit is a new control
-//! group, version 1 or 2. The process leaves the group, and the group is removed, when the limit is dropped.
+//! A limit on the memory of this process, including the page cache that this process fills. The limit is a
+//! new control group, version 1 or 2. The process leaves the group, and the group is removed, when the limit
+//! is dropped.
 
 use std::{
     io::Error,

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::model::SimTime;
 
-/// Tolerance of a computed wait for a sector, in ns. A wait that is shorter than a full revolution by less
-/// than this tolerance is a rounding error: the sector is under the head now.
+/// Tolerance of a computed wait for a sector, in ns. If a computed wait differs from a full revolution by
+/// less than this tolerance, the difference is a rounding error, and the sector is under the head now.
 const ROUNDING: u64 = 2_000;
 
 /// A mechanical disk.
@@ -240,7 +240,7 @@ impl Disk {
         }
     }
 
-    /// Writes the cached write that is nearest to the head to the platter. Also writes the cached writes
+    /// Writes to the platter the cached write that is nearest to the head. Also writes the cached writes
     /// whose sectors follow without a gap.
     fn destage(&mut self, earliest: SimTime, stats: &mut DriveStats) {
         let at = self.at;

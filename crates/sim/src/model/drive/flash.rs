@@ -48,8 +48,8 @@ impl Flash {
         self.units.iter().copied().min().unwrap_or_default()
     }
 
-    /// Number of flash bytes, including the byte itself, that are written for each byte written at a random
-    /// place of a full drive.
+    /// Number of flash bytes that are written for one byte of a random write on a full drive. The number
+    /// includes the byte itself.
     pub(super) fn random_amplification(&self) -> f64 {
         let spare = self.params.spare.max(0.01);
         ((1.0 + spare) / (2.0 * spare)).max(1.0)

@@ -61,7 +61,8 @@ impl Queue {
         });
     }
 
-    /// As [`Queue::submit`], for an owner that may wait for the request with [`Queue::wait_owned`].
+    /// Adds a background request as [`Queue::submit`] does, for an owner. [`Queue::wait_owned`] can wait for
+    /// the requests of this owner.
     pub fn submit_owned(&mut self, now: SimTime, request: Request, owner: Owner) {
         self.run(now);
         *self.owned.entry(owner).or_insert(0) += request.len;
@@ -109,7 +110,8 @@ impl Queue {
         last
     }
 
-    /// Runs until at most `bytes` bytes of the owner's requests wait. Returns the time at which this is so.
+    /// Runs until at most `bytes` bytes of the owner's requests wait. Returns the time at which this state is
+    /// reached.
     pub fn wait_owned(&mut self, now: SimTime, owner: Owner, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -122,7 +124,8 @@ impl Queue {
         reached
     }
 
-    /// Runs until at most `bytes` bytes of background requests wait. Returns the time at which this is so.
+    /// Runs until at most `bytes` bytes of background requests wait. Returns the time at which this state is
+    /// reached.
     pub fn wait_below(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -141,7 +144,8 @@ impl Queue {
         self.owned.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Runs until no request waits. Returns the time at which this is so (`now` if no request waited).
+    /// Runs until no request waits. Returns the time at which this state is reached (`now` if no request
+    /// waited).
     pub fn drain(&mut self, now: SimTime) -> SimTime {
         while self.dispatch().is_some() {}
         now.max(self.settled)

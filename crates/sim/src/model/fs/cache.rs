@@ -15,7 +15,7 @@ const CLEAN: u64 = u64::MAX;
 /// Value of `key` if the slot is free.
 const FREE: u64 = u64::MAX;
 
-/// One block. Its size is kept to half a cache line, because the model spends most of its time on reading
+/// One block. A slot takes only half a cache line, because the model spends most of its time on reading
 /// slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -58,7 +58,7 @@ fn hash(key: u64) -> u64 {
 }
 
 impl Cache {
-    /// Creates a cache with room for `capacity` blocks, at least one.
+    /// Creates a cache for `capacity` blocks, at least one.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             map: HashTable::new(),
@@ -73,7 +73,7 @@ impl Cache {
         }
     }
 
-    /// Slot of the block. It is valid until the next block is added or removed.
+    /// Slot of the block. The slot number is valid until the next block is added or removed.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
         let is = |slot: &u32| self.slots[*slot as usize].key == key;
         self.map.find(hash(key), is).copied()
@@ -97,7 +97,7 @@ impl Cache {
         self.touched(key).is_some()
     }
 
-    /// As [`touch`](Self::touch), but returns the block's slot.
+    /// Makes the block the newest as [`touch`](Self::touch) does, and returns the block's slot.
     pub(super) fn touched(&mut self, key: u64) -> Option<u32> {
         let slot = self.find(key)?;
         self.promote(slot);
@@ -123,15 +123,16 @@ impl Cache {
         self.insert_new(key).0
     }
 
-    /// As [`insert`](Self::insert) for a block that is known to be absent. Returns its slot too.
+    /// Adds a block as [`insert`](Self::insert) does, if the block is known to be absent. Also returns the
+    /// block's slot.
     pub(super) fn insert_new(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let (evicted, slot) = self.enter(key);
         self.link(slot);
         (evicted, slot)
     }
 
-    /// As [`insert`](Self::insert) for a block that is touched in runs. `key` contains the run and the
-    /// block's place in the run, in 32 bits each.
+    /// Adds a block as [`insert`](Self::insert) does, if the block is touched in runs. `key` contains the run
+    /// and the block's place in the run, in 32 bits each.
     pub(super) fn insert_in_run(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;
@@ -143,7 +144,7 @@ impl Cache {
         evicted
     }
 
-    /// Returns an unlinked slot for a new block, and the old block that was evicted to make room.
+    /// Returns an unlinked slot for a new block, and the block that was evicted for it, if any.
     fn enter(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let evicted = if self.map.len() >= self.capacity {
             self.pop_oldest()
@@ -202,7 +203,7 @@ impl Cache {
         slot.is_some()
     }
 
-    /// As [`set_dirty`](Self::set_dirty) for a block whose slot is known.
+    /// Marks a block dirty as [`set_dirty`](Self::set_dirty) does, if the block's slot is known.
     pub(super) fn set_slot_dirty(&mut self, slot: u32, now: SimTime) {
         let slot = &mut self.slots[slot as usize];
         if !slot.is_dirty() {
@@ -216,7 +217,7 @@ impl Cache {
         self.find(key).is_some_and(|slot| self.set_slot_clean(slot))
     }
 
-    /// As [`set_clean`](Self::set_clean) for a block whose slot is known.
+    /// Marks a block clean as [`set_clean`](Self::set_clean) does, if the block's slot is known.
     pub(super) fn set_slot_clean(&mut self, slot: u32) -> bool {
         let slot = &mut self.slots[slot as usize];
         let was = std::mem::replace(&mut slot.dirty, CLEAN) != CLEAN;

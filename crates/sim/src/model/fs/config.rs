@@ -80,8 +80,8 @@ pub struct FsConfig {
     pub log_record: u64,
     /// Log bytes that are collected in memory before they are written.
     pub log_buffer: u64,
-    /// Time that a synchronous metadata write takes in addition to the time of the modelled drive. It stands
-    /// for driver, interrupts, process switches and bus phases (calibrated, decision 0010).
+    /// Time that a synchronous metadata write takes in addition to the time of the modelled drive. It covers
+    /// driver, interrupts, process switches and bus phases (calibrated, decision 0010).
     pub sync_cpu: SimTime,
     /// Processor time of one system call.
     pub call_cpu: SimTime,
@@ -139,8 +139,8 @@ impl FsConfig {
         }
     }
 
-    /// Replaces impossible parameters by the nearest possible values. Then a block has 1 to 8 fragments,
-    /// groups have room for data, and the daemon pauses between its runs.
+    /// Replaces impossible parameters by the nearest possible values. Afterwards a block has 1 to 8
+    /// fragments, groups have space for data, and the daemon pauses between its runs.
     pub(super) fn clamped(mut self) -> Self {
         self.block = self.block.clamp(512, 1 << 20).next_power_of_two();
         self.fragment = self
@@ -177,7 +177,7 @@ impl FsConfig {
         }
     }
 
-    /// As [`FsConfig::ffs_sync`], with asynchronous metadata (FFS mounted async).
+    /// The file system of [`FsConfig::ffs_sync`] with asynchronous metadata (FFS mounted async).
     #[must_use]
     pub const fn ffs_async(page_cache: u64) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl FsConfig {
         }
     }
 
-    /// As [`FsConfig::ffs_sync`], with soft updates.
+    /// The file system of [`FsConfig::ffs_sync`] with soft updates.
     #[must_use]
     pub const fn ffs_soft(page_cache: u64) -> Self {
         Self {

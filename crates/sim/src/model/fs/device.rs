@@ -31,8 +31,8 @@ impl Ufs {
         self.wait_until(end);
     }
 
-    /// As [`Self::wait_io`], for a write of the log. The write is done only when it is on the medium, because
-    /// a power failure loses the contents of the drive's cache (decision 132).
+    /// Writes a part of the log and waits, as [`Self::wait_io`] does. The write is done only when it is on
+    /// the medium, because a power failure loses the contents of the drive's cache (decision 132).
     fn wait_log(&mut self, address: u32, bytes: u64) {
         self.counters.add(IoKind::Log, Op::Write, bytes);
         self.counters.waited += 1;
@@ -69,7 +69,7 @@ impl Ufs {
         self.blocks.insert_new(key).1
     }
 
-    /// Makes room for one more metadata block.
+    /// Writes the metadata block that a new block would evict, if that block is dirty.
     fn clear_block(&mut self) {
         // This is a loop, because soft updates may have to write a block twice.
         while let Some(victim) = self.blocks.dirty_victim() {

@@ -2,8 +2,8 @@
 //!
 //! [`Ufs`] stores places and lengths, never contents. These activities take simulated time:
 //!
-//! - *names*: directories are lists in blocks of their own (a tree if journalled). They are scanned unless
-//!   the name cache contains the name. Creating and deleting change inode, directory and free maps;
+//! - *names*: directories are lists in separate blocks (a tree if journalled). They are scanned unless the
+//!   name cache contains the name. Creating and deleting change inode, directory and free maps;
 //! - *metadata*: see [`Metadata`]. Blocks of inodes, free maps and pointers are in a small cache;
 //! - *contents*: a page cache of given size evicts the least recently used page. Reads in a sequential run
 //!   read ahead. Writes are collected into clusters. If only a part of a page is written and the page is

@@ -49,7 +49,7 @@ impl Ufs {
     }
 
     /// Records a read at `page`. Returns the number of blocks that this read may include. The number rises
-    /// with the length of the sequential run of reads before it.
+    /// with the length of the sequential run of reads before this read.
     fn note_read(&mut self, slot: u32, page: u64) -> u64 {
         let most = self.config.max_contig;
         let inode = &mut self.inodes[slot as usize];
@@ -94,7 +94,7 @@ impl Ufs {
         }
     }
 
-    /// Makes room for a page. If the oldest page is dirty, it is written.
+    /// Writes the page that a new page would evict, if that page is dirty.
     fn clear_page(&mut self) {
         if let Some(victim) = self.pages.dirty_victim() {
             self.counters.evicted_dirty += 1;
@@ -119,7 +119,8 @@ impl Ufs {
         }
     }
 
-    /// As [`keep_page`](Self::keep_page), for a page of a file. Returns its slot.
+    /// Adds a page as [`keep_page`](Self::keep_page) does, if the page belongs to a file. Returns the page's
+    /// slot.
     fn keep_file_page(&mut self, slot: u32, page: u64) -> u32 {
         self.clear_page();
         self.pages.insert_new(Self::page_key(slot, page)).1

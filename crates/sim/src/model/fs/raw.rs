@@ -26,7 +26,7 @@ pub trait Device: Debug + Send {
     fn has_failed(&self) -> bool;
 }
 
-/// A raw partition: every call is a device request, and only the drive caches. The clone of a modelled
+/// A raw partition: every call is a device request, and only the drive has a cache. The clone of a modelled
 /// partition is independent; the clone of a real partition uses the same device.
 #[derive(Clone, Debug)]
 pub struct Raw {
@@ -138,8 +138,8 @@ impl Raw {
         Ok(())
     }
 
-    /// Waits until at most `bytes` bytes of queued writes remain in the queue, that is, not sent to the
-    /// drive. Returns the time that this took.
+    /// Waits until at most `bytes` bytes of queued writes have not been sent to the drive. Returns the time
+    /// that this took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
         let span = match &mut self.device {
             BackingDevice::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,

@@ -16,7 +16,7 @@ struct Run {
     held: u64,
     end: u64,
     /// Moment (number of touches until then) and length of each scan, oldest first. When a scan is added, all
-    /// earlier scans that are not longer are removed, so the longest scan is first too.
+    /// earlier scans that are not longer are removed. So the oldest scan is also the longest.
     scans: Vec<(u64, u64)>,
 }
 

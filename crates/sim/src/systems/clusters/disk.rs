@@ -109,7 +109,8 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(())
     }
 
-    /// As [`ClusterDisk::write`], but the process continues while the request waits for the drive.
+    /// Writes adjacent clusters as [`ClusterDisk::write`] does, but the process continues while the request
+    /// waits for the drive.
     ///
     /// # Errors
     /// The same errors as [`ClusterDisk::write`].

@@ -75,7 +75,7 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Stores a file without keeping it in memory: the file is written at once into clusters of its own. A
+    /// Stores a file without keeping it in memory: the file is written at once into separate clusters. A
     /// later read keeps it in memory only until the call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
@@ -291,8 +291,8 @@ impl Hummingbird {
         };
         let nomem = self.files.get(file).nomem;
         if !nomem {
-            // Making room in memory could free or overwrite the cluster before it is read. The pin prevents
-            // this.
+            // Freeing memory could also free or overwrite this cluster before the cluster is read. The pin
+            // prevents this.
             self.clusters.get_mut(cluster).pins += 1;
             let room = self.make_room(self.config.cluster);
             self.clusters.get_mut(cluster).pins -= 1;

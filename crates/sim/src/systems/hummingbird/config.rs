@@ -32,7 +32,7 @@ pub struct HummingbirdConfig {
     pub free_to: f64,
     /// Rule for the place of new clusters.
     pub placement: Placement,
-    /// A file that was not used for this long is deleted; `None`: files have no lifetime of their own.
+    /// A file that was not used for this long is deleted; `None`: no file is deleted for this reason.
     pub file_life: Option<SimTime>,
     /// A cluster is freed if none of its files was used for this long; `None`: never.
     pub cluster_life: Option<SimTime>,

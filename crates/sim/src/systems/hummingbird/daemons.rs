@@ -1,5 +1,6 @@
-//! Daemons: packing, freeing memory, freeing disk space, and writing the logs. They run in turn: in idle
-//! time, after a fixed number of calls, or when a call needs memory or space.
+//! Daemons: packing, freeing memory, freeing disk space, and writing the logs. In idle time, or after a fixed
+//! number of calls, the next daemon runs (round robin). A call that needs memory or space also does the work
+//! of a daemon.
 
 use super::{Hummingbird, HummingbirdError, Placement};
 use crate::model::SimTime;

@@ -6,9 +6,9 @@
 //! used file. It adds the files that the client asked to put beside this file, as far as they are in memory
 //! (even if they are already in another cluster: replicas). Then it continues with the next least recently
 //! used files up to the fill threshold. Reading a file reads its cluster, and all files in the cluster enter
-//! memory. Files and clusters in memory are two LRU lists. The oldest entry of both lists leaves first; files
-//! leave by being packed. Daemons pack, free memory and free disk space (by lifetimes). The package has no
-//! protection and one client, which calls it directly.
+//! memory. Files and clusters in memory are two LRU lists. The oldest entry of the two lists leaves memory
+//! first. A file that has to leave is packed. Daemons pack, free memory and free disk space (by lifetimes).
+//! The library has no access protection. Its only client calls it directly.
 //!
 //! Interpretations where the sources are silent:
 //!

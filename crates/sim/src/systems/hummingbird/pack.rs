@@ -20,8 +20,8 @@ struct Parcel {
 }
 
 impl Hummingbird {
-    /// Makes room for `bytes` more bytes of memory: the oldest files and clusters leave memory until there is
-    /// enough room.
+    /// Frees memory for `bytes` more bytes: the oldest files and clusters leave memory until enough memory is
+    /// free.
     ///
     /// # Errors
     /// [`HummingbirdError::NoCluster`] if only files are left and no file can be packed.

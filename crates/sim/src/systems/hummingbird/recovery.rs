@@ -1,9 +1,9 @@
 //! Shutdown, crash, and recovery after them.
 //!
-//! Rule (published version): after a start the hot clusters are read, then the mappings are read, then
-//! the delete intents are applied. From this point on the library serves requests. It reads the other
-//! clusters when it is idle. Nothing is written before all clusters are read, because only then are the
-//! free clusters known.
+//! Rule (published version): after a start the hot clusters are read, then the mappings are read, then the
+//! delete intents are applied. From this point on the library serves requests. It reads the other clusters
+//! when it is idle. Nothing is written before all clusters are read, because the free clusters are not known
+//! earlier.
 
 use super::{
     Hummingbird, HummingbirdConfig, HummingbirdError,

@@ -4,10 +4,10 @@
 //! size (powers of two from 512 bytes to 8 KB; these values are quoted from recollection, because the digits
 //! are lost in the paper). The virtual memory system reads and writes the pages of the files. Each file gets
 //! new segments on demand until all files together have used their share of the disk. From then on segments
-//! are replaced cyclically by frequency: a cursor goes round, subtracts one use from each object that it
-//! passes, and replaces the first object without remaining uses. In aligned files (SQUIDMLA), no segment
-//! crosses a page. In other files, a head of 64 bytes precedes each segment, so that many segments cross
-//! pages (our interpretation of the effect of alignment).
+//! are replaced cyclically by frequency: a cursor moves cyclically over the segments. It subtracts one use
+//! from each object that it passes. The first object without remaining uses is replaced. In aligned files
+//! (SQUIDMLA), no segment crosses a page. In other files, a head of 64 bytes precedes each segment, so that
+//! many segments cross pages (our interpretation of the effect of alignment).
 
 use std::collections::HashMap;
 
@@ -135,8 +135,8 @@ impl Mapped {
         files.map_read(file, at, place.size).map(|_| ())
     }
 
-    /// Stores an object. Returns `Some` with the object that was replaced, if any; returns `None` if no file
-    /// has room for the new object.
+    /// Stores an object. Returns `Some` with the object that was replaced, if any. Returns `None` if the
+    /// object is too large for every file, or if its file has no segments and cannot grow.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -187,8 +187,8 @@ impl Mapped {
         }
     }
 
-    /// Adds segments if the cursor has passed all segments and there is room. Returns false if there
-    /// is no room.
+    /// Adds segments if the cursor has passed all segments. Returns false if there is no space for more
+    /// segments.
     fn grow<F: Files>(&mut self, files: &mut F, number: usize) -> Result<bool, FsError> {
         let class = &mut self.classes[number];
         if class.cursor < class.segments.len() {

@@ -69,7 +69,7 @@ impl SquidConfig {
         (self.cache_dir as f64 * self.mapped.clamp(0.0, 0.9)) as u64
     }
 
-    /// Bytes for objects that have files of their own.
+    /// Bytes for objects in separate files.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.cache_dir - self.mapped_bytes()
@@ -100,9 +100,9 @@ pub struct Squid<F> {
     dirs: Vec<DirId>,
     numbers: Numbers,
     servers: HashMap<u32, DirId>,
-    /// All objects that have a file of their own, by last use.
+    /// All objects in separate files, by last use.
     index: Lru<u64, Entry>,
-    /// Small objects in mapped files; `None`: all objects have files of their own.
+    /// Small objects in mapped files; `None`: all objects are in separate files.
     mapped: Option<Mapped>,
     /// Objects in memory.
     memory: Lru<u64, ()>,
@@ -196,7 +196,7 @@ impl<F: Files> Squid<F> {
     }
 
     fn remember(&mut self, object: u64, size: u64) {
-        // Memory may refuse an object that is larger than memory; the object is on disk all the same.
+        // Memory may refuse an object that is larger than memory. The object is on disk in any case.
         let _ = self.memory.insert(object, (), size, &mut self.evicted);
         self.evicted.clear();
     }
@@ -241,7 +241,7 @@ impl<F: Files> Squid<F> {
     fn give_up(&mut self, entry: Entry) -> Result<(), FsError> {
         let dir = self.dir(entry)?;
         match self.files.delete(dir, entry.number) {
-            // The file may not even have been created.
+            // If the creation of the file failed, there is nothing to delete.
             Ok(()) | Err(FsError::NotFound) => {}
             Err(error) => return Err(error),
         }
@@ -249,7 +249,7 @@ impl<F: Files> Squid<F> {
         Ok(())
     }
 
-    /// Stores an object in a mapped file. Returns false if the object needs a file of its own.
+    /// Stores an object in a mapped file. Returns false if the object needs a separate file.
     fn store_small(&mut self, request: &Request) -> Result<bool, FsError> {
         let (object, size) = (request.object, request.size);
         if size >= mapped::LARGEST {

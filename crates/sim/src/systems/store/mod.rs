@@ -113,7 +113,8 @@ impl Store {
             self.refused += 1;
             return;
         }
-        // If the store has no room now, the attempt is repeated after the writer has had time to write.
+        // If the store cannot accept the object now, the attempt is repeated after the writer has had time to
+        // write.
         for _ in 0..1_000 {
             let new = NewObject {
                 hash: key_hash(key),

@@ -36,7 +36,7 @@ pub struct UcfsConfig {
     /// the disk copy is voided, and the files of the cluster are grouped again.
     pub keep_partial: bool,
     /// The second rule of the paper: the disk keeps clusters that were read (virtual clusters). Without this
-    /// rule, reading a cluster blanks it.
+    /// rule, the disk copy of a cluster is voided when the cluster is read.
     pub virtual_clusters: bool,
     /// True if files are grouped by site and by count; otherwise clusters are filled in the order of
     /// eviction.

@@ -4,11 +4,11 @@
 //! read and written only in whole clusters. Two tables in memory contain the position of every file
 //! (`tables`). A memory cache in three parts decides which files leave (`buffers`). Files that leave are
 //! grouped by site, then by count, and written near the head, several clusters with one request (`swap`). A
-//! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, reading a cluster
-//! blanks it. Under the newer rule its disk copy is kept as long as none of its files changes (a virtual
-//! cluster). When all files of a virtual cluster have moved to the cold buffer, they leave memory without a
-//! write. Clusters of one-timers are voided first, then the least used clusters. After a crash everything is
-//! lost; a clean shutdown saves tables and memory (`superblock`).
+//! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, the disk copy of a
+//! cluster is voided when the cluster is read. Under the newer rule, the disk copy is kept as long as none of
+//! the cluster's files changes (a virtual cluster). When all files of a virtual cluster have moved to the
+//! cold buffer, they leave memory without a write. Clusters of one-timers are voided first, then the least
+//! used clusters. After a crash everything is lost; a clean shutdown saves tables and memory (`superblock`).
 //!
 //! Interpretations where the paper is silent:
 //!
@@ -95,7 +95,8 @@ pub struct Ucfs {
 }
 
 impl Ucfs {
-    /// Creates an empty cache on a partition. Its superblock area has room for all of memory.
+    /// Creates an empty cache on a partition. The superblock area of the partition is large enough for the
+    /// complete memory.
     #[must_use]
     pub fn new(raw: Raw, config: UcfsConfig) -> Self {
         let reserved = config.reserved + config.memory;

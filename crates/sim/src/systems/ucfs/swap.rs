@@ -34,7 +34,8 @@ impl Ucfs {
     }
 
     /// Removes files from memory until their groups fill `write_clusters` clusters, and writes these
-    /// clusters. If files with valid copies on disk make enough room first, nothing is written.
+    /// clusters. Files with valid copies on disk leave without a write. If they free enough memory first,
+    /// nothing is written.
     fn swap_out(&mut self) -> Result<(), FsError> {
         let mut pool: Vec<Vec<Record>> = Vec::new();
         let mut clusters = 0;
