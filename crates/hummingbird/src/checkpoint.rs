@@ -56,8 +56,8 @@ impl Hummingbird {
         Checkpoint(self.inner.engine.sync())
     }
 
-    /// Begins a checkpoint and waits for its end. It must not be called on a thread that calls
-    /// [`crate::Driver::turn`].
+    /// Begins a checkpoint and waits for its end. Do not call this function on the thread that calls
+    /// [`crate::Driver::turn`], because the checkpoint would never end.
     ///
     /// # Errors
     /// [`Error::NotDurable`].

@@ -32,7 +32,7 @@ impl Hummingbird {
     /// from a disk, it does not keep the file in memory (section 4.2).
     ///
     /// # Errors
-    /// As [`Hummingbird::read_file`].
+    /// The errors of [`Hummingbird::read_file`].
     pub fn read_nomem_file(&self, name: &[u8]) -> Result<File, Error> {
         self.read(name, false)
     }

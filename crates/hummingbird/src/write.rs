@@ -43,7 +43,7 @@ impl Hummingbird {
     /// [`Hummingbird::collocate_files`], but this hint is never too late.
     ///
     /// # Errors
-    /// As [`Hummingbird::write_file`].
+    /// The errors of [`Hummingbird::write_file`].
     pub fn write_file_beside(
         &self,
         name: &[u8],
@@ -58,7 +58,7 @@ impl Hummingbird {
     /// cluster, but uses no memory afterwards, not even when it is read.
     ///
     /// # Errors
-    /// As [`Hummingbird::write_file`].
+    /// The errors of [`Hummingbird::write_file`].
     pub fn write_nomem_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
         self.write(Name::new(name)?, contents.into(), NO_HINT_SET, NOMEM)
     }

@@ -15,7 +15,8 @@ pub(crate) struct Harness {
     pub(crate) config: Config,
 }
 
-/// Settings for small amounts of data. The disk that they name is not used: tests pass the disks separately.
+/// Settings for small amounts of data. The disk in these settings is not used, because tests pass the disks
+/// separately.
 pub(crate) fn config() -> Config {
     Config {
         memory_bytes: 4 << 20,
