@@ -1,5 +1,5 @@
 /*
- * Shows how a caching proxy uses the library: it reads a file. If the file is missing, it fetches and
+ * Shows how a caching proxy uses the library: it reads a file. If the file is missing, the proxy fetches and
  * stores the file, and gives a hint.
  *
  * cc hummingbird.c $(pkg-config --cflags --libs hummingbird) -o example && ./example PATH

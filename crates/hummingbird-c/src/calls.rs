@@ -155,7 +155,7 @@ pub unsafe extern "C" fn hummingbird_write_file(
 /// Stores a file that is not kept in memory.
 ///
 /// # Safety
-/// As [`hummingbird_write_file`].
+/// The conditions of [`hummingbird_write_file`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_write_nomem_file(
     fs: *mut Handle,
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn hummingbird_write_nomem_file(
 /// Stores a file beside another file.
 ///
 /// # Safety
-/// As [`hummingbird_write_file`].
+/// The conditions of [`hummingbird_write_file`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hummingbird_write_file_beside(
     fs: *mut Handle,
