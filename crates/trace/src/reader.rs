@@ -134,7 +134,8 @@ impl Reader {
         let Some(format) = named.or_else(|| Format::detect(&start)) else {
             return Err(unknown(path, &start));
         };
-        // Bytes that were read before a failure are used. The failure is reported after them.
+        // Bytes that were read before a failure are used. The failure is reported after the requests in these
+        // bytes.
         let rest: Box<dyn BufRead + Send> = match failed {
             Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
             None => input,

@@ -47,7 +47,7 @@ impl Default for Request {
     }
 }
 
-/// Methods of requests, as far as they differ for a cache.
+/// Methods of requests that a cache must distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Method {

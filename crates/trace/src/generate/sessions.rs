@@ -45,8 +45,8 @@ pub struct SessionConfig {
     /// Distributions of object sizes. The first is for objects of popular pages and for objects that pages
     /// share; the second is for all other objects.
     pub sizes: [Sizes; 2],
-    /// Mean think time between two pages of a client, ms. Together with the number of clients it determines
-    /// the arrival rate.
+    /// Mean think time between two pages of a client, ms. This time and the number of clients determine the
+    /// arrival rate.
     pub think_ms: f64,
     /// Mean time between the objects of one visit, ms.
     pub spacing_ms: f64,
