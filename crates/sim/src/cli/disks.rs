@@ -142,8 +142,8 @@ fn medians(rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// A table of all rows. One column shows each layout's speed as a multiple of the speed of the first layout
-/// on the same file system. By default the first layout is `squid`, which stores each object in a file of its
-/// own.
+/// on the same file system. By default the first layout is `squid`, which stores each object in a separate
+/// file.
 fn table(rows: &[Row]) -> Table {
     let first = rows.first().map_or("the first", |row| &row.result.layout);
     let times = format!("times {first}");

@@ -1,8 +1,9 @@
 //! The calls by which a layout writes into a file that many objects share.
 //!
-//! Source: the journal version of the paper labels the arrow from the file-space simulator to the disk "file
-//! access calls: mmap/write, lseek, read" (its figure on the evaluation method). The paper does not state which
-//! layout used which call; decision 130 states the interpretation used here. Reads always use read().
+//! Source: in the journal version of the paper, the figure on the evaluation method has an arrow from the
+//! file-space simulator to the disk. The label of this arrow is "file access calls: mmap/write, lseek, read".
+//! The paper does not state which layout used which call; decision 130 states the interpretation used here.
+//! Reads always use read().
 
 use std::{fmt, str::FromStr};
 
@@ -16,8 +17,8 @@ pub enum Calls {
     /// `write`: if only a part of a page is written and the page is not in memory, the page is read first.
     #[default]
     Write,
-    /// `mmap`: a store into a mapping. If the page is not in memory, the fault reads it, even if the complete
-    /// page is written afterwards.
+    /// `mmap`: a store into a mapping. If the page is not in memory, the page fault reads the page, even if
+    /// the complete page is written afterwards.
     Mmap,
 }
 

@@ -22,7 +22,8 @@ pub struct LazyConfig {
 }
 
 impl Default for LazyConfig {
-    /// The papers' batch of 10. Their timeout is "a fraction of a second"; the default is half a second.
+    /// The batch of the papers, 10. The papers state a timeout of "a fraction of a second"; the default is
+    /// half a second.
     fn default() -> Self {
         Self {
             batch: 10,

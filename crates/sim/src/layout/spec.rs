@@ -75,8 +75,8 @@ impl LayoutSizes {
 }
 
 impl LayoutSpec {
-    /// The eight layouts of the published table, in the order of the table. Before the last of them, one more
-    /// layout is inserted: locality buffers without lazy reads.
+    /// The eight layouts of the published table, in the order of the table. An additional layout, locality
+    /// buffers without lazy reads, precedes the last published layout.
     pub const PUBLISHED: [Self; 9] = [
         Self::Simple,
         Self::Squid,

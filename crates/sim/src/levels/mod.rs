@@ -1,6 +1,6 @@
 //! The cache levels of the papers: memory, then disk. Their output is a list of disk operations.
 //!
-//! Rules (Foxy papers, section 3 of both): a request that is answered from memory never reaches the disk
+//! Rules (section 3 of both Foxy papers): a request that is answered from memory never reaches the disk
 //! level. A request that is answered from disk is a URL-read, and the object enters memory too. A miss is
 //! fetched, enters memory and disk, and is a URL-write. The eviction of an object from the disk is a
 //! URL-delete. The URL-deletes that free space for a new object precede its URL-write. A new version of an

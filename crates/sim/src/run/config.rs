@@ -110,7 +110,7 @@ impl RunConfig {
         (self.levels.disk as f64 / self.utilisation) as u64 / 512 * 512
     }
 
-    /// Creates the layout. `coming` are the operations that it will get; empty if they are not known
+    /// Creates the layout. `coming` are the operations that the layout will get; empty if they are not known
     /// beforehand.
     pub(crate) fn build(&self, coming: &[DiskOp]) -> Result<Box<dyn Layout>, RunError> {
         self.check()?;

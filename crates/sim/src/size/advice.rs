@@ -1,13 +1,13 @@
 //! Advice for the operator, in a few sentences.
 //!
 //! The advice is about Foxy if Foxy is a candidate, otherwise about the policy with the most hits over all
-//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes its memory.
-//! The recommended disk is the smallest size after which no doubling adds one percentage point of hits or
-//! more. The recommended memory is the smallest memory that, without a disk, reaches at least half of the
-//! disk's hits. The cheapest step is chosen separately for requests and for bytes. If a setting adds a
-//! percentage point, the cheapest step is that setting. Otherwise the cheapest step is a doubling of the
-//! disk, if the doubling adds a percentage point. A curve that falls while the cache grows is explained. The
-//! advice is valid only for the evaluated log.
+//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes the effect
+//! of Foxy's memory. The recommended disk is the smallest size after which no doubling adds one percentage
+//! point of hits or more. The recommended memory is the smallest memory that, without a disk, reaches at
+//! least half of the disk's hits. The cheapest step is chosen separately for requests and for bytes. If a
+//! setting adds a percentage point, the cheapest step is that setting. Otherwise the cheapest step is a
+//! doubling of the disk, if the doubling adds a percentage point. A curve that falls while the cache grows is
+//! explained. The advice is valid only for the evaluated log.
 
 use super::candidate::{FILTERED, FOXY};
 use super::{Curve, Point, SizeReport};

@@ -58,7 +58,7 @@ pub struct Sampler {
     most: usize,
     /// Seed of the hashes that select objects.
     seed: u64,
-    /// Objects with a hash below this are sampled; 2^32: all objects.
+    /// Objects with a hash below this threshold are sampled; 2^32: all objects.
     threshold: u64,
     sample: Vec<Sampled>,
     totals: Totals,
@@ -166,10 +166,10 @@ impl Sampler {
         }
     }
 
-    /// Call this at the end of the log. It converts every answer that is not the complete object into a
-    /// request for the complete object, with the size of the object's last complete answer. If there was no
-    /// complete answer before, the sent part counts as the complete object, and an answer without any byte is
-    /// left out.
+    /// Call this function at the end of the log. It converts every answer that is not the complete object
+    /// into a request for the complete object, with the size of the object's last complete answer. If there
+    /// was no complete answer before, the sent part counts as the complete object, and an answer without any
+    /// byte is left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();

@@ -12,7 +12,7 @@ pub struct Zone {
 }
 
 /// Returns `count` zones of about equal width. Their sectors per track fall evenly from `outer` to `inner`.
-/// This is for drives whose manual states only these two values.
+/// Such zones are for drives whose manual states only the outer and the inner value.
 #[must_use]
 pub fn even_zones(cylinders: u32, count: u32, outer: u32, inner: u32) -> Vec<Zone> {
     let count = count.clamp(1, cylinders.max(1));
@@ -43,7 +43,7 @@ pub(super) struct Track {
     pub(super) angle: f64,
 }
 
-/// The fractional part of a positive number; unlike `fract` this needs no library call.
+/// The fractional part of a positive number. Unlike `fract`, this function needs no library call.
 pub(super) fn fraction(value: f64) -> f64 {
     value - (value as u64) as f64
 }

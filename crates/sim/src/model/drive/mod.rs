@@ -1,9 +1,9 @@
 //! Modelled drives. The cost of a request depends on the position of the head and the contents of the buffer.
 //!
 //! A disk has zones, skewed tracks, and a platter whose angle depends on the time. Its seek curve goes
-//! through the three values of its data sheet. It has a segmented buffer with read-ahead, and a write cache
-//! if the original disk used a write cache. A flash drive has latency, parallel requests, one shared path,
-//! and copying before erasing. [`Queue`] is the driver's elevator before a drive of either kind.
+//! through the three values of its data sheet. The disk also has a segmented buffer with read-ahead, and a
+//! write cache if the original disk used a write cache. A flash drive has latency, parallel requests, one
+//! shared path, and copying before erasing. [`Queue`] is the driver's elevator before a drive of either kind.
 //!
 //! The model leaves out the following behaviour of real drives:
 //!
@@ -150,9 +150,9 @@ impl Drive {
         }
     }
 
-    /// Serves `request`, which reached the drive at `now`. Returns the time at which it is done for the host
-    /// (a cached write is done when it is in the drive's buffer). The part of the request beyond the end of
-    /// the drive is cut off. A request with no bytes left is done at once.
+    /// Serves `request`, which reached the drive at `now`. Returns the time at which the request is done for
+    /// the host (a cached write is done when its data is in the drive's buffer). The part of the request
+    /// beyond the end of the drive is cut off. A request with no bytes left is done at once.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
         let end = request.end().min(self.capacity());
         let request = Request {

@@ -2,10 +2,11 @@
 //! Hummingbird with and without its logs.
 //!
 //! Each system is killed at random points of the ISP stream, and then it starts again. There are four
-//! results. The first is the share of the objects known before the crash that the system still returns in
-//! their latest version. The second is the time until the system serves requests, and the time until it knows
-//! all its objects. The third is the number of bytes written to survive a crash. The fourth is the number of
-//! objects that the system returns in an old version, although a newer version replaced it before the crash.
+//! results. The first concerns the objects that were known before the crash: the share that the system still
+//! returns in the latest version. The second is the time until the system serves requests, and the time until
+//! it knows all its objects. The third is the number of bytes written to survive a crash. The fourth is the
+//! number of objects that the system returns in an old version, although a newer version replaced it before
+//! the crash.
 
 mod layouts;
 

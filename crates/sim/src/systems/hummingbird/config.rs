@@ -26,7 +26,7 @@ pub struct HummingbirdConfig {
     pub cluster: u64,
     /// Packing stops when this share of the cluster is filled (the draft's example: 75 %).
     pub fill: f64,
-    /// The daemon packs files while they take more than this share of memory.
+    /// The daemon packs files while unpacked files take more than this share of memory.
     pub pack_at: f64,
     /// The daemon that frees memory stops when at most this share of memory is in use.
     pub free_to: f64,

@@ -72,7 +72,7 @@ impl Hummingbird {
         }
     }
 
-    /// Packs the oldest files while files take more than their share of memory.
+    /// Packs the oldest files while unpacked files take more than their share of memory.
     ///
     /// # Errors
     /// The same errors as packing.

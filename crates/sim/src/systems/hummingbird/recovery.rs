@@ -126,8 +126,8 @@ impl Hummingbird {
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
         for mapping in &regions.mappings {
             for (cluster, sequence, place) in &mapping.places {
-                // The mappings do not show whether the cluster was written again after them. If it was, a
-                // read finds another name in the cluster.
+                // The mappings do not show whether the cluster was written again later. If so, a read finds
+                // another name in the cluster.
                 let known = self.clusters.get(*cluster);
                 if known.sequence > 0 && known.sequence != *sequence {
                     continue;

@@ -3,8 +3,8 @@
 //! Rule: each event calls read_file. A hit ends with done_read_file, a miss with write_file. A bounded table
 //! contains the last HTML page of each client. After the write of an object that is not a page, a hint tells
 //! the library to put the object beside the client's page. According to the published text, any request for a
-//! page sets the client's page. According to the pseudo-code, only the write of a page sets it. The
-//! configuration selects one of these rules.
+//! page sets the client's page. According to the pseudo-code, only the write of a page sets the client's
+//! page. The configuration selects one of these rules.
 
 use foxy_policy::{CachePolicy, Lru};
 use foxy_trace::{Class, Request};

@@ -2,12 +2,12 @@
 //! then by count), and several clusters are written with one request.
 //!
 //! Rules: the file that leaves memory first is the oldest page (HTML file) in the older half of the cold
-//! buffer. If there is no page in this half, it is the oldest cold file. First level: files of the same site
-//! from the older half of the cold buffer join the leaving file, as far as they fit into its cluster. Files
-//! with the same path join before the other files of the site. Second level: small files join whose number of
-//! requests is equal to that of the leaving file, or differs by one. This level ends when the free bytes of
-//! the cluster fall to a threshold. Before a write, a row of free clusters is searched near the head of the
-//! drive. All groups that fit into this row are written with one request.
+//! buffer. If there is no page in this half, the oldest cold file leaves first. First level: files of the
+//! same site from the older half of the cold buffer join the leaving file, as far as they fit into its
+//! cluster. Files with the same path join before the other files of the site. Second level: small files join
+//! whose number of requests is equal to that of the leaving file, or differs by one. This level ends when the
+//! free bytes of the cluster fall to a threshold. Before a write, a row of free clusters is searched near the
+//! head of the drive. All groups that fit into this row are written with one request.
 
 use super::{Part, Record, Ucfs, buffers::Held, tables::NONE};
 use crate::model::FsError;

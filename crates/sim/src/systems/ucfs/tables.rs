@@ -1,8 +1,8 @@
 //! The two tables of UCFS: the file table by name, and the cluster table by number.
 //!
 //! Rule: for each file, the file table contains the MD5 of its URL (16 bytes), its cluster (4), its
-//! modification time (4) and one bit, "in memory". This is 24 bytes and one bit. The cluster table contains
-//! the time of the last access, a counter and a state.
+//! modification time (4) and one bit, "in memory". An entry has 24 bytes and one bit. The cluster table
+//! contains the time of the last access, a counter and a state.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -101,7 +101,7 @@ impl Tables {
     }
 
     /// Voids the disk copy: the cluster becomes free, and its files have no place on disk. Removes the rows
-    /// of files that are not in memory either, and returns their number.
+    /// of files that are not in memory, and returns the number of these rows.
     pub(super) fn void(&mut self, cluster: u32) -> u64 {
         let entry = std::mem::take(&mut self.clusters[cluster as usize]);
         self.lfu.remove(&cluster);
