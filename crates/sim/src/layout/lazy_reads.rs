@@ -22,8 +22,8 @@ pub struct LazyConfig {
 }
 
 impl Default for LazyConfig {
-    /// The batch of the papers, 10. The papers state a timeout of "a fraction of a second"; the default is
-    /// half a second.
+    /// Batches of 10 reads, as in the papers. The papers state a timeout of "a fraction of a second"; the
+    /// default is half a second.
     fn default() -> Self {
         Self {
             batch: 10,
