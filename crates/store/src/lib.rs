@@ -1,9 +1,9 @@
 //! The object store: RAM tier, write path, read path, recovery and reuse of space.
 //!
-//! A lookup returns the latest version that was stored under the key, if that version was neither superseded
-//! nor purged. Otherwise it returns a miss. It never returns an earlier version or other bytes. The store may
-//! forget objects. A failing disk never causes an error for a request. Memory and disk space stay within the
-//! configured limits.
+//! A lookup returns the latest version that was stored under the key, if that version was neither
+//! superseded nor purged. Otherwise it returns a miss. A lookup never returns an earlier version, another
+//! object or damaged bytes. The store may forget objects. A failing disk never causes an error for a
+//! request. Memory and disk space stay within the configured limits.
 //!
 //! The crate is *driven* by its callers: it has no runtime, and no thread of its own outlives a call. (While
 //! summaries are loaded, a second thread may help during one step.) All threads share the [`Engine`]. One

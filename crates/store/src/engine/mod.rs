@@ -124,10 +124,11 @@ impl Engine {
         self.context.puts.object_bytes_max()
     }
 
-    /// Stores an object in place of whatever its key held. If the object is admitted, lookups find it at
-    /// once, and it is on disk soon. The old object is removed even if the new object is refused, except if a
-    /// purge covers the new object. Bodies longer than [`Engine::fragment_bytes`] are stored as large
-    /// objects. This method never blocks on a disk.
+    /// Stores an object in place of the present object of its key. If the new object is admitted, lookups
+    /// find it at once, and it is on disk soon. The present object is removed even if the new object is
+    /// refused. There is one exception: if a purge covers the new object, the present object stays. Bodies
+    /// longer than [`Engine::fragment_bytes`] are stored as large objects. This method never blocks on a
+    /// disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
             self.context.keys.is_hash_of(new.hash, &new.key),
@@ -165,9 +166,9 @@ impl Engine {
     }
 
     /// Begins to store bytes of the body of a large object, from offset `start` (in bytes) on. The head of
-    /// the object is stored already. Storing continues even if the object is superseded before all bytes are
-    /// stored: readers that already have the head still read these bytes. Readers that do not have this head
-    /// do not find these bytes.
+    /// the object is stored already. If the object is superseded before all bytes are stored, storing
+    /// continues: readers that already have the head still read these bytes. Readers that do not have this
+    /// head do not find these bytes.
     pub fn put_fragments(&self, head: &Arc<Object>, start: u64) -> FragmentPut {
         self.context.puts.put_fragments(head, start)
     }
@@ -180,17 +181,17 @@ impl Engine {
         self.core().tables.is_known(hash)
     }
 
-    /// Returns whether `head` is probably still the version that its key holds. The check uses memory only.
-    /// If the object that the key holds is not in memory, the result states whether the index has an entry
-    /// for the key.
+    /// Returns whether `head` is probably still the present version of its key. The check uses memory only.
+    /// If the present object of the key is not in memory, the result only states whether the index has an
+    /// entry for the key.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         self.core().tables.is_current_version(head)
     }
 
-    /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response whose
-    /// body does not change. Does nothing and returns `None` if `old` is not the object that the key holds
-    /// now.
+    /// Stores a new head (facts, Vary, tags and fields), for example from a 304, for a stored response
+    /// whose body does not change. Does nothing and returns `None` if `old` is not the present object of
+    /// its key.
     pub fn refresh(
         &self,
         old: &Arc<Object>,
@@ -298,10 +299,10 @@ impl Engine {
         self.context.memory.withhold(bytes);
     }
 
-    /// Returns true if the objects that wait to be written take at least half of the memory for such objects.
-    /// Then new objects may soon be refused. A fill should pause while this method returns true, because its
-    /// fragments may find no room. The other half of that memory is meant for records that are reinserted
-    /// from a segment before the segment is reused.
+    /// Returns true if the objects that wait to be written take at least half of the memory for such
+    /// objects. Then new objects may soon be refused. A fill should pause while this method returns true,
+    /// because there may be no memory for its fragments. The other half of that memory is meant for records
+    /// that are reinserted from a segment before the segment is reused.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.context.memory.budget().is_congested()

@@ -56,9 +56,9 @@ impl DetachedStores {
         }
     }
 
-    /// Returns the floor that this store had when it left. Returns `None` unless the store was taken out
-    /// without a failure. Also returns `None` if the store's superblock had another generation when the store
-    /// left, or if the store missed more removals than the engine could remember.
+    /// Returns the floor that this store had when it left. Returns `None` in three cases: the store was not
+    /// taken out correctly by this engine, its superblock had another generation when it left, or it missed
+    /// more removals than the engine could remember.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {

@@ -132,7 +132,7 @@ impl Fleet {
         &self.trust
     }
 
-    /// Notes what the stores that are opened at a start record about each other.
+    /// Sets the membership that follows from the superblocks of the stores of a start.
     pub(crate) fn set_trusted_membership(&self, trusted: TrustedMembership) {
         *self.trusted_membership.lock() = Some(trusted);
     }

@@ -24,7 +24,7 @@ pub struct ReadPlan {
     pub(crate) hash: KeyHash,
     /// The spot of the record, as the index entry states it.
     pub(crate) spot: Spot,
-    /// True if the read includes the neighbours of the record as well.
+    /// True if the read also includes the neighbours of the record: the records beside it on the disk.
     pub(crate) wide: bool,
 }
 
@@ -62,7 +62,7 @@ pub enum ReadMiss {
 pub enum Admission {
     /// Lookups find the object, and it is on its way to disk.
     Disk,
-    /// Lookups find the object in memory, but it does not go to disk for this reason.
+    /// Lookups find the object in memory. It does not go to disk, for the contained reason.
     Memory(DropReason),
     /// The object is not stored.
     Refused(DropReason),
@@ -85,7 +85,8 @@ pub enum DropReason {
     PendingFull,
     /// The object is too large.
     TooLarge,
-    /// The write budget is spent, and the rule for that case does not admit the object.
+    /// The write budget is spent, and the options for that case (size limit and rule) do not admit the
+    /// object.
     NotAdmitted,
     /// The object was fetched before a purge that covers it.
     Purged,

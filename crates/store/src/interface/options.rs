@@ -51,13 +51,13 @@ pub struct EngineConfig {
     pub shards: usize,
     /// The seed of all random choices. Draw it at random in production.
     pub seed: u64,
-    /// A secret that is mixed into the places of keys in the index, so that an attacker cannot choose
-    /// keys that crowd one place. With 0 nothing is mixed in, so that a run can be repeated. Draw it at
-    /// random in production.
+    /// A secret that is mixed into the hashes by which the index chooses buckets. So an attacker cannot
+    /// choose keys that fill one bucket. With 0 nothing is mixed in, so that a run can be repeated. Draw it
+    /// at random in production.
     pub index_secret: u64,
-    /// Seed of the hashes of keys, if no store on disk names another seed. With 0 the hashes have no
-    /// seed. Draw it at random in production, so that an attacker cannot choose keys with equal
-    /// hashes.
+    /// Seed of the hashes of keys. If the first opened store records another seed on its disk, that seed is
+    /// used instead. With 0 the hashes have no seed. Draw it at random in production, so that an attacker
+    /// cannot choose keys with equal hashes.
     pub key_seed: u64,
     /// The length in bytes of a fragment's payload, and of the largest object that is stored whole. It is
     /// used only while there is no store.
@@ -67,7 +67,7 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// Returns the usual options for this much memory.
+    /// Returns the usual options for an engine with `memory_bytes` bytes of memory.
     #[must_use]
     pub const fn new(memory_bytes: u64, seed: u64) -> Self {
         Self {
@@ -87,9 +87,10 @@ impl EngineConfig {
     }
 }
 
-/// The least number of bytes that [`pending`] returns, unless half of the memory is less. With fewer pending
-/// bytes, the objects in locality buffers would leave no room to reinsert used records before their segment
-/// is reused, and the disk's hit ratio would fall.
+/// The least number of bytes that [`pending`] returns. (If half of the memory is less, [`pending`] may
+/// return that half.) With fewer pending bytes, the objects in locality buffers would take all of them.
+/// Then used records could not be reinserted before their segment is reused, and the disk's hit ratio would
+/// fall.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
@@ -147,8 +148,9 @@ pub struct StoreOptions {
     pub uuid: Option<[u8; 16]>,
     /// The order in which reads are sent to the disk.
     pub reads: ReadMode,
-    /// Number of segments that one turn of the writer loads; if the segments have very many entries, a
-    /// turn loads fewer. The summaries for two turns are read ahead.
+    /// Number of segments that the writer loads in one call of [`Writer::turn`](crate::Writer::turn). If
+    /// the segments have very many entries, one call loads fewer. The summaries for two calls are read
+    /// ahead.
     pub load_steps: usize,
 }
 
@@ -234,14 +236,14 @@ pub enum OpenError {
         /// The damage to the superblocks.
         problem: String,
     },
-    /// The disk has too little room for a new store.
+    /// The disk is too small for a new store.
     #[error("{disk}: {bytes} bytes are too small for a store; give it at least {needed} bytes")]
     TooSmall {
         /// The name of the disk.
         disk: String,
         /// The length of the disk, in bytes.
         bytes: u64,
-        /// The bytes that would suffice.
+        /// A sufficient length, in bytes.
         needed: u64,
     },
     /// The disk is shorter than the store on it.

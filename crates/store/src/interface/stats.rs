@@ -44,9 +44,9 @@ counters! {
         misses,
         /// Reads that returned the object.
         disk_hits,
-        /// Reads that included the neighbours of the object as well.
+        /// Reads that also included the neighbours of the object.
         wide_reads,
-        /// Objects that longer reads took into the RAM tier.
+        /// Neighbours that these longer reads (`wide_reads`) took into the RAM tier.
         prefetched,
         /// Objects of `prefetched` that were requested while they were in the RAM tier.
         prefetch_hits,
@@ -182,8 +182,8 @@ counters! {
         wait_segment_nanos,
         /// Nanoseconds during which the next cluster waited because of the configured write rate.
         wait_rate_nanos,
-        /// Entries that the index lost or did not take: an entry that a colliding key replaced, an entry that
-        /// a full index removed in favour of a new entry, and a new entry that found no place.
+        /// Entries that the index lost or did not take: an entry that a colliding key replaced, an entry
+        /// that a full index removed in favour of a new entry, and a new entry for which no slot was free.
         index_displaced,
         /// Writes and flushes that failed.
         write_errors,
@@ -230,8 +230,8 @@ counters! {
         moved_bytes,
         /// Segments that were not loaded because too many removals arrived during loading.
         load_given_up,
-        /// Records for which the index had no room, counted when recovery stops loading before the end.
-        /// All records in older segments are left out as well, but are not counted here.
+        /// Records for which the index had no room. They are counted only if recovery stops loading before
+        /// the end. Then the records of all older segments are left out too, but they are not counted here.
         load_unplaced,
     }
 }
@@ -329,7 +329,7 @@ pub struct OneStoreStats {
 pub struct MemoryShares {
     /// The whole budget, as configured.
     pub budget: u64,
-    /// The limit for the RAM tier. It includes the objects, the overhead of their allocations, their places
+    /// The limit for the RAM tier. It includes the objects, the overhead of their allocations, their slots
     /// in the tier's tables, and the keys of evicted objects that the tier remembers.
     pub ram: u64,
     /// The limit for objects on their way to disk (most of them are in the RAM tier as well).

@@ -76,9 +76,10 @@ impl MemoryBudget {
         self.pending_max.store(pending(bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether a store has few enough pending bytes to leave room for the other stores. A store that
-    /// is too slow must not prevent the other stores from storing. `all` is the sum of the write speeds, in
-    /// bytes per second, of all stores that share the room; 0 if the sum is not known.
+    /// Returns whether a store has so few pending bytes that memory is left for the other stores. A store
+    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the write
+    /// speeds, in bytes per second, of all stores that share the memory for pending objects; 0 if the sum
+    /// is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.load.pending_bytes();
         let speed = store.load.write_speed();
@@ -91,13 +92,13 @@ impl MemoryBudget {
         (self.bytes() / 64 / 10) as usize
     }
 
-    /// True while more than a quarter of the room for waiting objects is free. While it is false,
+    /// True while more than a quarter of the memory for waiting objects is free. While the result is false,
     /// reinsertion pauses, so that the last quarter is left to new objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }
 
-    /// Reserves room for an object that waits for `store`. Returns false if there is no room.
+    /// Reserves memory for an object that waits for `store`. Returns false if too little is free.
     pub(crate) fn reserve(&self, store: &StoreShared, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let before = self.pending.fetch_add(bytes, Ordering::Relaxed);
@@ -109,14 +110,14 @@ impl MemoryBudget {
         true
     }
 
-    /// Takes room for an object that waits for `store`, even beyond the limit.
+    /// Takes memory for an object that waits for `store`, even beyond the limit.
     pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_add(bytes, Ordering::Relaxed);
         store.load.add_pending(bytes);
     }
 
-    /// Releases the room of objects that waited for `store`; `None` stands for a store that was closed.
+    /// Releases the memory of objects that waited for `store`. `None` stands for a store that was closed.
     pub(crate) fn release(&self, store: Option<&StoreShared>, bytes: usize) {
         let bytes = bytes as u64;
         self.pending.fetch_sub(bytes, Ordering::Relaxed);
@@ -125,13 +126,13 @@ impl MemoryBudget {
         }
     }
 
-    /// Releases the room of an object that waited for the store with this number.
+    /// Releases the memory of an object that waited for the store with this number.
     pub(crate) fn release_for(&self, stores: &Stores, store: StoreId, bytes: usize) {
         self.release(stores.by_id(store).map(|s| &**s), bytes);
     }
 
-    /// Takes room for a longer read of `bytes` bytes. Returns false if there is no room: all longer reads
-    /// together may take half of the bytes that are set aside for reads.
+    /// Reserves memory for a longer read of `bytes` bytes. Returns false if too little is free: all longer
+    /// reads together may take half of the bytes that are set aside for reads.
     pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
         let bytes = u64::from(bytes);
         let room = (self.bytes() / 128).min(READS_MAX / 2);
@@ -143,7 +144,7 @@ impl MemoryBudget {
         fits
     }
 
-    /// Releases the room that `plan` took, if it was a longer read.
+    /// Releases the memory that was reserved for `plan`, if it was a longer read.
     pub(crate) fn end_wide(&self, plan: &ReadPlan) {
         if plan.wide {
             self.wide.fetch_sub(plan.len.into(), Ordering::Relaxed);

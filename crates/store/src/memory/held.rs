@@ -10,17 +10,18 @@ use super::hold::{Hold, Holds};
 use super::shards::Shards;
 
 impl Holds {
-    /// Returns the hashes of the fragments whose version a request is reading. A version that its key still
-    /// holds is included as well: its bytes could be fetched again, but by then the origin may have another
-    /// version, or may not support ranges. The returned fragments have at most `room` bytes together.
+    /// Returns the hashes of the fragments whose version a request is reading. This includes versions that
+    /// are still the present versions of their keys. The bytes of a present version could be fetched again,
+    /// but by then the origin may have another version, or may not support ranges. The returned fragments
+    /// have at most `room` bytes together.
     pub(crate) fn fragments(&self, shards: &Shards, mut room: u64) -> HashSet<KeyHash> {
         let all = self.all().into_iter();
         let mut read: Vec<_> = all
             .filter_map(|hold| Some((hold.use_of(shards)?, hold.bytes, hold)))
             .collect();
         // Only a limited number of bytes may be kept, because a segment must become free. Versions that
-        // cannot be fetched again come first. Within each kind, short versions come first, because most
-        // readers are served then.
+        // cannot be fetched again come first. Within each kind, short versions come first, because more
+        // versions then fit into the limit.
         read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
         read.retain(|(_, bytes, _)| {
             let left = room.checked_sub(*bytes);

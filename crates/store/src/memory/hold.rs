@@ -1,7 +1,7 @@
-//! Versions of large objects that requests are reading, whether or not their key still holds them. The
-//! fragments of such a version stay readable until its last reader has ended: when a segment is reused, the
-//! fragments in it are written again. A hold does not affect which version lookups find: only the entry of
-//! the head determines that.
+//! Versions of large objects that requests are reading, both present and replaced versions. The fragments
+//! of such a version stay readable until its last reader has ended: when a segment is reused, the fragments
+//! in it are written again. A hold does not affect which version lookups find: only the entry of the head
+//! determines that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -253,8 +253,8 @@ impl Object {
     }
 
     /// Copies the key, the Vary section and the tags into memory of their own length, and sets the charge.
-    /// Before that, these parts may be slices of large network buffers, which would stay allocated and
-    /// are not counted.
+    /// Before that, these parts may be slices of large network buffers. The slices would keep whole buffers
+    /// allocated that are not counted.
     pub(crate) fn own_small_parts(&mut self) {
         for part in [&mut self.key, &mut self.vary, &mut self.tags] {
             *part = Bytes::copy_from_slice(part);

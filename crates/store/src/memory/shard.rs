@@ -19,7 +19,8 @@ use crate::{Object, StoreId};
 pub(crate) enum Stage {
     /// The object waits in memory; a crash loses it.
     Waiting,
-    /// The object is in a cluster that is being written, at this place; the object may survive a crash.
+    /// The object is in a cluster that is being written, and its record is at this log position. The object
+    /// may survive a crash.
     Assembled(LogPosition),
 }
 

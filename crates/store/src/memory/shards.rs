@@ -40,7 +40,7 @@ impl Shards {
         }
     }
 
-    /// Sets the capacity of the RAM tier, all shards together, to `bytes` bytes. Returns the number of
+    /// Sets the capacity of the RAM tier to `bytes` bytes, for all shards together. Returns the number of
     /// objects that were evicted for this.
     pub(crate) fn set_capacity(&self, bytes: u64) -> u64 {
         let each = bytes / self.0.len() as u64;

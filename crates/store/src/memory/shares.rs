@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Divides the budget among these parts; the RAM tier of the tables gets the remainder at once.
+    /// Divides the budget among the parts of `core`. The RAM tier gets the remainder at once.
     pub(crate) fn new(core: &EngineCore) -> Self {
         let memory = Self {
             budget: Arc::clone(&core.budget),
@@ -78,8 +78,8 @@ impl Memory {
         self.rebalance();
     }
 
-    /// Gives the RAM tier the bytes of the memory budget that the other shares leave. A change of
-    /// less than 1/256 of the budget is not made.
+    /// Gives the RAM tier the bytes of the memory budget that the other shares leave. Does nothing if the
+    /// share would change by less than 1/256 of the budget.
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;
         let have = self.budget.ram();

@@ -55,7 +55,7 @@ impl Tables {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Returns whether an object is probably of the version that its key holds. The check uses memory only.
+    /// Returns whether an object probably has the present version of its key. The check uses memory only.
     /// If no object of the key is in memory, the result only states whether the index has an entry for the
     /// key. The record of this entry may have another version.
     pub(crate) fn is_current_version(&self, object: &Object) -> bool {

@@ -1,18 +1,19 @@
 //! Reads and writes on which removals depend, while a store is being opened.
 //!
 //! Each of these reads must find every removal on the disk, but a block without valid contents counts as
-//! never written. If a device once returned bytes from another place without an error, a removal would be
-//! hidden. Tables that do not contain their own place are therefore read until two reads agree.
+//! never written. So if a device once returned bytes from another place without an error, the removals in
+//! the block would be missed. Tables whose blocks do not contain their own address are therefore read until
+//! two reads agree.
 
 use std::io;
 
 use foxy_base::rule;
 use foxy_disk::Disk;
 
-/// The number of attempts after which a place counts as unreadable.
+/// The number of reads after which a place on the disk counts as unreadable.
 const ATTEMPTS: usize = 4;
 
-/// Fills `into` by calling `read`: at most four times, until two reads agree.
+/// Fills `into` with bytes on which two calls of `read` agree. Makes at most four calls.
 ///
 /// # Errors
 /// No two reads agree. The error is that of the last failed read, if there was one.

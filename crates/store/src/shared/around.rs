@@ -19,10 +19,10 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Makes the value for an engine with `memory_bytes` bytes of memory and a store with locality buffers of
-    /// `buffer_bytes` bytes. The rule remembers as many places as there are longer reads in a
-    /// twentieth of the memory, within bounds. A twentieth of the memory is a tenth of a RAM tier that has
-    /// half of the memory.
+    /// Makes the value for an engine with `memory_bytes` bytes of memory and a store with locality buffers
+    /// of `buffer_bytes` bytes. The number of places that the rule remembers is the number of longer reads
+    /// that fit into a twentieth of the memory, within bounds. (If the RAM tier has half of the memory,
+    /// this is a tenth of the RAM tier.)
     pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
         let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
         let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);
@@ -41,7 +41,7 @@ impl Around {
         self.rule.lock()
     }
 
-    /// Returns the rule, unless another thread has its lock.
+    /// Returns the rule, or `None` if another thread has its lock.
     pub(crate) fn try_rule(&self) -> Option<MutexGuard<'_, ReadAround>> {
         self.rule.try_lock()
     }

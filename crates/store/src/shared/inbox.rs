@@ -73,7 +73,7 @@ impl Inbox {
         self.closed = Some(Durable::Failed);
     }
 
-    /// Handles the end of the writer: tells `outcome` to all waiting callers.
+    /// Handles the end of the writer: ends the requests of all waiting callers with `outcome`.
     pub(crate) fn close(&mut self, outcome: Durable) {
         self.closed = Some(outcome);
         for request in self.requests.drain(..) {
@@ -98,7 +98,7 @@ struct BellState {
 }
 
 impl Bell {
-    /// Announces work that has to be done now.
+    /// Announces work that must be done now.
     pub(crate) fn ring(&self) {
         let mut state = self.state.lock();
         if !state.rung {
@@ -107,8 +107,9 @@ impl Bell {
         }
     }
 
-    /// Announces work that has to be done soon. It wakes an idle thread, but not a thread that pauses between
-    /// two turns. Waking it for every single item would cost more than the work for the item.
+    /// Announces work that must be done soon. This wakes an idle thread, but not a thread that pauses
+    /// between two turns of the writer. A wake-up for every single item would cost more than the work for
+    /// the item.
     pub(crate) fn nudge(&self) {
         let mut state = self.state.lock();
         if !state.nudged {
@@ -148,7 +149,7 @@ mod tests {
     /// This is longer than any test can wait, so a thread that is not woken is noticed.
     const LONG: Duration = Duration::from_secs(600);
 
-    /// Runs `wait` in a thread; the receiver gets a message when it returns.
+    /// Runs `wait` in a thread. The receiver gets a message when `wait` returns.
     fn ends(bell: &Arc<Bell>, wait: fn(&Bell)) -> std::sync::mpsc::Receiver<()> {
         let (done, over) = std::sync::mpsc::channel();
         let bell = Arc::clone(bell);

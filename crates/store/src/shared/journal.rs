@@ -11,7 +11,7 @@ use crate::interface::{Durable, TicketPart};
 pub(crate) struct JournalInbox {
     pub(crate) notes: Vec<PurgeNote>,
     pub(crate) waiting: Vec<TicketPart>,
-    /// True if a snapshot is wanted although no caller waits for it.
+    /// True if a snapshot was requested although no caller waits for it.
     pub(crate) snapshot: bool,
     /// The outcome for waiting callers; it is set once the writer has ended.
     closed: Option<Durable>,

@@ -1,4 +1,4 @@
-//! The loading of a store: the keys that were removed since it began.
+//! The loading of a store: the keys that were removed since loading began.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,7 +49,7 @@ impl Loading {
         self.is_loading.store(false, Ordering::Release);
     }
 
-    /// The memory of the keys, in bytes.
+    /// The memory of the set of removed keys, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.removed_keys
             .read()

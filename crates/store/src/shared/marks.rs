@@ -9,7 +9,7 @@ use foxy_format::LogPosition;
 pub(crate) struct Marks {
     /// A [`LogPosition`]: clusters that are not yet assembled begin at this position or later.
     log_end: AtomicU64,
-    /// Records are dead if they were fetched when the newest purge had a smaller number than this.
+    /// A record is dead if the newest purge had a smaller number than this when the record was fetched.
     purge_floor: AtomicU64,
     /// The number of the newest purge in the store's journal when the journal was opened.
     journal_seen: AtomicU64,

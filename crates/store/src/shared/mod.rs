@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `space`, `segment`, `marks` | addresses and incarnations of segments, summary of one segment, marks of the log |
 //! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
-//! | `inbox`, `journal`, `removals` | what the writer has to take: objects, purges, removals and the removal log |
+//! | `inbox`, `journal`, `removals` | the input of the writer: objects, purges, removals; the removal log |
 //! | `load`, `weight`, `pressure` | bytes that wait to be written, the share of new objects, the reason why writing waits |
 //! | `loading`, `removed_keys` | a store that is being loaded, keys that were removed since loading began |
 //! | `reads`, `around`, `agreed` | waiting reads, longer reads, reads that a second read confirms |
@@ -80,7 +80,7 @@ pub(crate) struct StoreShared {
     /// log.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
-    /// The notes that the purge journal has to take.
+    /// The notes that must be written to the purge journal.
     pub(crate) journal: Mutex<JournalInbox>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) loading: Loading,
@@ -129,8 +129,8 @@ impl StoreShared {
         self.condition.health()
     }
 
-    /// Returns whether a read of this place should be tried. On a slow disk, only a `patient` caller
-    /// should try. This reads the clock only if the time may matter.
+    /// Returns whether a read at this spot should be tried. If `patient` is true, a slow disk is read too.
+    /// The clock is read only if the result depends on the time.
     pub(crate) fn is_readable(
         &self,
         spot: Spot,

@@ -1,5 +1,5 @@
-//! The reason why writing waits, so that a dropped object can be counted under the reason why it found
-//! no room.
+//! The reason why writing waits. An object that is dropped because too many bytes wait is counted under
+//! this reason.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;

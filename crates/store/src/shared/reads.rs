@@ -10,8 +10,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::ReadMode;
 
-/// Reads whose distance is at most this many bytes become one read: the gap takes less than a tenth of
-/// a turn of the platter.
+/// Reads whose distance is at most this many bytes become one read. The disk passes over such a gap in less
+/// than a tenth of a rotation.
 const GAP: u64 = 16 << 10;
 /// The maximum length of a joined read, in bytes.
 const JOINED_MAX: u64 = 512 << 10;
@@ -30,14 +30,14 @@ pub(crate) struct Waiting {
     pub(crate) flying: usize,
 }
 
-/// A read that waits for its turn, or is carried out as a part of another read.
+/// A read that waits for the disk, or is carried out as a part of another read.
 pub(crate) struct Parked {
     pub(crate) token: u64,
     pub(crate) buf: AlignedBuf,
     pub(crate) home: Arc<Mailbox>,
 }
 
-/// The place where a queue finds the bytes that other threads have read for it.
+/// The list in which a queue finds the bytes that other threads have read for it.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     pub(crate) done: Mutex<Vec<Completion>>,

@@ -83,7 +83,7 @@ impl Registry {
         (stores.len() < MAX_STORES).then_some((StoreId(id), base))
     }
 
-    /// Adds a store, in the place of `old` if `old` is set.
+    /// Adds a store. If `old` is set, the new store replaces the store with that number.
     pub(crate) fn add(&self, store: &Arc<StoreShared>, old: Option<StoreId>) {
         self.opened.fetch_add(1, Ordering::AcqRel);
         self.list.rcu(|list| {

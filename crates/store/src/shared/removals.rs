@@ -55,11 +55,11 @@ pub(crate) struct RemovalLog {
     /// The value of `first` that the newest entry contains.
     told: u64,
     places: u64,
-    /// The number of the oldest active entry of an earlier run. Entries from this number on are active until
-    /// the removed records have durable tombstones. The removals may be old, and a power cut must not undo
-    /// them any more.
+    /// The number of the oldest active entry of an earlier run. Entries from this number on are active
+    /// until the removed records have durable tombstones. The removals of an earlier run may be old, and a
+    /// power cut must not undo an old removal.
     hold: Option<u64>,
-    /// Set once recovery has loaded everything: all removals by recovery have numbers below this
+    /// Set once recovery has loaded everything. All removals that recovery made have numbers below this
     /// number.
     loaded: Option<u64>,
 }
@@ -81,15 +81,15 @@ impl RemovalLog {
         self.next
     }
 
-    /// Returns whether active entries take more than half of the ring: then tombstones should not
-    /// wait any longer.
+    /// Returns whether active entries take more than half of the ring. Then tombstones should be written at
+    /// once.
     pub(crate) const fn is_pressed(&self) -> bool {
         (self.next - self.first) * 2 > self.places
     }
 
-    /// Writes entries with as few writes as the ring allows. Returns false if there is no room or a
-    /// write fails. Entries of a failed write may be on the disk all the same, so their numbers are not
-    /// used again.
+    /// Writes entries with as few writes as the ring allows. Returns false if the ring has too little room
+    /// or a write fails. Entries of a failed write may have reached the disk, so their numbers are not used
+    /// again.
     fn write(&mut self, store: &StoreShared, removed: &[Removed]) -> bool {
         if rule!(
             "removal log: an active entry is not overwritten",
@@ -214,9 +214,9 @@ impl StoreShared {
         }
     }
 
-    /// Notes that removals are confirmed: all removals whose numbers are below `waiting` (if it is set) and
-    /// below the numbers of all removals in the inbox. Returns true if these include the removals of an
-    /// earlier run. The removals of the earlier run can then be released: see [`StoreShared::let_go`].
+    /// Notes which removals are confirmed: the removals whose numbers are below the numbers of all removals
+    /// in the inbox and, if `waiting` is set, below `waiting`. Returns true if all removals of an earlier
+    /// run are confirmed and not yet released: the caller can then release them by [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();

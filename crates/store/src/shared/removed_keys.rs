@@ -1,4 +1,4 @@
-//! The keys that were removed while older records of them may still have to be loaded.
+//! The keys that were removed while older records of these keys may still have to be loaded.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,11 @@ const KEY_BYTES: u64 = 20;
 pub(crate) struct RemovedKeys {
     keys: HashSet<u64>,
     max: usize,
-    /// True if there were too many keys: nothing more may be loaded.
+    /// True if there were more keys than `max`, or if the index is full. Then no further entries may be
+    /// loaded.
     pub(crate) full: bool,
-    /// True if the store's log lacks the removals of some keys: records that are left out because of
-    /// these keys become dead.
+    /// True if the store's log lacks tombstones for some of these keys. Then each record that loading
+    /// leaves out because of its key becomes dead in the log.
     pub(crate) untold: bool,
 }
 

@@ -97,8 +97,8 @@ impl Space {
             .map_or(0, |incarnation| incarnation.load(Ordering::Acquire))
     }
 
-    /// The present incarnations of all segments (they may change meanwhile); 0 for a segment without an
-    /// incarnation.
+    /// The present incarnations of all segments; 0 for a segment without an incarnation. Other threads may
+    /// change incarnations during the iteration.
     pub(crate) fn incarnations(&self) -> impl Iterator<Item = u64> {
         self.incarnations
             .iter()

@@ -3,7 +3,7 @@
 //!
 //! | event | consequence |
 //! |---|---|
-//! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, and it is not written to |
+//! | a read fails in a segment three times | the segment is in quarantine, also after a restart: lookups of its records are misses, and nothing is written to it |
 //! | 64 reads fail or return bytes that were not written there, with no good read between, or 16 reads if the store is read-only | offline: neither read nor written until the next start |
 //! | three writes fail with no good write between, or one flush fails | read-only |
 //! | the store's thread ends by a bug | offline |
@@ -12,7 +12,7 @@
 //! | a caller gives up waiting for a read, or a write takes more than 5 seconds | slow: avoided until the late operation has ended and a pause has passed; the pause doubles each time |
 //!
 //! Each change is logged once, with the place, the error and what the operator can do. While a store is
-//! open its condition never improves, except for slowness.
+//! open, its condition never improves. There is one exception: slowness ends.
 
 mod failure;
 mod slow;
@@ -218,8 +218,8 @@ impl Condition {
         let (count, all) = (self.quarantined() as usize, self.segments.len());
         let text = || format!("{failure}; {count} segments are in quarantine");
         let is_read_only = count > all / 4 || self.health() == Health::ReadOnly;
-        // The limit is half of the segments in use: a store that contains little would not reach half
-        // of all segments.
+        // The limit is half of the segments in use. A store with few segments in use could never have half
+        // of all segments in quarantine.
         if is_read_only && count > 0 && count * 2 >= used() {
             self.degrade(disk, Health::Offline, &text());
         } else if is_read_only {
