@@ -3,8 +3,8 @@
 //!
 //! The caller drives the scrub step by step, as it drives a sweep. The scrub goes through each store's
 //! segments, the newest first. Every record that lookups can find is checked by its checksums. A bad record
-//! is read once more by itself, as a request would read it, and its entry is dropped if that read fails as
-//! well. If the device cannot read a part of a segment, that counts as a failed read of the segment
+//! is read once more by itself, as a request would read it. If that read fails too, the entry of the record
+//! is dropped. If the device cannot read a part of a segment, that counts as a failed read of the segment
 //! (`shared::condition`).
 
 use std::sync::Arc;

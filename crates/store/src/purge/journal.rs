@@ -12,7 +12,7 @@ use crate::Durable;
 use crate::interface::TicketPart;
 use crate::shared::StoreShared;
 
-/// Notes of at most this many bytes together always fit into a snapshot of this store's journal.
+/// The number of bytes of notes that always fit into a snapshot of this store's journal.
 pub(super) fn room(store: &StoreShared) -> usize {
     // Notes do not span blocks, so a part of each block stays unused.
     let blocks = half_blocks(store) as usize;
@@ -178,8 +178,9 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // While `state` holds the lock of the purges, each purge is either both published and in the inbox,
-        // or neither.
+        // A purge is published and its note is put into the inbox under the write lock. So while `state`
+        // has the read lock, the inbox contains the notes of all published purges that no earlier write
+        // took, and no other notes.
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
@@ -287,9 +288,9 @@ impl Journal {
         Some((self.writes, self.latest.0, self.latest.1.len()))
     }
 
-    /// Handles the bytes that were read back for the write with this number. Returns false if other
-    /// bytes were there (because the device lost the write, or put it elsewhere) or nothing could be
-    /// read.
+    /// Handles the bytes that were read back for the write with this number. Returns false if they differ
+    /// from the written bytes, or could not be read. (The device may have lost the write, or written it to
+    /// another place.)
     pub(crate) fn checked(&mut self, write: u64, found: Option<&[u8]>) -> bool {
         let Some(parts) = self.stage.take_checked(write) else {
             return true;

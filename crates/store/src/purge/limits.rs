@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 512 << 10;
 /// The part (1/n) of the bytes that is reserved for operators.
 const RESERVED_PART: usize = 4;
 
-/// Notes of at most this many bytes together fit into a snapshot of every journal.
+/// The number of bytes of notes that fit into a snapshot of every journal.
 pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     let smallest = stores.iter().map(|s| super::journal::room(s)).min();
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
@@ -48,10 +48,10 @@ impl State {
             .collect()
     }
 
-    /// Checks that there is a place for `note` once needless purges are removed.
+    /// Checks that `note` fits within the limits once the needless purges (`covered`) are removed.
     ///
     /// # Errors
-    /// No place is free.
+    /// A limit would be exceeded.
     pub(super) fn has_place(
         &self,
         note: &PurgeNote,

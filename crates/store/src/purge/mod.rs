@@ -1,12 +1,12 @@
 //! Purges of many objects at once, and soft purges. They take effect at once, are durable before they
 //! are acknowledged, and no restart undoes them.
 //!
-//! A purge is a note with a number. Every object carries the number of the newest purge at the time
-//! when its request was sent to the origin. The object keeps this number when it is written again. The
-//! object is compared once with each note that has a greater number, when it is requested or when it is
-//! written. The objects that a note covers count as removed from the moment when the note is published,
-//! wherever they are stored. A sweep in the background finds all covered objects, counts them, and lets
-//! the note retire.
+//! A purge is a note with a number. Every object carries the number of the newest purge at the time when
+//! its request was sent to the origin. The object keeps this number when it is written again. The object is
+//! compared once with each note that has a greater number, when it is requested or when it is written. The
+//! objects that a note covers count as removed from the moment when the note is published, wherever they
+//! are stored. A sweep in the background finds all covered objects and counts them. Then the note can
+//! retire: objects are not compared with it any more.
 //!
 //! This module uses `removal`, `memory` and the modules below them. `set` has the active purges,
 //! `patterns` and `key` compare them with an object, and `journal` writes them to a disk. The sweep is

@@ -1,5 +1,5 @@
-//! Active purges, arranged so that an object can be compared with all of them. The texts of purges are found
-//! by their hash, except expressions, which are matched one by one. For every kind of purge, the work per
+//! Active purges, arranged so that an object can be compared with all of them. Expressions are matched one
+//! by one. The texts of all other purges are found by their hash. For every kind of purge, the work per
 //! object is bounded.
 
 use foxy_format::{PurgeKind, PurgeNote};

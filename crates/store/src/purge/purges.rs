@@ -87,8 +87,8 @@ impl Purges {
         self.set.latest()
     }
 
-    /// Returns the progress of the purge with this number; `None` if the number is not known, or not known
-    /// any more.
+    /// Returns the progress of the purge with this number. Returns `None` if there was no such purge, or if
+    /// the purge is so old that it is forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         self.set.status(number)
@@ -132,7 +132,7 @@ impl Purges {
         matches!(self.verdict(object), Verdict::Gone(_))
     }
 
-    /// Returns the object, unless a purge covers it; a covered object is removed.
+    /// Returns the object if no hard purge covers it. Otherwise removes the object and returns `None`.
     pub(crate) fn unless_purged(&self, object: Arc<Object>) -> Option<Arc<Object>> {
         match self.set.verdict(&object) {
             Verdict::Clean | Verdict::Stale => Some(object),
@@ -143,7 +143,7 @@ impl Purges {
         }
     }
 
-    /// Removes an object that purge `number` covers, unless another object took its place.
+    /// Removes an object that purge `number` covers, if no other object has replaced it.
     #[cold]
     pub(crate) fn take_away_purged(&self, object: &Object, number: u64) {
         let mut shard = self.tables.shard(object.hash()).write();

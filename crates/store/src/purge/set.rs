@@ -133,8 +133,8 @@ impl PurgeSet {
         }
     }
 
-    /// Returns whether an object may be stored: no purge covers it, and it was fetched recently enough
-    /// to decide that.
+    /// Returns whether an object may be stored: no active hard purge covers it, and no purge that is newer
+    /// than its fetch has retired.
     pub(crate) fn may_store(&self, object: &Object) -> bool {
         rule!(
             "purge: nothing is stored that was fetched before a purge that is done with",
@@ -143,7 +143,7 @@ impl PurgeSet {
         ) && !matches!(self.verdict(object), Verdict::Gone(_))
     }
 
-    /// The newest soft purge that covers an object, unless a sweep has already processed that purge.
+    /// The newest soft purge that covers an object; `None` if a sweep has already processed that purge.
     pub(crate) fn soft_unswept(&self, object: &Object) -> Option<u64> {
         let state = self.state.read();
         let newest = state.patterns.covering(object).soft;

@@ -1,4 +1,5 @@
-//! Admission: an object becomes visible, and is sent to a disk if there is room.
+//! Admission: an object becomes visible, and is sent to a disk if the write budget and the memory for
+//! pending objects permit that.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::removal::Catalogue;
 use crate::shared::{Item, StoreShared};
 use crate::{Admission, DropReason, Object};
 
-/// Admits objects: checks purges, the gate and the room.
+/// Admits objects: checks the purges, the write budget, and the memory for pending objects.
 #[derive(Debug)]
 pub(crate) struct Admitter {
     tables: Tables,
@@ -46,9 +47,9 @@ impl Admitter {
         }
     }
 
-    /// Puts the object in place of what the key held. If `ram` is true, the RAM tier takes the object.
-    /// A store takes the object too if there is room. If `paid` is true, the gate has already admitted the
-    /// object.
+    /// Puts the object in place of the present object of its key. If `ram` is true, the RAM tier takes the
+    /// object. The object is also sent to a store, if the gate admits it and there is memory for it among
+    /// the pending objects. If `paid` is true, the gate has already admitted the object.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();
@@ -124,7 +125,7 @@ impl Admitter {
         admitted
     }
 
-    /// Finds the store for an object whose record has `bytes` bytes, and reserves room for the object
+    /// Finds the store for an object whose record has `bytes` bytes, and reserves memory for the object
     /// among the pending objects.
     fn make_room(
         &self,

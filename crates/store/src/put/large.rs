@@ -53,9 +53,9 @@ impl NewLarge {
     }
 }
 
-/// A large object that is being received, in bounded memory. This value holds the fragment that is being
-/// filled. The other fragments are on their way to disk. When disks are too slow, the object is dropped; the
-/// sender is never slowed down. Dropping this value aborts the storing.
+/// A large object that is being received, in bounded memory. This value contains the fragment that is being
+/// filled. The other fragments are on their way to disk. When disks are too slow, the object is dropped;
+/// the sender is never slowed down. Dropping this value aborts the storing.
 #[derive(Debug)]
 pub struct LargePut {
     puts: Arc<Puts>,
@@ -70,9 +70,8 @@ pub struct LargePut {
     ram: bool,
 }
 
-/// The fragments of an object that has no head yet. They can be read as long as anything holds this
-/// value. When the last holder drops the value, the fragments are forgotten, unless the head was
-/// stored.
+/// The fragments of an object that has no head yet. They can be read as long as this value exists. If the
+/// head was not stored when the last reference to this value is dropped, the fragments are forgotten.
 #[derive(Debug)]
 pub struct Stored {
     catalogue: Arc<Catalogue>,
@@ -97,7 +96,7 @@ impl Stored {
 }
 
 impl Drop for Stored {
-    /// Frees the room of the fragments, which cannot be requested any more.
+    /// Removes the fragments if the head was not stored: no request can find them any more.
     fn drop(&mut self) {
         if self.keep.load(Ordering::Acquire) {
             return;
@@ -137,8 +136,8 @@ impl LargePut {
         put
     }
 
-    /// Makes the object bypass the RAM tier: none of its fragments is kept there, however short the
-    /// object is.
+    /// Makes the object bypass the RAM tier. None of its fragments is kept there, even if the object is
+    /// short.
     #[must_use]
     pub const fn past_memory(mut self) -> Self {
         self.ram = false;
@@ -153,8 +152,8 @@ impl LargePut {
             self.check_length(self.length);
         }
         while self.dropped.is_none() && !data.is_empty() {
-            // A full fragment is put only when more bytes follow: a body that fits into one fragment is
-            // stored whole.
+            // A full fragment is put only when more bytes follow, because a body that fits into one
+            // fragment is stored whole.
             let room = self.fragment_size as usize - self.filling.len();
             if room == 0 {
                 self.put_fragment();
@@ -179,8 +178,9 @@ impl LargePut {
         &self.stored
     }
 
-    /// Ends the body. If all of it was stored, the object becomes visible and replaces what its key
-    /// holds. Otherwise the fragments are forgotten, and what the key holds is removed as outdated.
+    /// Ends the body. If all of it was stored, the object becomes visible and replaces the present object
+    /// of its key. Otherwise the fragments are forgotten, and the present object is removed, because it is
+    /// outdated.
     pub fn finish(mut self) -> Put {
         if self.dropped.is_none() && self.new.length.is_some_and(|l| l != self.length) {
             self.dropped = Some(DropReason::Incomplete);
@@ -194,7 +194,7 @@ impl LargePut {
         let head = head_of(&self.new, self.version, self.fragment_size, self.length);
         let head = Arc::new(self.puts.holds.hold(head));
         if let Some(reason) = self.dropped {
-            // The object that the new object would have replaced is outdated all the same.
+            // The present object of the key is outdated, although the new object does not replace it.
             self.puts.catalogue.supersede(head.hash());
             return Put {
                 object: head,

@@ -6,7 +6,7 @@
 //! | file | has |
 //! |---|---|
 //! | `large`, `sparse` | objects in fragments, and heads whose bytes follow later |
-//! | `admit` | makes an object visible, and sends it to a disk if there is room |
+//! | `admit` | makes an object visible, and sends it to a disk if the object is admitted |
 //! | `routes` | the choice of a store for a new object |
 
 mod admit;
@@ -92,7 +92,7 @@ impl Puts {
         smallest.unwrap_or_else(|| self.budget.large_in_ram())
     }
 
-    /// Stores an object in place of whatever its key held, in fragments if it is long.
+    /// Stores an object in place of the present object of its key, in fragments if it is long.
     pub(crate) fn put(self: &Arc<Self>, new: NewObject) -> Put {
         if new.body.len() > self.fragment_bytes() as usize {
             return self.fragmented(&new, |put| put);
@@ -182,12 +182,12 @@ impl Puts {
         FragmentPut::begin(self, head, start)
     }
 
-    /// Stores fragment `n` of an object; `length` is the object's length as far as it is known. With
-    /// `ram`, the RAM tier takes the fragment too if the object is short enough or there is no store.
+    /// Stores fragment `n` of an object; `length` is the object's length as far as it is known. With `ram`,
+    /// the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// The fragment is not stored on a disk as it should be, for the returned reason. No caller may
-    /// rely on it.
+    /// The fragment is not where it should be: on a disk, or in RAM if there is no store. The error is the
+    /// reason. No caller may expect to read the fragment.
     fn put_piece(
         &self,
         head: &Arc<Object>,
@@ -226,8 +226,8 @@ impl Puts {
         }
     }
 
-    /// Stores a new head for a stored response whose body stays; returns `None` if `old` is not what
-    /// the key holds now.
+    /// Stores a new head for a stored response whose body stays. Returns `None` if `old` is not the present
+    /// object of its key.
     pub(crate) fn refresh(
         &self,
         old: &Arc<Object>,
@@ -270,7 +270,7 @@ impl Puts {
         Some(Put { object, admitted })
     }
 
-    /// Returns whether a lookup would return this very object. The check uses memory only.
+    /// Returns whether a lookup would return exactly this object. The check uses memory only.
     fn is_current(&self, object: &Object) -> bool {
         let shard = self.tables.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {

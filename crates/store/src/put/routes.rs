@@ -26,7 +26,8 @@ impl Routes {
     }
 
     /// Returns the store that takes objects with this [`crate::Object::route`], by weighted rendezvous
-    /// hashing over the stores that take writes and have room. Lookups do not depend on this choice.
+    /// hashing over the stores that take writes and have memory for pending objects. Lookups do not depend
+    /// on this choice.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.fleet.stores();
         let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
@@ -38,9 +39,9 @@ impl Routes {
             let stores = able.iter().copied();
             stores.filter(move |s| self.budget.has_room(s, all))
         };
-        // The first choice lets each store use only its part of the memory for pending objects, in proportion
-        // to its write speed. If no store has room in its part, the second choice lets a store use any
-        // remaining room.
+        // The first choice lets each store use only its part of the memory for pending objects, in
+        // proportion to its write speed. If every store has used up its part, the second choice lets a
+        // store use the memory that is left.
         let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
     }

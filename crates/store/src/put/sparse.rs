@@ -1,7 +1,7 @@
 //! Large objects of known length. The head is stored first, fragments follow in any order, and each
-//! fragment can be read as soon as it is put. An object that lacks fragments is a sparse object. A
-//! probe of the index shows whether a fragment is present, so completing an object needs no
-//! bookkeeping, and the present fragments survive a restart.
+//! fragment can be read as soon as it is put. An object that lacks fragments is a sparse object. The index
+//! shows which fragments are present, also after a restart. So no other bookkeeping is needed to complete
+//! an object.
 
 use std::sync::Arc;
 

@@ -17,8 +17,8 @@ use crate::shared::StoreShared;
 use crate::{Object, ReadMiss, ReadPlan, StoreId};
 
 impl Reads {
-    /// Opens a queue for the reads of one thread from a store's disk. The queue orders the reads as
-    /// suits the device. The caller's tokens must be below 2^63. See also
+    /// Opens a queue for the reads of one thread from a store's disk. The queue sends the reads in an order
+    /// that suits the device. The caller's tokens must be below 2^63. See also
     /// [`foxy_disk::Disk::open_queue`].
     ///
     /// # Errors
@@ -30,10 +30,9 @@ impl Reads {
         Ok(Box::new(queue))
     }
 
-    /// Returns the read to carry out for `plan`: the same read, or, where that saves work, a longer read that
-    /// includes the neighbours of the record. Every returned plan must end in `finish_read`,
-    /// `finish_fragment`, `fail_read` or `late_read`, because longer reads under way hold a share of
-    /// the memory.
+    /// Returns the read to carry out for `plan`. It is the same read, or a longer read that includes the
+    /// neighbours of the record if this saves other reads. Every returned plan must end in `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read`, because a longer read reserves memory until then.
     #[must_use]
     pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         self.neighbours.widen(plan)
@@ -175,8 +174,8 @@ impl Reads {
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }
 
-    /// Drops the entry of a damaged record. If the index no longer has the entry, the segment was
-    /// reused or the object was superseded during the read. This does not count as damage.
+    /// Drops the entry of a damaged record. If the index no longer has the entry, the segment was reused or
+    /// the object was superseded during the read. Then the record does not count as damaged.
     fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
         if !self.catalogue.drop_entry(plan, store) {
             return ReadMiss::Superseded;

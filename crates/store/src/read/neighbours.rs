@@ -52,8 +52,8 @@ impl Neighbours {
         }
     }
 
-    /// Returns the read to carry out for `plan`. A longer read has taken room in memory, which
-    /// [`Self::end`] releases.
+    /// Returns the read to carry out for `plan`. A longer read reserves memory, which [`Self::end`]
+    /// releases.
     pub(crate) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         let stores = self.open.load();
         let wider = stores.by_id(plan.store).and_then(|store| {
@@ -106,7 +106,7 @@ impl Neighbours {
         ReadMiss::Moved
     }
 
-    /// Handles the end of a read: releases the room that a longer read has taken.
+    /// Handles the end of a read: releases the memory that a longer read has reserved.
     pub(crate) fn end(&self, plan: &ReadPlan) {
         self.budget.end_wide(plan);
     }

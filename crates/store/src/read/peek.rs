@@ -41,9 +41,8 @@ pub struct DiskPlace {
 }
 
 impl Reads {
-    /// Returns the object stored under a key. This may read the disk and wait, so network threads must
-    /// not call it. It returns `None` for an object that cannot be read, as for an object that is not
-    /// stored.
+    /// Returns the object stored under a key. This may read the disk and wait, so network threads must not
+    /// call it. Returns `None` if the object is not stored or cannot be read.
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         debug_assert!(self.keys.is_hash_of(hash, key), "hashed with another seed");

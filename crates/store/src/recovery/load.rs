@@ -17,18 +17,18 @@ use crate::interface::add;
 use crate::memory::{EngineCore, Tables};
 use crate::shared::StoreShared;
 
-/// Number of turns whose pieces are read ahead: the disk works while the entries of one turn go into
-/// the index.
+/// Number of turns (calls of [`Loader::step`]) whose pieces are read ahead: the disk works while the
+/// entries of one turn go into the index.
 const TURNS_AHEAD: usize = 2;
 /// One turn takes in several segments only if they have at most this many entries together. Such a turn
 /// lasts about ten milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
 /// Number of entries that a running thread could load in the time that the start of another thread takes.
 const WORTH_A_THREAD: u64 = 4096;
-/// Each turn first makes room in the index for the entries of the turn. It also makes room for this part
-/// (1/n) of the entries that the index contains, but not for more entries than are expected. Without this
-/// additional room the table would be nearly full, and about one entry would have to move to another place
-/// for every new entry.
+/// Before a turn enters its entries into the index, it reserves index slots for them, and for further
+/// entries that are expected. The further entries are at most this part (1/n) of the entries that the index
+/// contains. Without these additional slots the table would be nearly full, and about one entry would have
+/// to move to another slot for every new entry.
 const ROOM_AHEAD: u64 = 4;
 
 /// The segments that are still to be loaded.
@@ -50,10 +50,10 @@ pub(crate) struct Loader {
     progress: Progress,
     /// The number of available processors.
     cores: usize,
-    /// Set if the store was detached: the floor that its superblock gets as soon as all records that were
-    /// removed meanwhile are dead in the log.
+    /// Set if the store was detached: the floor for its superblock. The superblock gets this floor as soon
+    /// as the log contains durable tombstones for all records that were removed meanwhile.
     restore: Option<LogPosition>,
-    /// The floor that the superblock must still record: everything before it is dead.
+    /// The floor that must still be written to the superblock: everything before it is dead.
     owed: Option<LogPosition>,
 }
 
@@ -70,8 +70,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Returns the number of entries for which there should be room now: `count`, and some of the
-    /// entries that follow.
+    /// Returns the number of entries for which the index should have free slots now: `count`, and some of
+    /// the entries that follow.
     fn room(&mut self, index: &Index, count: u64) -> u64 {
         let part = u128::from(self.stored + 1) * u128::from(self.left);
         let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
@@ -139,13 +139,13 @@ impl Loader {
         self.owed.is_some()
     }
 
-    /// The floor that the superblock must still record: everything before it is dead.
+    /// The floor that must still be written to the superblock: everything before it is dead.
     pub(crate) const fn owed(&self) -> Option<LogPosition> {
         self.owed
     }
 
-    /// If the store was detached, returns the floor that its superblock gets as soon as all records that were
-    /// removed meanwhile are dead in the log.
+    /// If the store was detached, returns the floor for its superblock. The superblock gets this floor as
+    /// soon as the log contains durable tombstones for all records that were removed meanwhile.
     pub(crate) const fn restores(&self) -> Option<LogPosition> {
         self.restore
     }
@@ -311,9 +311,9 @@ impl Loader {
         self.progress.stored += taken.loaded;
     }
 
-    /// Gives up the records before `floor` if there are too many removals to remember, because these
-    /// records cannot be distinguished from removed records. It also gives these records up if the
-    /// index is full.
+    /// Gives up the records before `floor` if there are too many removals to remember, because then these
+    /// records cannot be distinguished from removed records. Also gives these records up if the index is
+    /// full.
     fn lose_if_full(&mut self, floor: LogPosition) {
         let full = self
             .store

@@ -23,8 +23,7 @@ use crate::purge::Journal;
 use crate::shared::{OpenSegment, StoreShared, summary, write_checked};
 use crate::{OpenError, StoreOptions};
 
-/// Writing continues in a segment whose summary was already written only if at least this part (1/n) of the
-/// segment is free.
+/// Writing continues in the newest segment only if at least this part (1/n) of the segment is free.
 const WORTH_GOING_ON: u32 = 8;
 
 /// A store as it was found when it was opened.
@@ -332,7 +331,7 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
     ready
 }
 
-/// Returns the newest segment that contains anything, if it has room left: writing continues after its
+/// Returns the newest segment that contains anything, if enough of it is free. Writing continues after its
 /// last cluster. If the summary of this segment was written, the segment must get an open header again
 /// before writing continues.
 fn go_on(

@@ -117,7 +117,7 @@ fn read_superblocks(
                 b
             },
         )),
-        // The other superblock may have had the higher generation. The generation is raised by two, so
+        // The damaged superblock may have had the higher generation. The generation is raised by two, so
         // that no generation is used twice and the next write still goes to the damaged superblock.
         (Ok(only), _) | (_, Ok(only)) => Ok(Some(Superblock {
             generation: only.generation

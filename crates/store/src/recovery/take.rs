@@ -16,9 +16,9 @@ use super::part::Part;
 use crate::interface::add;
 use crate::shared::{Removal, RemovedKeys, StoreShared};
 
-/// The number of entries whose index places are prefetched ahead. Each entry needs two cache lines, and a
-/// core can fetch only 10 to 24 cache lines at once, so this number keeps the core busy. The prefetched lines
-/// still fit into the core's first-level cache.
+/// The number of entries whose index slots are prefetched ahead. Each entry needs two cache lines, and a
+/// core can fetch only 10 to 24 cache lines at once, so this number keeps the core busy. The prefetched
+/// lines still fit into the core's first-level cache.
 const LOAD_AHEAD: usize = 32;
 
 /// The index counts as full if the number of records that found no room is above this part (1/n) of the
@@ -28,7 +28,7 @@ const UNPLACED_PART: u64 = 64;
 /// be full before the other shards.
 const UNPLACED_LEAST: u64 = 4096;
 
-/// The entry whose turn is next, and its segment.
+/// An entry that is about to be taken in, with its segment.
 type Due<'a> = (&'a Told, &'a Entry);
 
 /// Keys in the removal log, each with the position before which its records count as removed.
@@ -81,16 +81,16 @@ impl Unplaced {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Each further
-    /// record without room would need an entry in the removal log and a record tombstone; one floor replaces
-    /// all of these.
+    /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Then one
+    /// floor makes all older records dead. Otherwise each record without room needs an entry in the removal
+    /// log and a record tombstone.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
     }
 }
 
-/// The input that both threads of a load share (see the two lanes above).
+/// The input that the two lanes share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
     pub(super) index: &'a Index,
@@ -112,7 +112,7 @@ impl Taker<'_> {
             let entries = told.entries[lane].iter().rev();
             entries.map(move |entry| (told, entry))
         });
-        // For every entry that this iterator returns, the index place is prefetched.
+        // For every entry that this iterator returns, the index slot is prefetched.
         let mut due = due.inspect(|(_, entry)| self.index.warm(entry.hash));
         let mut taken = Taken::default();
         let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
@@ -127,8 +127,8 @@ impl Taker<'_> {
         taken
     }
 
-    /// Takes in a batch of entries. Before each entry, it prefetches the index place of an entry of the
-    /// next batch, so that memory and processor work at the same time.
+    /// Takes in a batch of entries. Before each entry, it prefetches the index slot of an entry of the next
+    /// batch, so that memory and processor work at the same time.
     fn take_batch(
         self,
         batch: &[Due<'_>],
@@ -244,7 +244,7 @@ impl Taker<'_> {
         true
     }
 
-    /// Takes one record in, unless its key has a newer record.
+    /// Enters one record into the index if the index does not have its key yet.
     fn insert(self, index: u32, entry: &Entry) -> Fate {
         let Some(spot) = self.store.space.spot(index, entry.offset_units) else {
             return Fate::Skipped;
@@ -254,8 +254,9 @@ impl Taker<'_> {
         };
         let fate = match self.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => return Fate::Loaded,
-            // A newer record of the key, or a record of a colliding key, already has the place. In the second
-            // case, no older record of the entry's key may take the place when the colliding key is removed.
+            // A newer record of the key, or a record of a colliding key, already has the index entry. In
+            // the second case, no older record of the entry's key may get an index entry after the
+            // colliding key is removed.
             Insert::Present(_) => Fate::Last { record: true },
             Insert::Dropped => Fate::Unplaced,
         };

@@ -2,8 +2,8 @@
 //! removals that a durable cluster confirms.
 //!
 //! A removal stays in the removal log until its tombstone is *confirmed*. It is confirmed once a later,
-//! durable cluster states that the log was durable up to the tombstone's cluster. From then on a start
-//! detects damage of the tombstone's cluster, so no removal is undone unnoticed.
+//! durable cluster states that the log was durable up to the tombstone's cluster. From then on, a start
+//! detects damage of the tombstone's cluster, and so it notices that removals were lost.
 
 use std::collections::VecDeque;
 
@@ -177,9 +177,9 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Returns whether one more cluster would confirm removals that no flushed number of the clusters so far
-    /// confirms. If `some` is true, it is enough that the cluster would confirm the oldest of these removals.
-    /// Otherwise it must confirm all of them.
+    /// Returns whether one more cluster is needed to confirm removals: their tombstones are durable, but no
+    /// cluster so far states that. If `some` is true, only the oldest unconfirmed removals are checked.
+    /// Otherwise the newest are checked, so that one cluster confirms all removals.
     pub(super) fn is_due(&self, some: bool) -> bool {
         let cluster = match some {
             true => self.removals.front(),

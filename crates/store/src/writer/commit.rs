@@ -36,8 +36,8 @@ impl Writer {
         }
     }
 
-    /// Reports to the removal log which removals durable clusters confirm. Releases the removals
-    /// of an earlier run when all of them are confirmed.
+    /// Reports the removals that durable clusters confirm to the removal log. Releases the removals of an
+    /// earlier run when all of them are confirmed.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(
             "removal log: an entry is active until its tombstone is confirmed",
@@ -91,7 +91,8 @@ impl Writer {
         self.write_failed(&Fault::write(cluster.range.start, error));
     }
 
-    /// Handles a failed write or flush: waiting callers are told, and the store may become read-only.
+    /// Handles a failed write or flush: the waiting tickets end as failed, and the store may become
+    /// read-only.
     pub(super) fn write_failed(&mut self, fault: &Fault) {
         self.tickets.fail();
         self.trouble.failed(fault, self.now);

@@ -30,8 +30,8 @@ impl Writer {
         self.drain_for(at_most, false)
     }
 
-    /// Drains like [`Writer::drain`]. With `heir`, another writer continues with the store. Removals
-    /// that arrive from now on, and the requests that wait for them, stay in the inbox for that
+    /// Drains like [`Writer::drain`]. If `heir` is true, another writer continues with the store. Then
+    /// removals that arrive from now on, and the requests that wait for them, stay in the inbox for that
     /// writer. Otherwise they would be lost when this writer ends.
     pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
         if !self.store.member.has_joined() {

@@ -60,7 +60,7 @@ impl EngineHandle {
         self.context.memory.rebalance();
     }
 
-    /// Makes the other stores note that this store takes no removals from here on.
+    /// Makes the other stores note that this store records no removals from here on.
     pub(super) fn leave_behind(&self) {
         self.context.purges.leave_behind(self.store.id);
     }
@@ -107,7 +107,7 @@ impl EngineHandle {
         self.leave_behind();
     }
 
-    /// Takes the store out: no entry or list leads to it any more.
+    /// Takes the store out: no index entry and no list refers to it any more.
     pub(super) fn take_out(&self) {
         let outcome = match self.context.core.fleet.is_unnoted() {
             true => Durable::Failed,

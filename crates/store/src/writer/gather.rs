@@ -101,7 +101,7 @@ impl Gather {
         self.removals_since.get_or_insert(now);
     }
 
-    /// Puts removals back whose cluster could not be written.
+    /// Puts back the removals of a cluster that could not be written.
     pub(super) fn removals_again(&mut self, removals: Vec<Numbered>, now: MonoTime) {
         for removal in removals.into_iter().rev() {
             self.removals.push_front(removal);
@@ -217,7 +217,7 @@ impl Gather {
             || (forced && !self.removals.is_empty())
     }
 
-    /// Memory of the queues in bytes; the waiting objects are accounted for elsewhere.
+    /// Memory of the queues in bytes, without the waiting objects.
     pub(super) fn memory_bytes(&self) -> usize {
         let items: usize = self.buffers.iter().map(Vec::capacity).sum();
         (items + self.ready.capacity()) * size_of::<Item>()

@@ -10,7 +10,7 @@ use crate::shared::{Inbox, StoreShared};
 #[derive(Debug)]
 pub(super) struct Intake {
     store: Arc<StoreShared>,
-    /// True if this turn found something in the inbox.
+    /// True if this turn of the writer found something in the inbox.
     fed: bool,
     /// True if the writer ends and another writer continues with the store.
     has_heir: bool,
@@ -31,7 +31,7 @@ impl Intake {
         self.has_heir = has_heir;
     }
 
-    /// Returns whether the last turn found something in the inbox.
+    /// Returns whether the last turn of the writer found something in the inbox.
     pub(super) const fn is_fed(&self) -> bool {
         self.fed
     }

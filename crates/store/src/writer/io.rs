@@ -147,8 +147,7 @@ impl Io {
         }
     }
 
-    /// Begins the flush that is wanted, unless a flush is under way, and submits all operations to the
-    /// disk.
+    /// Begins a requested flush if no other flush is under way. Submits all operations to the disk.
     pub(crate) fn submit(&mut self, now: MonoTime) {
         if self.flush_wanted && !self.flush_in_flight {
             self.flush_wanted = false;

@@ -35,8 +35,8 @@ impl Engine {
 
     /// Adds the open stores of these writers to the store set, if [`Engine::compare_memberships`] was called.
     /// At a start, call it once for all stores together. Call it after all of them are open, and before any
-    /// request is served or a writer takes a turn. A store that is added later joins alone. Its writer does
-    /// nothing until the other stores have recorded the new membership as well.
+    /// request is served or [`Writer::turn`] is called. A store that is added later joins alone. Its writer
+    /// does nothing until the other stores have recorded the new membership too.
     ///
     /// # Errors
     /// The device failed. The call did not change which contents of the stores are live.

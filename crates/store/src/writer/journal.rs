@@ -32,7 +32,7 @@ impl PurgeNotes {
         self.journal.is_idle(&self.store)
     }
 
-    /// Begins the next write unless writing `pauses`, and ends the tickets of notes that are durable.
+    /// Ends the tickets of notes that are durable. Begins the next write, unless writing `pauses`.
     pub(super) fn step(&mut self, pauses: bool, io: &mut Io) {
         if let Some((write, at, len)) = self.journal.settle(|number| io.flushed(number)) {
             io.read(Purpose::JournalCheck(write), at, len);

@@ -60,10 +60,10 @@ pub struct Grown {
 
 impl Writer {
     /// Takes the store out of the engine and ends the writer. Objects that wait are written first, for at
-    /// most about `at_most`. When this returns, no entry or list leads to the store any more. The disk of the
-    /// store is closed as soon as the last reader releases the disk ([`crate::Fleet::departure`]). Returns
-    /// true if everything was written: then the store still has its contents when it comes back to this
-    /// engine.
+    /// most about `at_most`. When this returns, no index entry and no list refers to the store any more.
+    /// The disk of the store is closed as soon as the last reader releases the disk
+    /// ([`crate::Fleet::departure`]). Returns true if everything was written. Then the store still has its
+    /// contents if it returns to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (self.engine.clone(), Arc::clone(&self.store));
         let _one_at_a_time = engine.lock_membership();

@@ -2,7 +2,8 @@
 //!
 //! This module uses `recovery`, `engine` and the modules below them; `join` opens stores of an engine.
 //!
-//! [`Writer`] drives parts that own their state. A turn runs them in this order:
+//! [`Writer`] drives parts that own their state. A turn (one call of [`Writer::turn`]) runs them in this
+//! order:
 //!
 //! | part | owns |
 //! |---|---|
@@ -298,9 +299,9 @@ impl Writer {
         self.reuse.hand_over(&mut self.gather, self.now);
     }
 
-    /// Handles a store that takes no writes, and so keeps no removals either. The other stores note
-    /// this at the first call. The store's own disk records it as soon as the disk accepts the write,
-    /// and again when the store set changes.
+    /// Handles a store that takes no writes, and so records no removals either. The other stores note this
+    /// at the first call. The store's own disk records it as soon as the disk accepts the write, and again
+    /// when the store set changes.
     fn part_if_lost(&mut self) {
         if self.store.takes_writes() {
             return;
@@ -362,8 +363,8 @@ impl Writer {
         }
     }
 
-    /// Handles lost removals: everything that is in the log so far is dead after the next start. The turn
-    /// waits for the disk here; this happens only after a million unwritten removals.
+    /// Handles lost removals: everything that is in the log so far is dead after the next start. Here the
+    /// turn waits for the disk. This happens only if a million removals wait to be written.
     pub(crate) fn raise_floor(&mut self) {
         let floor = self.log.end(self.reuse.next_sequence());
         if let Err(error) = self.superblocks.set_floor(floor) {

@@ -58,8 +58,8 @@ pub(super) struct Objects {
     clock: Arc<dyn Clock>,
 }
 
-/// Returns true for one in [`DISPLACING`] records, chosen by their place. An object that is stored
-/// again has another place, and so gets another chance.
+/// Returns true for one in [`DISPLACING`] records, chosen by their places on the disks. An object that is
+/// stored again has another place, and so it may be chosen then.
 fn may_displace(entry: &IndexEntry) -> bool {
     let place = entry.address.sectors() << 12 | u64::from(entry.hint);
     hash64(0, &place.to_le_bytes()).is_multiple_of(DISPLACING)
@@ -92,7 +92,7 @@ impl Objects {
         Some(pending.object.clone())
     }
 
-    /// Returns whether this very object waits, in memory or in a cluster that is being written.
+    /// Returns whether the object with this ticket waits, in memory or in a cluster that is being written.
     pub(super) fn waits(&self, hash: KeyHash, ticket: u64) -> bool {
         let shard = self.tables.shard(hash).read();
         shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
@@ -148,7 +148,7 @@ impl Objects {
         }
     }
 
-    /// Makes the index lead to the record, unless its object was superseded meanwhile.
+    /// Makes the index lead to the record, if its object was not superseded meanwhile.
     fn commit(&self, written: &Written, replaces: impl Fn() -> Option<(KeyHash, Address)>) {
         let mut shard = self.tables.shard(written.hash).write();
         let pending = shard.pending.get(&written.hash);
@@ -202,8 +202,9 @@ impl Objects {
         }
     }
 
-    /// Removes one entry from the full index, at a place where `hash` could be stored. It chooses the least
-    /// used entry there, and of equally used entries the oldest. Returns false if there is no entry.
+    /// Removes one entry from the full index to free a slot for `hash`. Among the entries in slots that
+    /// `hash` can use, it chooses the least used entry. Of equally used entries, it chooses the oldest.
+    /// Returns false if there is no entry.
     fn make_room(&self, hash: KeyHash) -> bool {
         let index = self.tables.index();
         let stores = self.fleet.stores();
@@ -226,7 +227,7 @@ impl Objects {
         index.evict(hash, least)
     }
 
-    /// Releases the room of an object that waited for the store with this number.
+    /// Releases the memory of an object that waited for the store with this number.
     fn release(&self, store: StoreId, bytes: usize) {
         let stores = self.fleet.stores();
         self.budget.release_for(&stores, store, bytes);
@@ -272,9 +273,10 @@ impl Objects {
         self.budget.has_room_for_reinsertion()
     }
 
-    /// Makes the record at `spot` wait to be written again, if it is still the current record of its
-    /// key. A record that is not `held` by a reader waits only if it is worth keeping, if there is
-    /// room, and if `spend` allows its bytes. Returns the ticket of the waiting object.
+    /// Makes the record at `spot` wait to be written again, if it is still the current record of its key. A
+    /// record that is not `held` by a reader waits only if it is worth keeping, if there is memory for it
+    /// among the pending objects, and if `spend` allows its bytes. Returns the ticket of the waiting
+    /// object.
     pub(super) fn wait_again(
         &self,
         entry: &Entry,
@@ -306,7 +308,8 @@ impl Objects {
         ) {
             return None;
         }
-        // Fragments that are in use do not wait for room; `held_fragments` limits their bytes.
+        // The limit for pending objects does not apply to held fragments; `held_fragments` limits their
+        // bytes.
         let bytes = object.memory_bytes();
         if held {
             self.budget.take(&self.store, bytes);

@@ -22,8 +22,8 @@ const PART_MAX: u32 = (1 << 20) / UNIT as u32;
 /// records are read as well, but not used.
 const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 
-/// The maximum number of bytes that may be reinserted from one victim: reinsertion must leave room,
-/// or reuse would gain nothing.
+/// The maximum number of bytes that may be reinserted from one victim. If all records were reinserted,
+/// reuse would free no space.
 fn bytes_max(store: &StoreShared) -> u64 {
     u64::from(store.space.geometry().segment_bytes) * 6 / 10
 }
@@ -32,7 +32,7 @@ fn bytes_max(store: &StoreShared) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Reinsertion {
     index: u32,
-    /// The incarnation for which the victim makes room.
+    /// The incarnation that the victim's segment begins next.
     sequence: u64,
     /// The chosen records that are still to be read, in order of place.
     chosen: Vec<Entry>,
@@ -50,8 +50,8 @@ impl Reinsertion {
         self.chosen.is_empty() && self.reading.is_none()
     }
 
-    /// Returns whether another record may be read: records that are read faster than they are written
-    /// find no room among the pending objects.
+    /// Returns whether another record may be read. If records are read faster than they are written, they
+    /// use up the memory for pending objects.
     fn may_go_on(&self, objects: &Objects) -> bool {
         self.outstanding.is_empty() || objects.has_room_for_reinsertion()
     }
@@ -73,7 +73,7 @@ pub(super) struct Reinserter {
     budget: RewriteBudget,
     /// The tickets of reinserted objects that wait, each with the entry that the object replaces.
     waiting: HashMap<u64, (KeyHash, Address)>,
-    /// The items of these objects that are not in the gatherer yet.
+    /// The items of reinserted objects that are not in the gatherer yet.
     items: Vec<Item>,
 }
 

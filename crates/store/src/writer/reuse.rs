@@ -115,9 +115,9 @@ impl Reuse {
     /// Passes to the gatherer the records that are to be written again.
     pub(super) fn hand_over(&mut self, gather: &mut Gather, now: MonoTime) {
         for item in self.reinserter.take_items() {
-            // The locality buffers would group the record again. When writing had to wait for a segment not
-            // long ago, the record bypasses the buffers. So it stays beside the neighbours with which it was
-            // first written.
+            // The locality buffers would group the record with other records again. When writing had to
+            // wait for a segment not long ago, the record bypasses the buffers. So it stays beside the
+            // neighbours with which it was first written.
             if self.queue.is_pressed() {
                 gather.item_at_once(item, now);
             } else {
@@ -204,8 +204,8 @@ impl Reuse {
         if self.queue.len() >= self.queue.wanted(log.is_half_full()) {
             return None;
         }
-        // Segments take from the budget for reinsertion in their sequence, so the previous segment must have
-        // chosen its records.
+        // The segments share the budget for reinsertion in their sequence, so the previous segment must
+        // have chosen its records first.
         if !self.queue.newest().is_none_or(Preparing::has_chosen) {
             return None;
         }
@@ -220,9 +220,10 @@ impl Reuse {
         Some(next)
     }
 
-    /// Returns the segment whose turn it is. Segments in quarantine are skipped. Until the open header of the
-    /// segment after a skipped segment is durable, a start would load the skipped segment. Until then the
-    /// index keeps the entries of the skipped segment, so that a supersession of its records logs a removal.
+    /// Returns the next segment in the sequence. Segments in quarantine are skipped. A start would still
+    /// load a skipped segment until the open header of the segment after it is durable. Until then the
+    /// index keeps the entries of the skipped segment, so that a supersession of its records logs a
+    /// removal.
     fn next_victim(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();
@@ -405,8 +406,8 @@ impl Reuse {
         next.stage = Stage::Ready;
     }
 
-    /// If tables were damaged, drops the victim's index entries that were not in its tables. Otherwise they
-    /// would outlive the victim, and reads through them would find other records and fail their checks.
+    /// If tables were damaged, drops the victim's index entries that were not in its tables. Without this,
+    /// reads through these entries would later find other records and fail their checks.
     fn sweep(&mut self, index: u32, objects: &Objects) {
         if !std::mem::take(&mut self.tables_damaged) {
             return;

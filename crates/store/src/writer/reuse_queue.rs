@@ -22,7 +22,7 @@ const CALM: u32 = 64;
 pub(super) struct Preparing {
     pub(super) index: u32,
     pub(super) sequence: u64,
-    /// The entries of its old incarnation.
+    /// The entries of the segment's old incarnation.
     pub(super) victim: Vec<Entry>,
     pub(super) work: Reinsertion,
     /// The segments in quarantine that were skipped before this segment.

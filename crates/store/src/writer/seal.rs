@@ -142,7 +142,8 @@ impl Sealing {
         }
     }
 
-    /// Writes the entries for which the slot has no room, before the flush for which the slot waits.
+    /// Writes the entries for which the slot has no room. The flush comes after this write, and the slot
+    /// after the flush.
     fn spill(&self, store: &StoreShared, io: &mut Io) -> Stage {
         let summary = summary(
             store.space.geometry(),

@@ -52,7 +52,7 @@ impl Superblocks {
         write_both(&*self.store.disk, &mut self.superblock)
     }
 
-    /// Writes the changes to the superblock that is to be written next.
+    /// Writes the changes to one superblock: the one that was not written last.
     fn write_next(&mut self) -> io::Result<()> {
         self.superblock.generation += 1;
         write_superblock(&*self.store.disk, &self.superblock)
@@ -82,7 +82,7 @@ impl Superblocks {
         self.write()
     }
 
-    /// Records in both superblocks which stores are open, unless both already record this membership.
+    /// Records the store set in both superblocks, if it has changed.
     pub(super) fn join(&mut self, membership: Membership) -> io::Result<()> {
         if self.superblock.membership == membership {
             return Ok(());
@@ -104,8 +104,8 @@ impl Superblocks {
     /// Records in both superblocks that everything that is now in the store is dead.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
-        // The store then belongs to no store set: wherever it is opened next, it does not affect the
-        // trust in the other stores.
+        // The store then belongs to no store set. When it is opened next, it does not affect the trust in
+        // the other stores.
         self.superblock.membership = Membership::default();
         self.set_floor(end)
     }
@@ -139,7 +139,7 @@ impl Superblocks {
         self.raise_floor(end)
     }
 
-    /// Records which segments are in quarantine, if that has changed, so that the next start knows it.
+    /// Records the segments in quarantine, if they have changed, so that the next start knows them.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
         let count = self.store.condition.quarantined() as usize;
         if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {

@@ -1,4 +1,4 @@
-//! Tickets and the periodic flush: when data is durable, and which callers are told.
+//! Tickets and the periodic flush: when data is durable, and which callers are notified.
 
 use std::sync::Arc;
 use std::time::Duration;

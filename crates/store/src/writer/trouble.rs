@@ -1,5 +1,5 @@
-//! The writer's reaction to failures of the disk: the pause before it writes again, and the notice to
-//! the other stores that this store keeps no removals any more.
+//! The writer's reaction to failures of the disk: the pause before it writes again, and the notice to the
+//! other stores that this store records no removals any more.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Fault {
 pub(super) struct Trouble {
     store: Arc<StoreShared>,
     retry_at: Option<MonoTime>,
-    /// True if the other stores were informed that this store keeps no removals any more.
+    /// True if the other stores were informed that this store records no removals any more.
     left_behind: bool,
 }
 
@@ -85,8 +85,8 @@ impl Trouble {
         self.store.takes_writes() && !self.pauses(now)
     }
 
-    /// Notes that the other stores were informed: this store keeps no removals any more. Returns true at the
-    /// first call.
+    /// Notes that the other stores were informed: this store records no removals any more. Returns true at
+    /// the first call.
     pub(super) const fn leave_behind(&mut self) -> bool {
         !std::mem::replace(&mut self.left_behind, true)
     }

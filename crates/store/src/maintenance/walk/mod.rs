@@ -2,7 +2,7 @@
 //! Segments with higher sequence numbers come first. Sweeps, scrubs, drains and lists use the walk; a request
 //! never does.
 //!
-//! The walk blocks its thread for one read at a time; the caller pauses between them.
+//! The walk blocks its thread for one read at a time. The caller pauses between the reads.
 
 mod segment;
 

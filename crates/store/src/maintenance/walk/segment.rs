@@ -63,8 +63,8 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // Unless this read goes to the end of the segment, a cluster of the maximum length must fit into
-            // the remaining bytes of the read. If it does not fit, the next read begins here.
+            // A read may cut off a cluster at its end. So if fewer bytes are left than the maximum length
+            // of a cluster, the next read begins here. The last read of the segment cuts nothing off.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;
