@@ -117,7 +117,7 @@ fn what_is_asked_for_alone_is_read_alone() {
     assert_eq!(ask(2_000), disappointed);
 }
 
-/// Old versions, purged objects and objects that are already in memory are among the neighbours as well.
+/// Old versions, purged objects and objects that are already in memory are among the neighbours too.
 #[test]
 fn what_lies_around_is_taken_only_if_it_is_the_latest() {
     let mut rig = pages();

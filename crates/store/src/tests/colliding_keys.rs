@@ -40,16 +40,16 @@ fn colliding_keys_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
     rig.put("twin", b"two");
     rig.fill("second", 40);
     forget_ram(rig, "twin");
-    // The entry of the second version is removed as well. Otherwise `other twin` would push it out of
-    // the index, and its record would be dead.
+    // The entry of the second version is removed too. Otherwise `other twin` would push this entry out of
+    // the index, and the record of the second version would be dead.
     rig.engine.core().tables.index().remove(hash("twin"));
     put_colliding(rig, "other twin", flip, b"other");
     rig.fill("third", 40);
     rig.disk.kill()
 }
 
-/// While a record is loaded, a colliding key already has its place in the index. The index does not know the
-/// record from then on, so the record is dead, and older records of its key count as removed.
+/// When a record is loaded, a colliding key already has the record's place in the index. The index does not
+/// know the record from then on, so the record is dead, and older records of its key count as removed.
 #[test]
 fn a_record_without_a_place_in_the_index_is_dead() {
     let flip = colliding_flip();
@@ -139,8 +139,8 @@ fn nothing_older_takes_the_place_of_a_colliding_key_that_goes_while_loading() {
 fn a_colliding_key_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
     let flip = colliding_flip();
-    // Both objects wait together, so that the second object finds the entry of the first object in its
-    // place when its cluster is written.
+    // Both objects wait together. When the second object is committed, the entry of the first object
+    // already has the only place in the index that the second object can use.
     rig.settle();
     put_colliding(&rig, "twin", 0, b"old");
     put_colliding(&rig, "other twin", flip, b"other");

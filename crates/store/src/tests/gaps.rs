@@ -1,4 +1,4 @@
-//! Rules whose breach no other test detected: each test fails if its rule is left out.
+//! Tests of rules whose breach no other test detected. Each test fails if its rule is left out.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! A store grows, or leaves and returns, while something is removed. This is tested at every moment that
-//! the store's disk can observe. The removal must hold when everything is loaded again.
+//! the store's disk can observe. The removal must still be in effect when everything is loaded again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,8 @@ const AT_MOST: Duration = Duration::from_secs(60);
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// An action that is due at a moment: each call of the disk or of a queue is a moment.
+/// Counts moments, and carries out an action at one of them. Each call of the disk or of a queue is a
+/// moment.
 #[derive(Clone, Default)]
 struct Moments(Arc<Mutex<State>>);
 
@@ -301,8 +302,8 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
 }
 
-/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. Nothing
-/// but the returning store remembers the purge. Returns true if the moment occurred.
+/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. Only the
+/// returning store remembers the purge. Returns true if the moment occurred.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
     scene.purge_all_while_detached(soft);

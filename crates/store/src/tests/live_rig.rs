@@ -39,7 +39,7 @@ pub(super) struct Live {
     pub(super) slots: Vec<Slot>,
     pub(super) latest: HashMap<u64, u64>,
     pub(super) version: u64,
-    /// The number of the newest known purge at the time when a version was fetched.
+    /// For each version, the number of the newest purge that was known when the version was fetched.
     sequences: HashMap<u64, u64>,
     pub(super) purges: Vec<Made>,
     /// Number of answers that a soft purge had made stale.
@@ -237,8 +237,8 @@ impl Live {
         if self.engine.put(new).admitted.is_visible() {
             self.latest.insert(key, self.version);
         } else {
-            // The new object was refused. The store has then removed the former object, except where a purge
-            // covers the new object. The test removes the former object in both cases.
+            // The new object was refused. If no purge covers the new object, the store has then removed the
+            // former object. The test removes the former object in any case.
             self.supersede(key);
         }
     }

@@ -66,7 +66,7 @@ fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
 }
 
 /// A segment in which writing continues gets an open header again. Without that header, a start would read
-/// its old summary, which lacks the removals made from then on.
+/// the segment's old summary, which lacks the removals made from then on.
 #[test]
 fn a_lost_open_header_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     let mut rig = Rig::new(6, MEMORY, 32);
@@ -93,7 +93,7 @@ fn a_lost_open_header_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     assert_eq!(again.kill().text("k"), None);
 }
 
-/// This tests every read of a start, with several distances to the wrong place.
+/// Tests every read of a start: the read returns bytes from another place, at several distances.
 #[test]
 fn a_read_from_another_place_while_opening_undoes_nothing() {
     let (mut starts, mut found) = (0, 0);

@@ -167,7 +167,7 @@ impl Model {
         if self.rig.engine.put(new).admitted.is_visible() {
             self.present.insert(key, self.version);
         } else if self.covered(&key, &tags, sequence, false) != Some(true) {
-            // The new object was refused, and not because of a purge. The former object of the key is
+            // The new object was refused for another reason than a purge. The former object of the key is
             // then removed.
             self.rig
                 .engine

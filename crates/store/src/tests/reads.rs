@@ -11,7 +11,7 @@ use crate::*;
 
 const OBJECTS: u64 = 1_500;
 
-/// A rotating disk with 7,200 turns per minute.
+/// A rotating disk with 7,200 rotations per minute.
 const DISK: Seek = Seek {
     way: Duration::from_millis(15),
     turn: Duration::from_micros(8_300),

@@ -132,8 +132,8 @@ fn what_was_stored_after_the_removal_stays() {
     }
 }
 
-/// This test repeats the test above with the removal log as it was before the tombstones were written. A
-/// power cut can leave the removal log in this state.
+/// Repeats `what_was_stored_after_the_removal_stays` with the removal log as it was before the tombstones
+/// were written. A power cut can leave the removal log in this state.
 #[test]
 fn removals_that_come_back_concern_what_was_older_alone() {
     let mut rig = with_old(5);
@@ -277,8 +277,8 @@ fn a_log_that_cannot_be_written_is_counted_and_tombstones_do() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// The removal may be much older than the kill. A power cut shortly after the start that follows the kill
-/// must not undo the removal, whichever writes of that start it keeps.
+/// The removal may be much older than the kill. A start follows the kill, and a power cut follows soon after
+/// the start. The power cut must not undo the removal, whichever writes of the start survive.
 #[test]
 fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     let mut rig = Rig::new(16, MEMORY, 41);

@@ -287,8 +287,7 @@ fn a_removal_whose_cluster_fails_is_written_again() {
 fn a_record_whose_cluster_failed_does_not_come_back_later() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 12);
     rig.settle();
-    // The write fails, but its bytes may be on the disk all the same, so a tombstone for the record is
-    // written.
+    // The write fails, but its bytes may have reached the disk. So a tombstone for the record is written.
     rig.put("k", b"failed");
     let segments = rig.segments_at()..u64::MAX;
     rig.disk.set_faults(

@@ -39,8 +39,8 @@ fn when_one_store_dies_the_other_goes_on_and_the_oracle_holds() {
         let mut disks = several.killed_disks();
         disks.iter().for_each(|d| d.set_faults(FaultPlan::none()));
         for _ in 0..2 {
-            // Until a read finds that a record is dead, the record's entry may take the place of another
-            // entry.
+            // Until a read finds that a record is dead, the record's entry may occupy the place of a valid
+            // entry in the index.
             let hits = several.kill(disks.clone()).hits();
             assert!((KEYS / 8..=KEYS / 2).contains(&hits), "seed {seed}: {hits}");
             disks.reverse();
@@ -83,15 +83,16 @@ fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
         to.dedup();
         to
     };
-    // Half of the room is 256 KiB, and a tenth of that half belongs to the slow store.
+    // Half of the memory for pending objects is 256 KiB, and a tenth of that half belongs to the slow
+    // store.
     let (slow, fast) = (set(0, 1 << 20, 0), set(1, 9 << 20, 0));
     assert_eq!(routed(), [slow, fast]);
     set(0, 1 << 20, 30_000);
     assert_eq!(routed(), [fast]);
     set(1, 9 << 20, 250_000);
     assert_eq!(routed(), [slow, fast], "neither has room by its speed");
-    // The speed of the fast store is not known: each store must leave a quarter of the room to the
-    // other store.
+    // The speed of the fast store is not known: each store must leave a quarter of that memory to the other
+    // store.
     set(1, 0, 250_000);
     assert_eq!(routed(), [slow, fast]);
     set(1, 0, 400_000);

@@ -114,9 +114,9 @@ impl Model {
         }
     }
 
-    /// Drops the incarnation `victim`. Returns its records that are written again, in order of offset. The
-    /// most used records are chosen first, and the shorter of equally used records first, as far as the
-    /// budget allows.
+    /// Drops the incarnation `victim`. Returns those of its records that are written again, in order of
+    /// offset. As long as the budget lasts, the most used records are chosen first. Of equally used
+    /// records, the shortest are chosen first.
     fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
         let victim = victim
             .and_then(|incarnation| Some((incarnation, self.incarnations.remove(&incarnation)?)));

@@ -69,7 +69,7 @@ fn a_new_store_does_not_search_what_another_left() {
     assert_eq!(last.text("k"), None);
 }
 
-/// The bytes where the slots will be are not slots of a store. A file system left them.
+/// A file system left bytes where the slots of the store will be. These bytes are not slots of a store.
 #[test]
 fn formatting_clears_the_slots() {
     let len = 40 * (64 + 4) * 1024 + (64 << 10);

@@ -150,8 +150,8 @@ impl World {
             thread::yield_now();
         }
         let key = rng.below((KEYS / CHANGERS) as u64) as usize * CHANGERS + owner;
-        // A purge of all objects is rare, because objects from before it cannot come back, even if another
-        // rule is broken.
+        // A purge of all objects is rare. Objects from before such a purge cannot come back, even if
+        // another rule is broken, so frequent purges would hide the broken rule.
         match rng.below(4000) {
             0 => self.purge_all(),
             1..200 => self.remove(key, true),

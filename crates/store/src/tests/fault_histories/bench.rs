@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// Advances the time far enough for every operation that does not hang.
+    /// Advances the time until every operation has ended that does not hang.
     pub(super) fn rest(&mut self) {
         for _ in 0..400 {
             self.pass(20);

@@ -50,7 +50,7 @@ pub(super) struct Seen {
     pub(super) given: u64,
     /// True if a store could not be opened any more, and the history ended.
     pub(super) refused: bool,
-    /// The number of removals that were undone, and were neither acknowledged nor older than [`LIMIT`].
+    /// The number of removals that were undone, but were not acknowledged and not older than [`LIMIT`].
     pub(super) young: u64,
     /// The removals that were undone although they were acknowledged or older than [`LIMIT`]: session, key
     /// and version.

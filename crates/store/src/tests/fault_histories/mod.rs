@@ -2,8 +2,8 @@
 //!
 //! - One test puts one fault into a history, at every operation in turn. It checks that the fault undoes no
 //!   removal that was acknowledged or is older than [`LIMIT`].
-//! - The other test puts many faults into a history. For every removed version that returns, it finds
-//!   the smallest set of faults that causes it, by leaving out one fault after the other. A single
+//! - The other test puts many faults into a history. For every removed version that returns, it leaves out
+//!   one fault after the other, until it has the smallest set of faults that causes the return. A single
 //!   fault must not be enough.
 //!
 //! In both tests, a lookup never returns other bytes than were stored under its key.
