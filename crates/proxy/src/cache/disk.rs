@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Largest total size in bytes of the unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Divisor of the memory for requests. The result is the largest total size of the unused read buffers of all
-/// workers.
+/// Divisor of the memory for requests. The quotient is the largest total size of the unused read buffers of
+/// all workers.
 const IDLE_PART: usize = 8;
 
 /// Longest expected wait behind other reads. A read that would wait for longer is not started.
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 struct Read {
-    /// The read that is carried out: the requested read, or a longer read.
+    /// The read that is carried out: the requested read, or a longer read that includes it.
     plan: ReadPlan,
     /// Identity of the requested read.
     same: Same,
@@ -106,8 +106,8 @@ impl DiskReader {
     }
 
     /// Returns true if the backlog of the disk exceeds [`BACKLOG_MAX`]. Then the caller should fetch from the
-    /// origin if it can: this is faster, and the disk gets no more work. A read that can join an equal read
-    /// is never declined.
+    /// origin if it can. A fetch is faster then, and the disk gets no more work. A read that can join an
+    /// equal read is never declined.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {
@@ -117,10 +117,10 @@ impl DiskReader {
         inner.backlog.exceeds(BACKLOG_MAX) && !inner.by_plan.contains_key(&same(plan))
     }
 
-    /// Reads what `plan` describes and passes the bytes to `finish`. Calls with equal plans that overlap in
-    /// time share one read and its answer. The returned flag is true if this call joined the read of another
-    /// call. If the read takes longer than `timeout`, the answer is [`ReadMiss::Device`]. Dropping the
-    /// future does not stop the read.
+    /// Reads the bytes that `plan` describes and passes them to `finish`. Calls with equal plans that overlap
+    /// in time share one read and its answer. The returned flag is true if this call joined the read of
+    /// another call. If the read takes longer than `timeout`, the answer is [`ReadMiss::Device`]. Dropping
+    /// the future does not stop the read.
     pub(crate) async fn read(
         &self,
         plan: ReadPlan,
@@ -247,7 +247,7 @@ impl StoreQueue {
     }
 
     /// Gives up a read because one reader has waited for too long. All other readers of this read get a miss
-    /// at once. The engine does not use the store for a while, so later readers do not wait for it.
+    /// at once. The engine does not use the store for a while, so later readers do not wait for this store.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();
@@ -313,8 +313,8 @@ fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
     }
 }
 
-/// Submits the staged reads to the kernel, once per iteration of the worker's event loop. Before that, the
-/// tasks that are ready run, and they may stage more reads.
+/// Submits the staged reads to the kernel, once per iteration of the worker's event loop. The other tasks
+/// that are ready run first, because they may stage more reads.
 async fn flush_each_iteration(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     loop {
         queue.staged.notified().await;

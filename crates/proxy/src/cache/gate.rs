@@ -1,10 +1,10 @@
 //! The gate: every answer needs a [`Grant`].
 //!
 //! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
-//! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof that only the
-//! leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this request. The
-//! fields of a grant are private. Every function that sends stored or shared bytes takes a [`Shown`] or a
-//! [`Hit`], both of which contain a grant.
+//! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof ([`Own`]) that
+//! only the leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this
+//! request. The fields of a grant are private. Every function that sends stored or shared bytes takes a
+//! [`Shown`] or a [`Hit`], both of which contain a grant.
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
@@ -67,9 +67,9 @@ impl Grant {
         Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
     }
 
-    /// Makes a grant as [`shared`](Self::shared) does, for a request that waited for the head of a running
-    /// fetch, at a site with `collapse = "arrived"`. The request arrived at `arrived`, and freshness is
-    /// judged at that time. The answer must have an explicit lifetime and no directive that requires
+    /// Makes a grant at a site with `collapse = "arrived"`, for a request that waited for the head of a
+    /// running fetch. Unlike [`shared`](Self::shared), this function judges freshness at the time `arrived`,
+    /// when the request arrived. The answer must have an explicit lifetime and no directive that requires
     /// validation. The caller ensures that the request has neither credentials nor directives.
     pub(crate) fn arrived(
         request: &RequestFacts,
@@ -97,8 +97,8 @@ impl Grant {
         ) {
             return None;
         }
-        // The time that the origin took to respond is part of the age that the client is told. It is not part
-        // of the age by which freshness is judged here.
+        // The time that the origin took to respond is part of the age in the answer. It is not part of the
+        // age by which freshness is judged here.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = CachingFacts {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),

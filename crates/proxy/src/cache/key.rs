@@ -2,8 +2,10 @@
 //! unambiguous.
 //!
 //! HEAD is answered from the entries of GET. The key of a variant (Vary) is the primary key followed by
-//! `\n<nonce>\n<selecting values>`. The nonce belongs to the primary entry. If the primary entry is replaced
-//! or purged, no request can find its variants any more.
+//! `\n<nonce>\n<selecting values>`. The selecting values are the values of the request fields that the Vary
+//! list names. The nonce is stored in the primary entry, which is the object under the primary key. If the
+//! primary entry is purged, or replaced by an entry with another Vary list, no request can find its variants
+//! any more.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};
@@ -28,8 +30,8 @@ pub(crate) fn primary(
     rules.apply(partition, out)
 }
 
-/// Returns the offset of path and query in a primary key. They are the request target for the origin. Returns
-/// `None` if the key has another form.
+/// Returns the offset of path and query in a primary key. Path and query are the request target for the
+/// origin. Returns `None` if the key has another form.
 pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     let url_at = partition.len() + b" GET ".len();
     let scheme = key.get(url_at..)?.windows(3).position(|w| w == b"://")?;

@@ -33,14 +33,14 @@ pub(crate) struct OwnedRequest {
     pub(crate) client: ClientIdentity,
     pub(crate) facts: RequestFacts,
     pub(crate) to: Destination,
-    /// Path and query of the client's URL. For a request that uses the cache, they have the form that the
-    /// rules of the operator use for keys.
+    /// Path and query of the client's URL. For a request that uses the cache, path and query have the same
+    /// form as in the key.
     target: Bytes,
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
-    /// True if the answer may be stored under the key and may update the object that is stored there. The
-    /// target must equal the target in the key. If the request bypasses the cache, its path must also not be
-    /// rewritten.
+    /// True if the answer may be stored under the key and may update the object that is stored there. This
+    /// requires that `target` equals the target in the key. If the request bypasses the cache, it also
+    /// requires that the path is not rewritten.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
@@ -130,8 +130,8 @@ impl OwnedRequest {
         };
         let own = role.mirrored().and_then(|part| part.target());
         let rewritten = own.map_or_else(|| rewrite(&target), |own| Some(own.to_vec()));
-        // If a request that bypasses the cache is rewritten, fields of the answer refer to the origin's URLs.
-        // Such an answer must not be stored under the key.
+        // If the path of a request that bypasses the cache is rewritten, fields of the answer refer to the
+        // origin's URLs. Such an answer must not be stored under the key.
         let by_key = by_key && (cached || rewritten.is_none());
         Self {
             target,
@@ -169,9 +169,9 @@ impl OwnedRequest {
         self.facts.authorization || self.facts.cookie
     }
 
-    /// Returns the hash under which the `unshared` mark for the key `hash` is kept. Requests with credentials
-    /// and requests without credentials use different hashes, so one client that is logged in does not end
-    /// the sharing among all other clients.
+    /// Returns the hash by which the table `unshared` (keys whose answers cannot be shared) remembers the key
+    /// `hash`. Requests with credentials and requests without credentials use different hashes, so one client
+    /// that is logged in does not end the sharing among all other clients.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
         if !self.has_credentials() {
             return hash;
@@ -185,8 +185,8 @@ impl OwnedRequest {
         self.role.is_document()
     }
 
-    /// Returns true if the upstream is asked only for complete answers, because a part can be neither
-    /// rewritten nor compared with a digest.
+    /// Returns true if only complete answers are requested from the upstream. Such an answer is rewritten or
+    /// compared with a digest, which is not possible for a part.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }

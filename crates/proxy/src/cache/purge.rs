@@ -16,12 +16,13 @@ use crate::fill::Fill;
 use crate::fill::fetch::FillHead;
 use crate::http::route::escapes;
 
-/// Longest wait for a purge to become durable. After that, the client is told that the purge is not durable.
+/// Longest wait for a purge to become durable. After this time, the answer states that the purge is not
+/// durable.
 const DURABLE: Duration = Duration::from_secs(10);
 
 /// Limit for purges by clients. A purge is active while stored objects have to be compared with it. If at
 /// least this number of purges is active, a client cannot add another active purge. The limit is a small part
-/// of the number of purges that can be active, so that operators always have room.
+/// of the number of purges that can be active, so that operators can always add a purge.
 const CLIENTS_ACTIVE: usize = 64;
 
 /// Purges since the start of the process have public numbers below this value. Purges of earlier processes
@@ -34,8 +35,8 @@ pub struct Purged {
     /// Number of objects that were stored under the URL, variants included. If `counting` is set, the
     /// variants are not included.
     pub objects: u64,
-    /// The purge that counts the variants. It is set if memory does not know the variants, for example after
-    /// a restart.
+    /// Number of the purge that counts the variants. It is set if the table of variants does not contain this
+    /// URL, for example after a restart.
     pub counting: Option<u64>,
     /// True if the removal survives a power failure. If false, the removal is valid only for this process.
     pub durable: bool,
@@ -52,8 +53,8 @@ pub struct Began {
 
 impl Proxy {
     /// Removes the object that is stored under `url` in this partition, and all of its variants. If a fill
-    /// for `url` runs now, its object is not stored, and later requests do not join it. Once started, the
-    /// removal is valid even if the future is dropped.
+    /// for `url` runs now, the result of this fill is not stored, and later requests do not join the fill.
+    /// Once started, the removal is valid even if the future is dropped.
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
@@ -62,13 +63,13 @@ impl Proxy {
     }
 
     /// Returns true if a client may add an active purge. All clients share this limit ([`CLIENTS_ACTIVE`]),
-    /// which leaves room for operators.
+    /// so that operators can still add purges.
     pub(crate) fn room_for_clients(&self) -> bool {
         self.engine.purges().active_purges() < CLIENTS_ACTIVE
     }
 
-    /// Purges one key. If `may_count` is true and memory does not know the variants, a second purge is added,
-    /// which finds and counts them.
+    /// Purges one key. If `may_count` is true and the table of variants does not contain this key, a second
+    /// purge is added, which finds and counts the variants.
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
         // Fills are invalidated first. Objects that they stored before this point are removed below. Objects
         // that they would store later are not stored.
@@ -76,8 +77,8 @@ impl Proxy {
         let (objects, counting) = match self.variants.take(hash) {
             Some(others) => {
                 let primary = u64::from(self.engine.supersede(hash, key));
-                // Without their primary entry, no request can find the variants. They are removed here so
-                // that they can be counted.
+                // Without their primary entry, no request can find the variants. They are removed here only
+                // to count them.
                 let others = others.into_iter();
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
@@ -141,7 +142,7 @@ impl Proxy {
     /// Returns the reason why the purge is not accepted. Nothing was changed then.
     pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
         let (number, ticket) = self.engine.purges().purge_many(purge, places)?;
-        // A fetch that began before the purge returns older content, so no more requests may join it.
+        // A fetch that began before the purge may return older content, so no more requests may join it.
         for fills in self.all_fills() {
             rule!(
                 "purge: nobody joins a fetch from before a purge of many",
@@ -160,8 +161,8 @@ impl Proxy {
     }
 }
 
-/// Removes a key whose variants memory does not know. Returns the number of objects that were removed, and
-/// the number of the purge that counts the variants.
+/// Removes a key that the table of variants does not contain. Returns the number of objects that were
+/// removed, and the number of the purge that counts the variants.
 async fn remove_unknown(
     proxy: &Proxy,
     hash: KeyHash,
@@ -285,7 +286,7 @@ fn host(text: &str) -> Vec<u8> {
 }
 
 /// Normalises a prefix. The host gets its normal form only if a path follows it. Otherwise the prefix may end
-/// within the host, and its letters only become lower case.
+/// within the host. Then its letters become lower case, and nothing else changes.
 fn prefix(text: &str, escapes: Escapes) -> Vec<u8> {
     let (with_scheme, added) = match text.contains("://") {
         true => (text.to_owned(), 0),

@@ -2,8 +2,8 @@
 //! systems.
 //!
 //! This module is compiled only with the feature `stand-in`, which the product does not have. The engine then
-//! has no disk and keeps every object in memory, as the bytes to send. The other cache decides which requests
-//! are hits, and when their bytes are ready.
+//! has no disk. It keeps every object in memory, because the other cache stores no bytes. The other cache
+//! decides which requests are hits, and when their bytes are ready.
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ impl Proxy {
     }
 }
 
-/// Returns an object that the engine has in memory. If there is a stand-in, it must have the object too.
+/// Returns `object`, which the engine has in memory. If there is a stand-in that does not have the object,
+/// returns `None`.
 pub(crate) async fn confirmed(local: &Local, object: Arc<Object>) -> Option<(Arc<Object>, Tier)> {
     let Some(stand_in) = local.proxy.stand_in.get() else {
         return Some((object, Tier::Memory));

@@ -9,8 +9,8 @@ use foxy_store::Object;
 use crate::Proxy;
 use crate::http::rewriting::ResponseContext;
 
-/// Returns the request in the form that the caching rules use. If a site tells the origin the name in the
-/// client's certificate, a request with a certificate counts as a request with credentials.
+/// Returns the request in the form that the caching rules use. If a site sends the name in the client's
+/// certificate to the origin, a request with a certificate counts as a request with credentials.
 #[inline]
 pub(crate) fn request_facts(
     to: &ResponseContext<'_>,
@@ -23,10 +23,11 @@ pub(crate) fn request_facts(
         facts.authorization |= known && rewriting.requests.contains_certificate();
     }
     if let Some(part) = to.role.mirrored() {
-        // The upstream receives no Cookie. It may receive the client's own credential. Answers to this
-        // credential are stored under keys of this credential, so they need no further protection here.
-        // Layers of images are stored once for all clients, but each client needs a proof for its credential.
-        // The upstream is never asked for a part of a document.
+        // The upstream receives no Cookie. It may receive the client's own credential. Answers to requests
+        // with this credential are stored under keys that belong to the credential, so they need no further
+        // protection here. Layers of images are stored once for all clients. But each client needs a proof
+        // from the registry that its credential permits the layer. Documents and proofs are always requested
+        // completely, so a range in the client's request does not count.
         (facts.authorization, facts.cookie) = (false, false);
         if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
             (facts.range, facts.if_range, facts.precondition) = (false, false, false);

@@ -1,5 +1,5 @@
-//! A table of the variants of each URL. From this table, the answer to a purge takes the number of removed
-//! objects.
+//! A table of the variants of each URL. The answer to a purge contains the number of removed objects, which
+//! is counted with this table.
 //!
 //! A variant is noted when a response that varies is stored. The table is bounded, and it is empty after a
 //! restart. If a purge concerns variants that the table does not know, a sweep of the store counts them.

@@ -27,7 +27,7 @@ use crate::state::recent::Recent;
 const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
                       tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
 
-/// A request for which [`Proxy::why`] explains what would happen to it.
+/// The request that [`Proxy::why`] explains.
 #[derive(Debug)]
 pub struct WhyRequest<'a> {
     /// `forward` or a site's name.

@@ -1,9 +1,9 @@
 //! Compressed forms of stored answers, for sites whose settings request them.
 //!
 //! The plain answer is the object that decides about freshness, conditions and purges. A compressed form is
-//! only a body. It is stored under a key that names the version of the plain answer, so a form cannot outlive
-//! its plain answer. After a new version, a purge or an eviction of the plain answer, no key leads to the
-//! form. The first request for a form receives the plain answer, and starts the compression.
+//! only a body. It is stored under a key that contains the version of the plain answer. If the plain answer
+//! is replaced, purged or evicted, no request can find the form any more. So a form cannot outlive its plain
+//! answer. The first request for a form receives the plain answer, and starts the compression.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;

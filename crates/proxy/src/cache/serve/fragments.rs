@@ -18,9 +18,8 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// A request without memory for its fragment waits until other requests of its worker have sent their
-/// fragments. After this time at the latest it checks again, because it is not woken when other workers free
-/// memory.
+/// Longest time between two checks of a request that waits for memory for its fragment. Memory that a request
+/// of the same worker frees wakes a waiting request at once. Memory that other workers free does not.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.

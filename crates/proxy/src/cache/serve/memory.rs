@@ -123,7 +123,8 @@ pub(crate) fn write_heads(
     status
 }
 
-/// Returns the stored fields that stand between the two texts of [`write_heads`].
+/// Returns the stored fields that are sent between the two texts of [`write_heads`], `scratch.head` and
+/// `scratch.tail`.
 #[inline]
 pub(crate) fn stored_text<'o>(object: &'o Object, shape: &Shape, hit: &Hit<'_>) -> &'o [u8] {
     match shape {
