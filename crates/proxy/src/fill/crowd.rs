@@ -1,6 +1,7 @@
 //! Additional fetches for a crowd that has waited too long for the head of an answer. After three seconds one
-//! waiting request also asks the origin. After six seconds two more requests do, and after nine seconds four
-//! more. Each waiting request, the first leader included, takes the first arriving head that it may have.
+//! waiting request also asks the origin. After six seconds two more requests ask the origin, and after nine
+//! seconds four more requests. The head that arrives first answers all waiting requests that may have it,
+//! including the request that started the first fetch.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -152,7 +152,8 @@ impl<H> Follower<H> {
                 };
                 reader.waker = Some(cx.waker().clone());
                 if reader.at < end || ended || reader.lagged {
-                    // Bytes, the end or a release arrived after `try_next` had released its lock.
+                    // After `try_next` had unlocked the state, bytes or the end arrived, or the follower was
+                    // released.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending
@@ -176,7 +177,7 @@ impl<H> Follower<H> {
             {
                 self.taken = reader.at;
             }
-            // A writer that keeps all bytes does not wait for room, so it is not woken.
+            // A writer that keeps all bytes never waits for space in the window, so it is not woken.
             let held = state.keep != usize::MAX;
             let writer = if held { state.writer.take() } else { None };
             drop(guard);
@@ -194,8 +195,9 @@ impl<H> Follower<H> {
     }
 
     /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
-    /// if the fill neither has that byte in memory nor will fetch it. If this follower has stood aside and the
-    /// store has that byte, the bytes that are not stored yet stay in the window until it has caught up.
+    /// if that byte is not in memory and the fill will not fetch it. If this follower has stood aside and the
+    /// store has that byte, the bytes that are not stored yet stay in the window until the follower has
+    /// caught up.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -209,15 +211,16 @@ impl<H> Follower<H> {
         comes
     }
 
-    /// True if this follower can stand aside and still receives each byte, because the store has all bytes that
-    /// have left the window.
+    /// True if this follower can stand aside and still receive each byte. This is the case if the store has
+    /// all bytes that have left the window.
     pub(crate) fn can_stand_aside(&self) -> bool {
         self.fill.state.lock().is_stored()
     }
 
     /// Lets the writer continue without waiting for this follower. From now on this follower reads the bytes
-    /// that leave the window from the store. If it `needs_all`, the bytes that are not stored yet stay in the
-    /// window.
+    /// that leave the window from the store. If `needs_all` is true and the store has all bytes that have
+    /// left the window so far, the bytes that are not stored yet stay in the window. Otherwise the follower
+    /// is released.
     pub(crate) fn stand_aside(&self, needs_all: bool) {
         let mut state = self.fill.state.lock();
         let aside = needs_all && state.is_stored();

@@ -51,8 +51,8 @@ pub(crate) enum Gap<H> {
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
-/// Largest distance in bytes for which a request waits. If the wanted bytes are further ahead of a running
-/// fill, the request does not wait for that fill.
+/// Largest distance in bytes between the position of a running fill and the bytes of a request that waits for
+/// this fill. If the wanted bytes are further ahead, the request does not wait for this fill.
 const FAR: u64 = 4 << 20;
 /// Largest number of missing bytes that one new fill fetches.
 const RUN_MAX: u64 = 256 << 20;

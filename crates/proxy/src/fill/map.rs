@@ -20,9 +20,9 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
-    /// A secret that is mixed into the choice of a shard. Without it, an attacker could choose many keys of
-    /// one shard, and all their requests would wait for the same lock. The tables in the shards have secrets
-    /// of their own.
+    /// A secret that is mixed into the choice of a shard. Without the secret, an attacker could choose many
+    /// keys of one shard, and all requests for these keys would wait for the same lock. Each hash table in
+    /// the shards has a separate secret.
     secret: u64,
     /// The next number that a fetch draws, when it asks the origin or when its head arrives.
     pub(super) numbers: AtomicU64,
@@ -64,9 +64,9 @@ impl<H> FillMap<H> {
     }
 
     /// Follows the running fill of `key`. If there is no such fill, or it cannot be joined, starts a new
-    /// fill. `base` is the hash of the primary key. Later requests join the new fill if the slot had no
-    /// running fill, or if the running fill has failed or can no longer be joined. Otherwise only the caller
-    /// follows the new fill.
+    /// fill. `base` is the hash of the primary key. Later requests join the new fill if the slot of the key
+    /// had no running fill, or if the running fill has failed or can no longer be joined. Otherwise only the
+    /// caller follows the new fill.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
         let shard = self.shard(hash).lock();
         match follow(&shard, hash, key) {
@@ -145,7 +145,7 @@ impl<H> FillMap<H> {
         self.judge(fill);
     }
 
-    /// Forbids storing the result of a new fill, if the map is retired. Called while the shard is locked:
+    /// Forbids storing the result of a new fill, if the map is retired. Called while the shard is locked. So
     /// either this function sees that the map is retired, or [`retire`](Self::retire) finds the fill.
     pub(super) fn judge(&self, fill: &Fill<H>) {
         if rule!(

@@ -1,11 +1,12 @@
 //! Fills: fetches that belong to no client.
 //!
 //! A fill has one writer (the task that reads the origin's answer) and any number of followers (requests, on
-//! any worker). They share state under a short lock. Followers are woken when bytes arrive, never by a timer.
-//! The window contains the bytes of the body that are still in memory. Unless the window keeps all bytes, the
-//! writer waits for the slowest follower whose next byte is in the window. A follower that lags for too long
-//! is released: it reads the missed bytes from the store and returns to the fill, or gets the rest of its
-//! answer without the fill. A follower that joins late also reads the beginning of the body from the store.
+//! any worker). The writer and the followers share state under a short lock. Followers are woken when bytes
+//! arrive, never by a timer. The window contains the bytes of the body that are still in memory. If the
+//! window has a limit, the writer waits for the slowest follower whose next byte is in the window. A follower
+//! that lags for too long is released. It then reads the missed bytes from the store and returns to the fill,
+//! or gets the rest of its answer without the fill. A follower that joins late reads the beginning of the
+//! body from the store.
 //!
 //! All offsets count from the beginning of the complete body. So a fill that fetches a part begins at the
 //! offset of the part.
@@ -46,8 +47,8 @@ pub(crate) use writer::FillWriter;
 /// The reason why a follower must get the rest of its answer without the fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// The follower held other followers back, or the fill ends before the bytes that the follower needs. The
-    /// missing bytes must come from another source.
+    /// The follower slowed other followers down, or the fill ends before the bytes that the follower needs.
+    /// The missing bytes must come from another source.
     Lagged,
     /// Another fetch for the same key has received its head before this fetch. The follower joins that other
     /// fetch.
@@ -119,7 +120,8 @@ struct State<H> {
     elsewhere: bool,
     /// True if later requests cannot join this fill. They share the next fetch.
     turns_away: bool,
-    /// The waker of the writer while it waits for room or for a follower to leave.
+    /// The waker of the writer, while the writer waits for space in the window or until all followers have
+    /// left.
     writer: Option<Waker>,
 }
 
@@ -129,7 +131,8 @@ struct Reader {
     waker: Option<Waker>,
     /// True if the follower was released.
     lagged: bool,
-    /// True if the follower has stood aside: it waits for a reservation, or reads bytes from the store.
+    /// True if the follower has stood aside: it waits for a send-buffer reservation, or reads bytes from the
+    /// store.
     aside: bool,
 }
 
@@ -312,19 +315,19 @@ impl<H> State<H> {
         self.readers.iter().flatten().filter(|r| !r.lagged)
     }
 
-    /// Drops the bytes that no follower needs. Returns true if there is room for more bytes.
+    /// Drops the bytes that no follower needs. Returns true if the window has space for more bytes.
     fn make_room(&mut self) -> bool {
         if self.keep == usize::MAX {
             return true;
         }
-        // The window may keep one byte less than `self.keep`, so that a full window makes room as soon as no
-        // follower needs its first bytes.
+        // Bytes are dropped until fewer than `self.keep` bytes are left. So a full window, which has
+        // `self.keep` bytes, drops its first bytes as soon as no follower needs them.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
         // A follower that is behind the window or stands aside reads from the store. While there is such a
-        // follower, the window keeps the bytes that are not stored yet. Other followers do not read from the
-        // store. So the window also keeps stored bytes until these followers have received them. The store may
-        // overwrite or supersede stored bytes at any time.
+        // follower, the window keeps the bytes that are not stored yet. All other followers read only from
+        // the window, because the store may overwrite or supersede stored bytes at any time. So the window
+        // keeps even stored bytes until these followers have received them.
         let behind = self.following().any(|r| r.aside || r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());

@@ -5,8 +5,9 @@
 //! which answer is older (RFC 9111 section 4). Otherwise both answers are removed, so that clients never get
 //! an older version after a newer one.
 //!
-//! Published answers are remembered as long as any fetch of the same primary key runs. Only the heads of
-//! these fetches can overlap with the published answers.
+//! Published answers are remembered as long as any fetch of the same primary key runs. A fetch that starts
+//! after the end of these fetches asks the origin after the heads of all published answers have arrived. So
+//! its answer is newer.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -55,8 +56,8 @@ pub(crate) enum Order {
 /// An answer that was published under a primary key.
 #[derive(Debug)]
 pub(super) struct Published {
-    /// The number that the fetch drew when it asked the origin. `arrived` is the number that it drew when the
-    /// head arrived.
+    /// The number that the fetch drew when it asked the origin. `arrived` is the number that the fetch drew
+    /// when the head arrived.
     asked: u64,
     arrived: u64,
     selection: Selection,
@@ -197,8 +198,8 @@ impl<H> FillMap<H> {
 
     /// Called when the head of `fill` has arrived. Returns the position of the answer among the answers of
     /// its key. If the answer is not [`Order::Newest`], it is not stored. If `claim` is `storable` and the
-    /// position is not [`Order::Late`], some answers that other fetches are still receiving are not stored
-    /// either: those that the new answer replaces.
+    /// position is not [`Order::Late`], the new answer may replace answers that other fetches are still
+    /// receiving (`Claim::replaces`). The replaced answers are not stored.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
@@ -260,8 +261,9 @@ impl<H> FillMap<H> {
         order
     }
 
-    /// Called after the head of `newer` has been published. The fill `other` runs at the same time, and may
-    /// deliver an older version.
+    /// Closes `other` if it may deliver an older version than `newer`, so that later requests do not join it.
+    /// If the answer of `other` was already judged, storing this answer is forbidden too. Called after the
+    /// head of `newer` has been published, while `other` still runs.
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {

@@ -11,8 +11,8 @@ use super::window::Window;
 use super::{Cover, End, Fill, INTERIM_MAX, wake_all};
 use crate::origin::UpstreamError;
 
-/// The writing end of a fill. The task that reads from the origin owns it. If it is dropped without an end,
-/// the fill fails.
+/// The writing end of a fill. The task that reads from the origin owns it. If it is dropped before it has
+/// ended the fill, the fill fails.
 #[derive(Debug)]
 pub(crate) struct FillWriter<H> {
     fill: Arc<Fill<H>>,
@@ -32,7 +32,7 @@ impl<H> FillWriter<H> {
         self.fill.published()
     }
 
-    /// Number of requests that follow the fill, also those that read missed bytes from the store.
+    /// Number of requests that follow the fill, including requests that read missed bytes from the store.
     pub(crate) fn followers(&self) -> usize {
         self.fill.followers()
     }
@@ -110,8 +110,8 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Waits until there is room for more bytes. Followers that hold other followers back for longer than
-    /// `lag` are released. Cancel safe.
+    /// Waits until the window has space for more bytes. Followers that slow other followers down for longer
+    /// than `lag` are released. Cancel safe.
     pub(crate) async fn room(&self, lag: Duration) {
         if self.fill.state.lock().make_room() {
             // The usual case: no timer is needed.
@@ -151,7 +151,7 @@ impl<H> FillWriter<H> {
     }
 
     /// Releases the followers in the older half of the window, if another follower waits for bytes. If no
-    /// follower waits, all are equally slow, and no follower holds another follower up.
+    /// follower waits for bytes, all followers are equally slow, and no follower slows another down.
     fn release_laggards(&self) {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -161,8 +161,8 @@ impl<H> FillWriter<H> {
         if !someone_waits {
             return;
         }
-        // The window is full. So the followers before `line` prevent the oldest half of the window from being
-        // dropped.
+        // The window is full. Its oldest half (the bytes before `line`) cannot be dropped, because the
+        // followers in this half still need the bytes.
         let line = base + (end - base) / 2;
         let mut wakers = Vec::new();
         for reader in state.readers.iter_mut().flatten() {

@@ -20,7 +20,7 @@ use crate::state::local::Local;
 /// The end of a body.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// The body is complete. These are its trailers.
+    /// The body is complete. The value is the text of its trailer fields.
     Whole(Bytes),
     /// Another fill fetches the rest.
     Overtaken,

@@ -206,8 +206,8 @@ impl Job {
         const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
             // 304, 5xx and the statuses about the request do not show whether the object has changed. All
-            // other statuses show that it has changed. 416 is about the request, but here it also shows a
-            // change.
+            // other statuses show that it has changed. 416 is about the request too. But here it shows a
+            // change, because the requested range lies within the stored object.
             let facts = super::judge::as_get(&self.req);
             let changed = rules::supersedes(&facts, head.status()) || head.status() == 416;
             return Err(match head.status() {

@@ -45,7 +45,7 @@ pub(crate) struct FillHead {
     /// The `Range` value of the leader, if the fetch requested exactly that range.
     pub(crate) range: Option<Bytes>,
     /// The primary entry that exists as soon as this answer is stored. The keys of other variants are made
-    /// from it.
+    /// from this entry.
     pub(crate) primary: Option<Primary>,
     /// True if requests other than the leader may have the answer.
     pub(crate) shared: bool,
@@ -66,8 +66,8 @@ pub(crate) struct ReadableBody {
 }
 
 impl ReadableBody {
-    /// True if parts of the body can be fetched separately: the object is visible, and its length is known.
-    /// For a body that is compared with a digest, neither is true before the end of the body.
+    /// True if parts of the body can be fetched separately: the object is visible, and its length is known. A
+    /// body that is compared with a digest becomes visible, and gets a length, only at its end.
     fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }

@@ -134,8 +134,8 @@ pub(crate) fn judge(
     };
     let known = plan.as_ref().or(passing.as_ref());
     let fields = match (&plan, &target) {
-        // The clients get the stored fields, unless fields are stripped or the answer is a part. So these
-        // fields are built only once.
+        // For a stored answer, the clients usually get the stored fields, so these fields are built only
+        // once. If fields are stripped, or if the answer is a part, the clients get other fields.
         (Some(plan), Some(target)) if !plan.strip_listed && head.status() != 206 => {
             target.fields.clone()
         }
@@ -191,8 +191,8 @@ fn vary_and_target(
 }
 
 /// An answer is stale on arrival if the origin took longer than the answer's lifetime. Returns the plan by
-/// which waiting requests may share such an answer. Returns `None` unless the site has `collapse =
-/// "arrived"`.
+/// which waiting requests may share such an answer, at a site with `collapse = "arrived"`. Returns `None` for
+/// all other sites.
 fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -404,9 +404,9 @@ fn store_target(
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
     };
-    // If the answer has the Vary list of the known primary entry, it is stored under the fill's key, and
-    // keeps the nonce of that entry. Otherwise it is stored as a new primary entry with a new nonce. Requests
-    // then no longer find the older variants, because the keys of variants contain the nonce.
+    // If the answer has the Vary list of the known primary entry, it is stored under the fill's key with the
+    // nonce of that entry. Otherwise it becomes a new primary entry with a new nonce. Requests then no longer
+    // find the older variants, because the keys of variants contain the nonce.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {

@@ -32,9 +32,9 @@ pub(crate) struct Keeper {
     lasting: bool,
 }
 
-/// Followers may read stored fragments back if fragments have at least this size in bytes. Smaller fragments
-/// may be overwritten before a follower has read them back. If fragments are smaller, followers read only
-/// from the window, and a large object becomes visible only when it is complete.
+/// Smallest size in bytes of fragments that followers may read back from the store. Smaller fragments may be
+/// overwritten before a follower has read them. So if fragments are smaller, followers read only from the
+/// window, and a large object becomes visible only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Continues an object whose head is stored, with the bytes of `span`.
+    /// Creates a keeper that stores the bytes of `span` as a part of an object whose head is stored.
     pub(super) fn resume(
         local: &Local,
         fill: &Fill<FillHead>,
@@ -329,7 +329,7 @@ impl Keeper {
                 done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
         });
-        // A fill that ends within a fragment loses the bytes of this fragment, and they would be fetched
+        // A fill that ends within a fragment loses the bytes of this fragment. They would have to be fetched
         // again.
         let in_fragment = match &self.kept {
             Kept::Sparse(sparse) if sparse.divisible => {

@@ -51,9 +51,9 @@ impl FillMemory {
     /// Keeps a window from now on, and the fragments that are being stored. Returns true if there is memory
     /// for the fragments. Otherwise only a window is kept.
     pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
-        // One fragment is collected for the store. Another fragment stays readable until the store has it. The
-        // window has room for a fragment, because it keeps bytes that are not stored yet for followers that
-        // read from the store.
+        // One fragment is collected for the store. Another fragment stays readable until the store has it.
+        // The window is at least as long as a fragment, because it keeps bytes that are not stored yet for
+        // followers that read from the store.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let window = local.proxy.config.fill.window.max(fragment);
         let want = window + fragment + ahead(local);
@@ -88,8 +88,7 @@ impl FillMemory {
         }
     }
 
-    /// Opens a small window. If there is no memory for it, opens the smallest window, even if there is no
-    /// memory for that window.
+    /// Opens a small window. If there is no memory for a small window, opens the smallest window in any case.
     fn open_small(&mut self, local: &Local) {
         let (most, ahead) = (local.proxy.config.fill.window, ahead(local));
         self.window = SMALL_WINDOW.min(most);
@@ -99,8 +98,8 @@ impl FillMemory {
         }
     }
 
-    /// Sets the entry to `want` bytes. If there is no room for a larger entry, leaves the entry unchanged and
-    /// returns false.
+    /// Sets the entry to `want` bytes. If there is no memory for a larger entry, leaves the entry unchanged
+    /// and returns false.
     fn resize(&mut self, want: usize) -> bool {
         self.memory.shrink_to(want);
         self.memory.grow(want - self.memory.bytes())

@@ -61,11 +61,11 @@ pub(crate) enum Ranged {
 /// The task of a fill.
 pub(crate) struct Job {
     pub(crate) req: Rc<OwnedRequest>,
-    /// The complete stored object, which cannot be used as it is.
+    /// The complete stored object, which cannot be sent without asking the origin.
     pub(crate) stored: Option<Arc<Object>>,
-    /// True if the origin is asked with the stored object's validators.
+    /// True if the request for the origin contains the validators of the stored object.
     pub(crate) validate: bool,
-    /// The response in progress to validate. Another fetch receives it.
+    /// A response in progress, which another fetch is receiving. This fetch validates it.
     pub(crate) in_progress: Option<Arc<FillHead>>,
     /// The permit to ask the origin, if the request already has a permit.
     pub(crate) permit: Cell<Option<Permit>>,
@@ -76,10 +76,9 @@ pub(crate) struct Job {
     pub(crate) primary: Option<Primary>,
     /// True if the client's own conditions are sent, because no stored object has validators to use instead.
     pub(crate) own_conditions: bool,
-    /// True if no request waits for the answer: the fetch continues without followers.
+    /// True if the fetch continues even without followers.
     pub(crate) background: bool,
-    /// True if requests may join the fetch once its head is known, although no request can join it before
-    /// that.
+    /// True if requests may join the fetch as soon as its head is known. Before that, no request can join it.
     pub(crate) offers: bool,
 }
 

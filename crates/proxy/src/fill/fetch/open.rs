@@ -79,9 +79,9 @@ pub(super) fn open(
     })
 }
 
-/// True if an answer still proves that older answers of its key are outdated, although it is not stored for
-/// the reason `not_stored`. An answer for one user, or one that varies with everything, proves nothing about
-/// the answers to other requests.
+/// True if an answer that is not stored still proves that older answers of its key are outdated. `not_stored`
+/// is the reason why the answer is not stored. An answer for one user, or an answer with `Vary: *`, proves
+/// nothing about the answers to other requests.
 fn speaks_for_all(not_stored: &str) -> bool {
     let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
@@ -128,9 +128,10 @@ fn learn(
     target: Option<&StoreTarget>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Requests do not wait together for a key in `unshared`. After a server error, the key is not added,
-    // because the error tells nothing about the next answer. The key is not added either if a complete object
-    // is stored: the only reason for not sharing the new answer may be that it must not replace that object.
+    // Requests for a key in the table `unshared` do not wait for each other's fetches. After a server error,
+    // the key is not added, because the error shows nothing about the next answer. If a complete object is
+    // stored, the key is not added either. Then the only reason for not sharing the new answer may be that it
+    // must not replace the stored object.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.req.crowd(key), true, now);
     }

@@ -3,7 +3,7 @@
 //!
 //! A stored part is an object under the usual key. So everything that removes a complete object also removes
 //! a part. The caching facts of a part have `Flags::PARTIAL`, and its Content-Range field states its range.
-//! Bytes are combined only under one strong validator.
+//! Bytes are combined only if they have the same strong validator.
 
 use std::sync::Arc;
 
@@ -119,8 +119,8 @@ fn merge(
     Ok(Some(target))
 }
 
-/// Returns true if a 206 may begin a sparse object. The request must have asked for complete fragments. The
-/// object must be longer than a fragment, and have a known length and a strong validator.
+/// Returns true if a 206 may begin a sparse object. The request must have had a range of complete fragments.
+/// The object must be longer than a fragment, and have a known length and a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
     asked: &OriginRequest<'_>,

@@ -1,5 +1,5 @@
-//! The store target of an object that a client itself stores. There is no answer of an origin from which the
-//! target could follow.
+//! The store target of an object that a client itself stores. The target cannot be derived from an answer of
+//! an origin, because there is no such answer.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestFacts};
@@ -8,8 +8,8 @@ use super::judge::{OriginRequest, StoreTarget, Times, primary_target};
 use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
-/// Fields of the object. With these fields the object stays until the store reuses its space, or until the
-/// operator's rules invalidate it.
+/// Response fields by which the caching rules judge the object. With these fields the object stays until the
+/// store reuses its space, or until the operator's rules invalidate it.
 const LASTING: &[(&str, &str)] = &[("Cache-Control", "public, max-age=2147483647")];
 
 /// Returns the store target for an object with these fields. `purge` is the number of the newest purge before

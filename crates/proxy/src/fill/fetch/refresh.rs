@@ -59,8 +59,8 @@ pub(super) fn apply(
         order != Order::Newest,
         false
     ) {
-        // The 304 may be older than another answer. So it changes nothing in the store, and only its own
-        // request gets the object.
+        // The 304 may be older than another answer. So the 304 changes nothing in the store, and only the
+        // request of this fetch gets the object.
         return Some(Arc::clone(old));
     }
     let put = writer.fill().if_storable(|| {
@@ -76,8 +76,8 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text))
 }
 
-/// Returns the object with fields that other requests have refreshed meanwhile, if its version is still the
-/// same. Otherwise returns the object unchanged.
+/// Returns the object that is stored now, if it is in memory and has the same version as `old`. Other
+/// requests may have refreshed its fields meanwhile. Otherwise returns `old`.
 fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.reads().lookup(old.hash(), old.key()) {
         Lookup::Memory(now)

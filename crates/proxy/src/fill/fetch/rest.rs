@@ -1,5 +1,6 @@
-//! Continues a broken body by a range request. One such request fetches the rest for all followers. A strong
-//! validator must prove that the rest belongs to the same representation (RFC 9110 section 15.3.7).
+//! Continues a truncated or stalled body by a range request. One such request fetches the rest for all
+//! followers. A strong validator must prove that the rest belongs to the same representation (RFC 9110
+//! section 15.3.7).
 
 use std::pin::pin;
 
@@ -28,7 +29,7 @@ pub(super) struct Source {
     start: u64,
     /// Offset after the last byte of this body, if it is known.
     end: Option<u64>,
-    /// The strong ETag. Without it a broken body cannot be continued.
+    /// The strong ETag. Without it the body cannot be continued after a break.
     etag: Option<Bytes>,
     /// `broke_at` is the number of bytes received at the last break. `fruitless` counts the attempts since
     /// then without a new byte.
@@ -87,8 +88,8 @@ impl Source {
         self.persistent
     }
 
-    /// Returns the longest time for which the origin may be silent in the body. After this time the rest is
-    /// requested on a second connection, if it can be requested.
+    /// Returns the longest time for which the origin may be silent while it sends the body. After this time
+    /// the rest is requested on a second connection, if the rest can be requested.
     pub(super) fn timeout(&self, of: &OriginTimeoutTicks) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
             true => of.quiet,

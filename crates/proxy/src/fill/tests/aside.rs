@@ -66,9 +66,9 @@ async fn a_follower_that_stands_aside_from_a_stored_body_misses_no_byte() {
     assert_eq!(waits.try_next(), None);
 }
 
-/// The store refuses a fragment while a follower that needs all bytes stands aside. The fill waits for the
-/// follower. If other followers wait for too long, the fill continues without it. A follower that comes back in
-/// time misses no byte, and no follower receives wrong bytes.
+/// The store refuses a fragment while a follower that needs all bytes stands aside. The fill waits for this
+/// follower. If other followers wait for too long, the fill continues without this follower. A follower that
+/// returns to the window in time misses no byte, and no follower receives wrong bytes.
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_stands_aside_can_miss_bytes_that_the_store_refuses() {
     let lag = Duration::from_secs(2);
@@ -81,7 +81,7 @@ async fn a_follower_that_stands_aside_can_miss_bytes_that_the_store_refuses() {
         writer.readable(100);
         waits.stand_aside(true);
         writer.room(lag).await;
-        // Nothing becomes readable from here on.
+        // From here on the store accepts no more bytes, so `readable` is not called.
         writer.push(bytes(100));
         assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
         let soon = tokio::time::timeout(lag / 2, writer.room(lag)).await;
@@ -100,8 +100,8 @@ async fn a_follower_that_stands_aside_can_miss_bytes_that_the_store_refuses() {
     }
 }
 
-/// The store has refused the last fragment of a body. The followers that stood aside get its bytes from the
-/// window after the end of the fill.
+/// The store has refused the last fragment of a body. The followers that stood aside get the bytes of this
+/// fragment from the window after the end of the fill.
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_stands_aside_gets_the_unstored_end_of_a_body() {
     let (writer, mut fast) = start();

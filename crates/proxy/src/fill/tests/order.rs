@@ -19,8 +19,8 @@ fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl
     }
 }
 
-/// Starts a fill and draws its number as if it asked the origin. If `status` is given, followers get a head
-/// with this status.
+/// Starts a fill and draws its number as if the fill asked the origin. If `status` is given, followers get a
+/// head with this status.
 fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     let (writer, follower) = map.uncollapsed(hash, b"k", hash);
@@ -49,8 +49,8 @@ fn an_older_answer_does_not_replace_a_newer_one_in_any_request_order() {
     map.leave(quick.fill());
     assert_eq!(map.publish(late.fill(), claim(true, 9)), Order::Late);
     assert!(!late.fill().is_storable());
-    // `later` asked the origin after `quick`, but its `Date` shows that the origin made its answer before
-    // that of `quick`.
+    // `later` asked the origin after `quick`. But the `Date` of its answer shows that the origin made this
+    // answer before the answer of `quick`.
     assert_eq!(map.publish(later.fill(), claim(true, 9)), Order::Late);
     assert!(!later.fill().is_storable());
 }
@@ -236,8 +236,8 @@ fn an_answer_among_too_many_to_remember_has_no_order() {
     publish(0);
     let (late, _b) = asked(&map, None);
     (1..40).for_each(&mut publish);
-    // One entry now stands for the answers that are no longer remembered separately. One of these answers may
-    // have had the same request values as this answer.
+    // One entry now represents the answers that are no longer remembered separately. One of these answers may
+    // have had the same request values as the answer of `late`.
     let stands_for_all = Claim {
         storable: true,
         selection: None,
