@@ -94,8 +94,8 @@ impl ClientIdentity {
         }
     }
 
-    /// Returns the same client for a request to another site of the listener. That site decides whether the
-    /// client may use it.
+    /// Returns the same client for a request to another site of the listener. The other site decides whether
+    /// it serves this client.
     pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
         let certificate = self.arrival.certificate.as_deref();
         Self {
@@ -195,9 +195,9 @@ fn is_named(certificate: &ClientCertificate, names: &[Pattern]) -> bool {
     own.any(|own| names.iter().any(|name| name.fits(own.as_bytes())))
 }
 
-/// Returns the client that the forwarding fields name, if there are such fields. This is the last address
-/// that is not a trusted proxy, because earlier addresses are only a claim of that client. If all addresses
-/// are trusted, it is the first address.
+/// Returns the client that the forwarding fields name, if there are such fields. The client is the last
+/// address that is not a trusted proxy, because earlier addresses are only a claim of that client. If all
+/// addresses are trusted proxies, the client is the first address.
 fn named<F: Fields + ?Sized>(head: &F, trusted: &[IpNet]) -> Option<Option<IpAddr>> {
     if first(head, "X-Forwarded-For").is_some() {
         let hops = tokens(head, "X-Forwarded-For").map(address);

@@ -3,8 +3,7 @@
 
 use foxy_http1::write;
 
-/// Returns a sentence that explains a reason word to people. If the sentence is empty, the page shows the
-/// status phrase instead.
+/// Returns a sentence that explains a reason word to people, or an empty text if there is no explanation.
 fn explain(reason: &str) -> &'static str {
     match reason {
         "not-a-proxy-request" => {

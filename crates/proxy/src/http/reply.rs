@@ -67,7 +67,7 @@ pub(crate) struct OwnFields<'a> {
 }
 
 /// Appends Foxy's own fields and the blank line. Before the call, `out` contains the status line and the
-/// other fields. At its end, the function applies the rules of the site to the complete head.
+/// other fields. Last, the function applies the rules of the site to the complete head.
 pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),

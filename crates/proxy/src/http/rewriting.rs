@@ -1,4 +1,5 @@
-//! Applies the rewriting rules of a site. The variables in these rules stand for facts about a request.
+//! Applies the rewriting rules of a site. The values of the variables in these rules are facts about a
+//! request.
 
 use foxy_base::Fields;
 use foxy_http_rules::rewrite::{FieldRules, Rewriting, Values, Variable};
@@ -19,8 +20,8 @@ const DOTS: Refusal = Refusal {
     reason: "dots-in-path",
 };
 
-/// The refusal for a request whose path at the origin, after the rewriting of the client's path, has a
-/// segment `.` or `..`.
+/// The refusal for a request whose rewritten path, which is the path for the origin, has a segment `.` or
+/// `..`.
 const CLIMBS: Refusal = Refusal {
     status: 400,
     reason: "rewritten-path-has-dots",

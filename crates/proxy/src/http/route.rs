@@ -84,9 +84,9 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     )
 }
 
-/// Returns the URL with the client's host. Called only for roles with `preserve_host`. For a part of an
-/// image, the function returns the URL that keys contain, which has the origin's host. The role of such a
-/// part has `preserve_host` only so that this function is called.
+/// Returns the URL with the client's host. For a part of a container image, returns the URL in the form of
+/// cache keys instead, which has the origin's host. Called only for roles with `preserve_host`. The role of a
+/// part of an image has `preserve_host` only so that this function is called.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));
@@ -95,7 +95,7 @@ fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     head.url(scheme).map(|url| Url { scheme, ..url })
 }
 
-/// Returns the URL that keys contain for this path of a mirror's part.
+/// Returns the URL of this path at a mirror, in the form that cache keys contain.
 pub(crate) fn key_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     let own = site.mirror.as_ref().and_then(|part| part.key_path());
     origin_url(site, own.unwrap_or(path))

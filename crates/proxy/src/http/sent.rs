@@ -2,8 +2,8 @@
 //! parts). The client's own fields are not sufficient for this, because Foxy removes or replaces some of them
 //! and adds other fields. Fields that Connection names never reach the origin either.
 //!
-//! The relevant fields are nearly always the same in the client's request and in the origin's request. In
-//! this case the client's request is used directly, and no other request is built.
+//! The fields that select variants are nearly always the same in the client's request and in the request for
+//! the origin. Then the client's request is used directly, and no other request is built.
 
 use std::borrow::Borrow;
 
@@ -17,8 +17,8 @@ use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
 
-/// The changes for the cache's own request. This request asks for the complete object, with the cache's own
-/// conditions.
+/// The changes for the request of a fill. A fill requests the complete object, with the cache's own
+/// conditions instead of the client's.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -112,8 +112,8 @@ impl<F: Requested> Sent<'_, F> {
         }
     }
 
-    /// Returns true if a stored variant has the language that the request prefers, although it does not
-    /// match. Only the values of Accept-Language may differ.
+    /// Returns true if a stored variant has the language that the request prefers, although the selecting
+    /// values differ. Only the values of Accept-Language may differ.
     pub(crate) fn satisfied_by_language<S: Fields>(
         &self,
         list: &[u8],

@@ -158,7 +158,7 @@ pub(crate) fn request(
     }
 }
 
-/// Returns true if this field of the client is passed on unchanged. Only this function decides that. (Fields
+/// Returns true if this field of the client is passed on unchanged. No other function decides this. (Fields
 /// that `Connection` names are removed earlier.)
 pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>) -> bool {
     let is = |known: &str| eq_name(name, known.as_bytes());
@@ -266,8 +266,8 @@ pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the beginning of a forwarding field, up to the part of this hop. Returns false, and writes nothing,
-/// if Foxy adds no part for this hop in this mode.
+/// Writes the beginning of a forwarding field, up to the entry of this hop. Returns false, and writes
+/// nothing, if Foxy adds no entry for this hop in this mode.
 fn forwarded<F: Fields>(
     out: &mut Vec<u8>,
     head: &F,

@@ -154,7 +154,7 @@ impl<T: Transport> Link<T> {
         self.io.gone().await;
     }
 
-    /// Aborts the connection, so that the client does not take the sent bytes for a complete answer.
+    /// Aborts the connection, so that the client does not mistake the sent bytes for a complete answer.
     pub(crate) fn abort(&self, local: &Local) {
         local.count(Event::Aborted);
         self.reset();

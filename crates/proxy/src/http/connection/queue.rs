@@ -22,7 +22,8 @@ const SHORT: u64 = 64 << 10;
 /// Limits of a time slice: the bytes that the answer sends, and the time for which it has its reservation.
 /// When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Time slice of an answer whose rest can only be read from the store, while its fill runs.
+/// Shortest time slice of an answer whose fill still runs, if the rest of the answer can come only from this
+/// fill or from the store.
 const LONG_SLICE: Duration = Duration::from_secs(3);
 /// An answer whose client reads gives up its reservation only if another answer has waited for at least this
 /// time.
@@ -48,8 +49,8 @@ struct TimeSlice {
     _reservation: Rc<SendReservation>,
     began: MonoTime,
     from: u64,
-    /// Number of bytes after which this time slice ends if other answers wait. `None` if the client reads, as
-    /// its earlier time slices show.
+    /// Number of bytes after which this time slice ends if other answers wait. `None` if earlier time slices
+    /// have shown that the client reads.
     trial: Option<u64>,
 }
 
@@ -117,8 +118,8 @@ impl Queued {
     ///
     /// The time slice of a client that reads ends only if another answer has waited for a long time. So each
     /// client of a crowd receives a part of its answer in time. While no answer has waited for long, an
-    /// answer keeps its reservation until the answer is complete. This frees its connection and its memory
-    /// earlier than an interruption would.
+    /// answer keeps its reservation until the answer is complete. An answer without interruptions ends
+    /// earlier, and then frees its connection and its memory.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(slice) = &self.slice else {
             return false;
@@ -131,8 +132,8 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// True if this time slice has lasted for a long time. So the answer is slow, because many answers are sent
-    /// at the same time.
+    /// True if this time slice has lasted for at least [`LONG_SLICE`]. The answer is then slow, because many
+    /// answers are sent at the same time.
     pub(crate) fn has_lasted(&self, local: &Local) -> bool {
         let now = local.proxy.clock.mono();
         let slice = self.slice.as_ref();
@@ -148,9 +149,9 @@ impl Queued {
 
     /// Waits until the client has acknowledged all bytes that were sent, because a waiting answer must have
     /// no bytes in the kernel. Then gives the reservation to another answer, and waits for the next time
-    /// slice. An answer whose client does not read the sent bytes does not wait in the line. The wait for the
-    /// next time slice may be twice as long as the wait for a first time slice. So if there is too little
-    /// room, answers that have not begun are refused first.
+    /// slice. If the client does not read the sent bytes, its answer does not enter the line of waiting
+    /// answers. The wait for the next time slice may be twice as long as the wait for a first time slice. So
+    /// if there is too little memory, answers that have not begun are refused first.
     ///
     /// # Errors
     /// The answer cannot continue.
@@ -174,9 +175,10 @@ impl Queued {
     }
 
     /// Waits until the client has read most of the bytes that were sent to it. Until then the client gets no
-    /// reservation, even if there is room, because the bytes of its next time slice would stay in the kernel.
-    /// After [`UNCLEAR`] the client gets one time slice that uses up its window. Only then is it clear that the
-    /// client does not read. This is not done while other connections wait to be served, or with a small ledger.
+    /// reservation, even if memory is free, because the bytes of its next time slice would stay in the
+    /// kernel. After [`UNCLEAR`] the client gets one time slice that uses up its window. If the client
+    /// announces no more bytes after this time slice, it does not read. No such time slice is given while
+    /// other connections wait to be served, or with a small ledger.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,

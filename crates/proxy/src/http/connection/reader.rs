@@ -1,19 +1,20 @@
 //! Detects clients that do not read their answers.
 //!
-//! The kernel of such a client acknowledges bytes until its receive buffer is full. Meanwhile the window that
-//! it announces shrinks by the bytes that the client's program leaves unread.
+//! The kernel of such a client acknowledges bytes until its receive buffer is full. Meanwhile the TCP window
+//! that this kernel announces shrinks by the bytes that the client's program leaves unread.
 //!
-//! The window of a client that reads may shrink too, if its kernel has too little memory. A kernel never takes
-//! back a window that it has announced. So the client announces no more bytes until the smaller window is used
-//! up. Then it announces more bytes only if it reads.
+//! The window of a client that reads may shrink too, if the client's kernel has too little memory. A kernel
+//! never takes back a window that it has announced. So such a kernel announces no more bytes until the
+//! announced window is used up. After that, it announces more bytes only if the client's program reads.
 
 use crate::http::net::{Io, Transport};
 
-/// Part of a client's window that is sent in one time slice, until Foxy knows that the client reads. The part
-/// is five eighths, as numerator and denominator. If the client reads none of these bytes, less than half of
-/// its window is left.
+/// Fraction of a client's window that is sent in one time slice, until Foxy knows that the client reads. The
+/// two numbers are the numerator and the denominator. If the client reads none of these bytes, less than half
+/// of its window is left.
 const TRIAL: (u64, u64) = (5, 8);
-/// Smallest number of bytes of such a time slice, so that each time slice makes progress.
+/// Smallest number of bytes of a time slice that is limited by [`TRIAL`], so that each time slice makes
+/// progress.
 const TRIAL_MIN: u64 = 4 << 10;
 
 /// The behaviour of a client during one answer.
@@ -24,8 +25,8 @@ pub(super) struct Reader {
     /// The largest window in bytes that the client has announced during the answer, or since its kernel has
     /// made its window smaller.
     window: u64,
-    /// True if the present time slice may use up the client's window, because it is not clear from a part of
-    /// the window whether the client reads.
+    /// True if the present time slice may use up the client's window. This is needed if a part of the window
+    /// has not shown whether the client reads.
     uses_up: bool,
 }
 
@@ -63,8 +64,8 @@ impl Reader {
     }
 
     /// Returns the number of bytes of the next time slice. Returns `None` if the client has received at least
-    /// twice its largest window. At least half of these bytes have then left its receive buffer, so the
-    /// client reads. Before the call, the client must have acknowledged all bytes that were sent.
+    /// twice its largest window. At least half of these bytes have then left the client's receive buffer, so
+    /// the client reads. Before the call, the client must have acknowledged all bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
         if self.uses_up {

@@ -21,8 +21,8 @@ const RECEIVED_BYTES: usize = 16 << 10;
 /// Number of tries of a request that waits until other requests free memory. All tries and pauses together
 /// take 5 s.
 const ROOM_TRIES: u32 = 100;
-/// Number of bytes from which on a head is long. While new connections have to wait for memory, Foxy does not
-/// read the rest of a long head, because this head needs more memory than usual.
+/// Smallest size of a long head, in bytes. While new connections have to wait for memory, Foxy does not read
+/// the rest of a long head, because this head needs more memory than usual.
 pub(super) const LONG_HEAD: usize = 16 << 10;
 /// Number of tries to read the rest of a long head while there is no memory for it. All tries together take
 /// 0.5 s.

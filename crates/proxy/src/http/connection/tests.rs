@@ -163,7 +163,7 @@ fn a_client_that_leaves_gives_its_reservation_back() {
         let full = io.write(&vec![7; 16 << 20], short).await;
         assert_eq!(full.unwrap_err().kind(), ErrorKind::TimedOut);
         let drained = io.drained(long);
-        // The bytes that the client has not read turn its close into a reset.
+        // If a client closes a connection with unread bytes, its kernel resets the connection.
         drop(client);
         assert_eq!(drained.await.unwrap_err().kind(), ErrorKind::NotConnected);
         let _reservations: Vec<_> =
@@ -243,9 +243,9 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
 }
 
 /// Sends an answer to a client in time slices while another answer waits. The client gets five eighths of its
-/// window in each time slice. If it reads none of them, it gets one time slice that uses up its window. Stops
-/// when Foxy knows whether the client reads, and returns true if the client reads. Calls `shrink` after each
-/// time slice.
+/// window in each time slice. If it reads none of these bytes, it gets one time slice that uses up its
+/// window. Stops when Foxy knows whether the client reads, and returns true if the client reads. Calls
+/// `shrink` after each time slice.
 async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn()) -> bool {
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();

@@ -115,7 +115,7 @@ impl<T: Transport> Io<T> {
         self.watch.set_closed(closed);
     }
 
-    /// Lets the peer send more bytes ahead, because it sends a long body.
+    /// Lets the kernel receive more bytes before Foxy reads them, because the peer sends a long body.
     pub(crate) fn widen_receive(&self) {
         self.transport.widen_receive();
     }
@@ -176,7 +176,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits for a reset behind unread bytes or the end of the stream. No event reports such a reset.
+    /// Waits for a reset that follows unread bytes or the end of the stream. No event reports such a reset.
     async fn reset_behind_unread(&self) {
         while !self.transport.is_reset() {
             tokio::time::sleep(RESET_PAUSE).await;
@@ -250,7 +250,7 @@ impl<T: Transport> Io<T> {
         ready
     }
 
-    /// Limits the reservation to the memory that `bytes` unacknowledged bytes need.
+    /// Reduces the reservation to the memory that `bytes` unacknowledged bytes need.
     fn keep(&self, bytes: usize) {
         if let Some(reservation) = self.reservation.borrow().upgrade() {
             reservation.keep(bytes);
@@ -261,7 +261,8 @@ impl<T: Transport> Io<T> {
     /// byte for `timeout`. Cancel safe.
     ///
     /// # Errors
-    /// `TimedOut`, or `NotConnected` if the peer has reset the connection: its bytes stay unacknowledged then.
+    /// `TimedOut`, or `NotConnected` if the peer has reset the connection. After a reset, the remaining bytes
+    /// are never acknowledged.
     pub(crate) async fn drained(&self, timeout: Ticks) -> io::Result<()> {
         let mut before = usize::MAX;
         let mut reset = pin!(self.until_reset());
@@ -416,7 +417,7 @@ const SLOW_BYTES: usize = 16 << 10;
 /// Longest pause between two checks whether the connection is doomed.
 const SLOW_STEP: Duration = Duration::from_millis(500);
 
-/// Time between two checks for a reset behind unread bytes or the end of the stream.
+/// Time between two checks for a reset that follows unread bytes or the end of the stream.
 const RESET_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two checks of the bytes that the peer has acknowledged. No event reports that a queue is
 /// empty.

@@ -11,12 +11,12 @@ use crate::state::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Longest wait of a request for a reservation in the queues of the kernel while connections use all memory.
-/// It is longer than the usual wait for a time slice.
+/// Longest wait of a request for a send-buffer reservation while connections use all memory. It is longer
+/// than the usual wait for a time slice (the time for which an answer has a reservation).
 const QUEUED: Duration = Duration::from_secs(4);
 
-/// Time without progress after which a peer is silent. It is one to two ticks, because a wait begins between
-/// two ticks.
+/// Number of ticks without progress after which a peer counts as silent. The real time is one to two ticks
+/// long, because a wait begins between two ticks.
 const SILENT: Ticks = Ticks(2);
 
 /// A number of sweeps.
@@ -64,8 +64,8 @@ pub(crate) enum Activity {
     Head,
     /// The connection carries out a TLS handshake.
     Handshake,
-    /// The client has acknowledged all bytes of its answer, and its program does not read them. The kernel
-    /// keeps nothing for it.
+    /// The client's kernel has acknowledged all bytes that were sent, but the client's program does not read
+    /// them. So the kernel of this machine keeps no bytes for this client.
     Unread,
     /// The connection waits for its client to read.
     Stalled,
@@ -77,9 +77,9 @@ pub(crate) enum Activity {
 
 impl Activity {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
-    /// room. `None` means that it is not closed. `waiting` is the number of waiting connections, divided by
-    /// the number of connections with this activity. For [`Unread`](Self::Unread) it is the number of all
-    /// waiting connections.
+    /// room for others. `None` means that a connection with this activity is not closed. `waiting` is the
+    /// number of waiting connections, divided by the number of connections with this activity. For
+    /// [`Unread`](Self::Unread) it is the number of all waiting connections.
     fn timeout(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
@@ -121,13 +121,13 @@ pub(crate) struct Watch {
     since: Cell<Ticks>,
     /// Number that distinguishes the client from other clients. 0 if the client is not counted.
     client: Cell<u64>,
-    /// True if the connection was chosen to be closed to make room. A change of its activity, such as a new
-    /// request, sets this to false.
+    /// True if the connection was chosen to be closed, to make room for other connections. A change of its
+    /// activity, such as a new request, sets this to false.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
     /// True after the listener is closed.
     closed: OnceCell<Rc<Cell<bool>>>,
-    /// The last tick in which no connection was idle.
+    /// The last tick in which a search found no idle connection.
     none_idle: Rc<Cell<Ticks>>,
     ledger: Arc<Ledger>,
     waker: RefCell<Option<Waker>>,
@@ -282,11 +282,11 @@ impl Sweep {
         self.draining.set(true);
     }
 
-    /// Closes at most `most` connections to make room, the least needed connections first. Idle connections
-    /// are closed first. Connections with slow heads, slow handshakes and clients that do not read follow in
-    /// this order. Requests that wait for such clients come last. Within each of these kinds, the oldest
-    /// connections are closed first. `outside` is the number of connections that still wait to be served.
-    /// Returns the number of closed connections.
+    /// Closes at most `most` connections to make room for others, the least needed connections first. Idle
+    /// connections are closed first. Connections with slow heads, slow handshakes and clients that do not
+    /// read follow in this order. Requests that wait until such clients read come last. Within each of these
+    /// kinds, the oldest connections are closed first. `outside` is the number of connections that still wait
+    /// to be served. Returns the number of closed connections.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
@@ -310,9 +310,9 @@ impl Sweep {
     }
 
     /// Ends at most `most` requests whose answers wait for other clients to read. Ends only requests that
-    /// have waited for [`QUEUED`], those with the longest wait first. These requests use all memory, so no
-    /// other request gets an answer until some of them end. They get a 503 answer, like a request that finds
-    /// no memory. Returns the number of these requests.
+    /// have waited for [`QUEUED`], those with the longest wait first. The waiting requests use all memory, so
+    /// no other request gets an answer until some of them end. The ended requests get a 503 answer, like a
+    /// request that finds no memory. Returns the number of ended requests.
     pub(crate) fn shed_queued(&self, most: usize) -> usize {
         let now = self.now.get();
         let queued = move |watch: &Watch| {

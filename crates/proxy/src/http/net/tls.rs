@@ -1,5 +1,5 @@
-//! TLS over a socket, or TLS over TLS. The latter is for a tunnel to a destination within the TLS connection
-//! to a parent.
+//! TLS over a socket, or TLS over TLS. TLS over TLS is for a tunnel to a destination, if the connection to
+//! the parent uses TLS too.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -62,7 +62,7 @@ impl<S: Transport> TlsStream<S> {
         .await
     }
 
-    /// Carries the handshake on as far as possible. Returns `None` if the peer has to send more bytes.
+    /// Continues the handshake as far as possible. Returns `None` if the peer has to send more bytes.
     pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
         match self.session.handshake(&self.below) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -164,7 +164,7 @@ impl<S: Transport> Transport for TlsStream<S> {
         self.below.0.limit_send(bytes);
     }
     fn unacknowledged(&self) -> usize {
-        // An error shows at the next write.
+        // The next write reports an error.
         let _ = self.session.flush(&self.below);
         usize::from(self.session.wants_write()) + self.below.0.unacknowledged()
     }
@@ -177,7 +177,7 @@ impl<S: Transport> Transport for TlsStream<S> {
     fn local_addr(&self) -> Option<SocketAddr> {
         self.below.0.local_addr()
     }
-    /// The reset comes without a `close_notify` message, because some clients ignore a reset after such a
+    /// No `close_notify` message is sent before the reset, because some clients ignore a reset after such a
     /// message.
     fn reset_on_close(&self) {
         self.session.abort();

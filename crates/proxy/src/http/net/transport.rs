@@ -24,7 +24,7 @@ pub(crate) trait Transport: 'static {
     /// stream.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
     /// Returns the number of bytes (at most one) that a read would return, and leaves them in the stream.
-    /// Errors are as for `try_read`.
+    /// Returns the same errors as `try_read`.
     fn try_peek(&self) -> io::Result<usize>;
     /// Writes as many bytes as fit. Returns `WouldBlock` if none fit. Some of the bytes may be encrypted
     /// already when a call returns `WouldBlock`. So the next call must begin with the same bytes, or the
@@ -37,7 +37,7 @@ pub(crate) trait Transport: 'static {
     /// Tells the peer that no more bytes will be written.
     fn shutdown_write(&self);
     /// Lets the kernel receive more bytes before Foxy reads them, because the peer sends a long body. The
-    /// usual limit is for heads.
+    /// usual limit is chosen for heads.
     fn widen_receive(&self);
     /// Lets the kernel keep at most this number of bytes that the peer has not acknowledged.
     fn limit_send(&self, bytes: usize);
