@@ -100,15 +100,15 @@ impl<T: Transport> Streaming<'_, T> {
                 return Finish::gone(head.status);
             }
             if left == 0 {
-                // The client has its part. The fill continues without this client.
+                // The client has received its part. The fill continues without this client.
                 return self.end(pending, &Bytes::new()).await;
             }
         }
     }
 
     /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
-    /// new reservation. Does so only if the head was sent, and if the rest of the body can be requested from the
-    /// origin again, or read from the store later.
+    /// new reservation. Does so only if the head was sent. In addition, it must be possible to request the
+    /// rest of the body from the origin again, or to read the rest from the store later.
     async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,
@@ -151,7 +151,7 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// Goes on with the bytes that the fill has already stored, because this request came late or is slow.
+    /// Continues with bytes that the fill has already stored, because this request arrived late or is slow.
     async fn go_on(mut self, mut supply: Supply) -> Finish {
         let (local, head) = (self.local, self.head);
         let is_chunk = self.mode == Mode::Chunked;

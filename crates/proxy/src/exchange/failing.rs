@@ -87,8 +87,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Ends a request that got no memory. If the client has left, nothing is sent. Otherwise the request is
-    /// refused and the connection ends. This frees the memory of the connection, and the unread body of the
-    /// request cannot be parsed as the next request.
+    /// refused and the connection ends. The end of the connection frees its memory. It also ensures that the
+    /// unread body of the request is not parsed as the next request.
     pub(crate) async fn without_room(&mut self, lost: SliceLost) -> Finish {
         if lost == SliceLost::Client {
             return Finish::gone(0);

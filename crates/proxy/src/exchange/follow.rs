@@ -161,8 +161,9 @@ impl<T: Transport> Exchange<'_, T> {
         self.object(&object, shown).await
     }
 
-    /// Asks the origin to validate `head` for this request, unless the validation has become needless during
-    /// the wait for a permit. Sets `follower` to the fill in which the request then waits.
+    /// Waits for a permit, and then asks the origin to validate `head` for this request. Asks nothing if the
+    /// validation has become unnecessary during the wait. Sets `follower` to the fill for which the request
+    /// then waits.
     async fn validate(
         &mut self,
         want: &Want,
@@ -193,7 +194,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Waits for the permit to ask the origin about `head`. During the wait, results of other fetches can
-    /// make the validation needless.
+    /// make the validation unnecessary.
     async fn validation_permit(
         &mut self,
         follower: &Follower<FillHead>,
@@ -302,9 +303,9 @@ impl<T: Transport> Exchange<'_, T> {
         follower: Follower<FillHead>,
     ) -> Result<Finish, Unsent> {
         let stored = CachingFacts::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
-        // Nothing is sent if a wanted byte is missing. In the fill of another request, the byte may already
-        // have left the memory, so a repeated lookup may find it. If the request's own fill does not fetch
-        // the byte, a repeated lookup does not help.
+        // Nothing is sent if a wanted byte is missing. If another request started the fill, the byte may have
+        // left the memory of the fill by now. Then a repeated lookup may find the byte in the store. If the
+        // request's own fill does not fetch the byte, a repeated lookup does not help.
         let unsent = match follower.collapsed() {
             true => Unsent::Late,
             false => Unsent::Missing,
@@ -371,8 +372,9 @@ fn sender(
 }
 
 /// Applies the result of this request's own validation to the response in progress. A 304 updates the head of
-/// this response for all waiting requests. If the origin sends a new successful answer instead, it probably
-/// sends different answers to different users. So later requests with this key do not wait for each other.
+/// this response for all waiting requests. If the origin sends a new successful answer instead of a 304, it
+/// probably sends different answers to different users. So later requests with this key do not wait for each
+/// other.
 fn learn(local: &Local, req: &OwnedRequest, in_progress: Option<&InProgress>, head: &FillHead) {
     let Some(in_progress) = in_progress else {
         return;

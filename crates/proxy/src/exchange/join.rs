@@ -31,13 +31,13 @@ use crate::{Collapse, Event, Role};
 pub(crate) struct Want {
     /// Reason for asking the origin.
     pub(crate) reason: Fwd,
-    /// True if the origin is asked with the stored object's validators.
+    /// True if the request for the origin contains the validators of the stored object.
     pub(crate) validate: bool,
-    /// The complete stored object, which cannot be used as it is.
+    /// The complete stored object, which cannot be sent without asking the origin.
     pub(crate) stored: Option<Arc<Object>>,
     /// A stored part of the object, which does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
-    /// True if a range is fetched instead of the complete object, where this is possible.
+    /// True if the fetch may request a range instead of the complete object.
     pub(crate) range: bool,
     /// True if exactly the requested range is fetched, without widening.
     pub(crate) exact: bool,
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
     Validate(Arc<FillHead>),
     /// The answer has variants that were not known: look up the variant for this request.
     Variant(Primary),
-    /// The answer is not for this request: start a fetch of its own.
+    /// The answer is not for this request: start a separate fetch.
     OwnFetch,
     /// Another fetch has received a head: join that fetch.
     Elsewhere,
@@ -76,7 +76,7 @@ pub(super) enum Source {
     Stream,
     /// A stored object, which the origin has validated.
     Object(Arc<Object>),
-    /// An object that is still being stored. The bytes that the request wants are sent from it.
+    /// An object that is still being stored. The requested bytes are sent from this object.
     Sparse(Arc<Object>),
     /// The response in progress that the request's own fetch has validated.
     InProgress(Arc<FillHead>),

@@ -246,8 +246,8 @@ impl Sending {
                 let Piece::Bytes(mut bytes) = piece else {
                     return Err(Broken::Truncated);
                 };
-                // While other answers wait, a client that is not known to read gets a limited number of bytes
-                // in one time slice. The rest of a stored fragment follows in the next time slice.
+                // While other answers wait, the client gets a limited number of bytes in one time slice until
+                // Foxy knows that it reads. The rest of a stored fragment follows in the next time slice.
                 let trial = self.queued.left_in_trial(io);
                 if let Some(left) = trial.filter(|left| *left > 0 && supply.is_stored()) {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -266,9 +266,10 @@ impl Sending {
         Ok(())
     }
 
-    /// Writes these bytes. Returns how many of them the client took. If a client takes nothing for a while,
-    /// its fragment is dropped from memory, provided that the bytes can be read or requested again. When the
-    /// client reads again, the rest is fetched again from the store or the origin.
+    /// Writes these bytes. Returns the number of bytes that the socket accepted. If the client reads nothing
+    /// for a while, its fragment is dropped from memory. This is done only if the bytes can be read or
+    /// requested again. When the client reads again, the caller gets the rest from the store or the origin
+    /// again.
     async fn write<T: Transport>(
         &mut self,
         local: &Local,

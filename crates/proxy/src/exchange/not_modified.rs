@@ -1,5 +1,6 @@
-//! Client conditions that were not sent to the origin, because a revalidation uses the stored validators
-//! instead. If the origin answers with a new version that the client already has, the client gets a 304.
+//! Handling of client conditions that were not sent to the origin, because a revalidation sends the stored
+//! validators instead. If the origin answers with a new version that the client already has, the client gets
+//! a 304.
 
 use foxy_base::Fields;
 use foxy_http_rules::CacheStatus;

@@ -33,8 +33,8 @@ enum Failed {
     Refused(Refusal, bool),
 }
 
-/// A body that is being stored. No request can follow it. As with any fill, a purge or a removal meanwhile
-/// prevents the body from being stored.
+/// A body that is being stored. No request can follow it. As with any fill, a purge or a removal during the
+/// upload prevents the body from being stored.
 struct Storing<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -243,7 +243,7 @@ impl Storing<'_> {
         Ok(())
     }
 
-    /// Stores the complete body in place of the object that was stored before.
+    /// Stores the complete body, which replaces the object that was stored before.
     async fn finish(
         mut self,
         req: &OwnedRequest,
@@ -296,8 +296,8 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     conditional.then_some(refusal(501, "condition-on-write"))
 }
 
-/// Returns the fields of a new object. Its ETag is the digest if the object is named by its content,
-/// otherwise a random value.
+/// Returns the fields of a new object. If the name of the object is its digest, the ETag is this digest.
+/// Otherwise the ETag is a random value.
 fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     let (etag, lifetime) = match kind {
         ObjectKind::Content(digest) => {
@@ -318,8 +318,8 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
     fields.finish()
 }
 
-/// Returns a refusal if a stored object must not be sent, whichever part of it was requested. The reason is
-/// that a condition of the request fails, or that the store has dropped some fragments of the object.
+/// Returns a refusal if no part of a stored object may be sent. There are two reasons: a condition of the
+/// request fails, or the store has dropped some fragments of the object.
 pub(crate) fn unfit(
     local: &Local,
     object: &Arc<Object>,

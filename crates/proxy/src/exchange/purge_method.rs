@@ -15,8 +15,8 @@
 //! A purge covers the listener's own partition. A mirror has many partitions: one for each form of a
 //! document, each name of Foxy and each credential. Therefore a purge of a mirror covers all partitions.
 //! There are two exceptions: a purge by tag covers only the partition of the request, and `all` purges only
-//! the hosts of the mirror's servers. Without the admin credential a request purges only its own URL, hard or
-//! soft.
+//! the hosts of the mirror's servers. Without the admin credential a request may purge only its own URL, by a
+//! hard or a soft purge.
 
 use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;

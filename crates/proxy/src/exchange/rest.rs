@@ -1,4 +1,4 @@
-//! Fetches the rest of a body by a range request, when the source of its beginning has failed.
+//! Fetches the rest of a body by a range request, after the source that delivered the beginning has failed.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ impl Rest {
     /// their length. Returns the number of bytes sent, which is the number of missing bytes.
     ///
     /// # Errors
-    /// The missing bytes, or some of them, were not available. The caller must abort the connection.
+    /// At least one missing byte was not available. The caller must abort the connection.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

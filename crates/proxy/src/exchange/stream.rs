@@ -56,9 +56,9 @@ fn part(head: &FillHead, slice: ClientSlice) -> Option<ContentRange> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the head and the body of a fill while they arrive. The first bytes may leave the window while
-    /// this request waits for room in the send queues. If they cannot be read back from the store, nothing is
-    /// sent and `None` is returned.
+    /// Sends the head and the body of a fill while they arrive. The first bytes may leave the window of the
+    /// fill while this request waits for a send-buffer reservation. If these bytes cannot be read back from
+    /// the store, nothing is sent and `None` is returned.
     pub(super) async fn stream(
         &mut self,
         want: &Want,

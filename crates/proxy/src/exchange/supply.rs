@@ -117,9 +117,9 @@ impl Supply {
         self.follower.is_none()
     }
 
-    /// True if the answer with this reservation can wait before its next bytes: the store has all of them, or
-    /// the missing bytes can be requested again. An answer whose missing bytes can only come from its fill must
-    /// have had its reservation for a long time.
+    /// True if the answer with this reservation may pause now: the store has its next bytes, or missing bytes
+    /// can be requested from the origin. If missing bytes can come only from a running fill, the conditions
+    /// of [`can_continue_from_store`] must be met.
     pub(crate) fn can_stand_aside(&self, local: &Local, queued: &Queued) -> bool {
         let Some(follower) = &self.follower else {
             return true;
@@ -127,7 +127,8 @@ impl Supply {
         self.divisible || !follower.is_running() || can_continue_from_store(local, queued, follower)
     }
 
-    /// Releases the memory of the next bytes, and stops holding up the fill. Called before a long wait.
+    /// Releases the memory of the next bytes, and lets the fill continue without this request. Called before
+    /// a long wait.
     pub(crate) fn stand_aside(&mut self) {
         self.pause();
         if let Some(follower) = &self.follower {
@@ -194,8 +195,8 @@ impl Supply {
     }
 
     /// Requests the bytes from `at` on, which are not stored. Called before the head of the answer promises
-    /// these bytes, because the origin may have a different version by now. The bytes are taken later, when
-    /// they are needed.
+    /// these bytes, because the origin may have a different version by now. The bytes are read from the fill
+    /// later, when they are sent.
     ///
     /// # Errors
     /// The origin has another version, or does not answer.
@@ -361,8 +362,8 @@ impl Supply {
         let proxy = &local.proxy;
         let absent = |n| !proxy.engine.has_fragment(&self.head, n);
         if !self.divisible {
-            // The fragment may have arrived since the caller looked for it. Then no fill fetches it any more,
-            // and the result is `Missing`.
+            // The fragment may have been stored since the caller searched for it. Then no fill fetches the
+            // fragment any more, and the result is `Missing`.
             let wanted = self.wanted(at, until);
             self.follower = Some(proxy.fills.bringing(&wanted).ok_or(Missing)?);
             (self.behind, self.position, self.collapsed) = (false, at, true);
@@ -390,9 +391,10 @@ impl Supply {
     }
 }
 
-/// True if an answer that follows a running fill may stand aside, and continue with bytes that the fill stores.
-/// Each read costs memory, and a fast answer ends soon. So the answer must have had its reservation for a long
-/// time, and no connection may wait for memory. A congested store may refuse further bytes.
+/// True if an answer that follows a running fill may stand aside: it lets the fill continue, and later reads
+/// the bytes from the store. Reads from the store cost memory, and a fast answer ends soon. So the answer
+/// must have had its reservation for a long time, and no connection may wait to be served. The stores must
+/// not be congested, because a congested store may refuse further bytes.
 pub(crate) fn can_continue_from_store(
     local: &Local,
     queued: &Queued,

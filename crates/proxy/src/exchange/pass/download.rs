@@ -80,7 +80,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         if head.status() == 407 && self.req.parents().is_some() {
-            // The parent requires a login of Foxy, not of the client.
+            // The parent wants Foxy to log in, not the client.
             return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
         }
         if self.way.spares(self.local, self.req, head.status()) {

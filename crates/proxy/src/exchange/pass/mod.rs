@@ -1,5 +1,5 @@
 //! Passes a request to the origin and its answer back, without the cache. Both bodies stream at the same
-//! time. The receiver of each body limits the speed of its sender.
+//! time. The speed of each body is limited by its receiver.
 
 mod download;
 mod save;

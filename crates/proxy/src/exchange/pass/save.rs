@@ -36,8 +36,8 @@ impl Sent {
     }
 }
 
-/// The answer to a POST while it is being stored. No request can follow it, but purges and later answers
-/// affect it like any fill.
+/// The answer to a POST while it is being stored. No request can follow this fill, but purges and later
+/// answers affect it like any other fill.
 pub(super) struct Saving<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,

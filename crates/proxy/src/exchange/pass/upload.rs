@@ -13,7 +13,7 @@ use crate::state::local::Local;
 
 /// The progress of the request's body. Both directions of an exchange share it.
 pub(super) struct Upload {
-    /// True if the client waits for a 100 and has not got it yet.
+    /// True while the client waits for a 100 response.
     held: Cell<bool>,
     waker: Cell<Option<Waker>>,
     done: Cell<bool>,
@@ -52,8 +52,8 @@ impl Upload {
         self.done.set(true);
     }
 
-    /// Notes that bytes of an answer are being sent to the client, if `answering` is true. No other answer
-    /// can begin then. After an interim answer this function is called with false.
+    /// Notes that bytes of an answer are being sent to the client (`true`). No other answer can begin then.
+    /// After an interim answer, this function is called with `false`.
     pub(super) fn answering(&self, answering: bool) {
         self.answering.set(answering);
     }
@@ -63,7 +63,7 @@ impl Upload {
         self.answering.get()
     }
 
-    /// Notes that the client was told to send the body.
+    /// Notes that a 100 response was sent to the client, so the client sends the body now.
     pub(super) fn release(&self) {
         self.held.set(false);
         if let Some(waker) = self.waker.take() {
