@@ -11,20 +11,20 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Memory of the program itself in bytes: code, threads, buffers of the writer. According to
-    /// measurements, 15 MiB are resident after the start with one store, and the first writes then need
-    /// buffers.
+    /// Memory of the program itself, in bytes: code, threads, buffers of the writer. After the start with one
+    /// store, 15 MiB are resident (measured). The buffers for the first writes need more memory.
     const PROGRAM: u64 = 18 << 20;
 
-    /// Number of bytes up to which requests get three eighths of the memory that the program and the
-    /// allocator leave. Requests get more than this number only if a third of that memory is more. If
-    /// requests got only a third of a small budget, small answers would find no room beside large answers.
+    /// Limit in bytes of the larger share that requests get in small budgets. That share is three eighths of
+    /// the memory that remains after the program and the allocator. In larger budgets, requests get a third
+    /// of this memory. In a small budget, a third would leave no memory for small answers beside large
+    /// answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two
-    /// amounts: three eighths of the rest (but at most 20 MiB), and a third of the rest. But requests get at
-    /// most 96 MiB, or at most an eighth of the rest if this eighth is more than 96 MiB. The engine gets
-    /// everything else.
+    /// amounts: three eighths of the remaining memory (but at most 20 MiB), and a third of the remaining
+    /// memory. Their share has an upper limit: 96 MiB, or an eighth of the remaining memory if this eighth is
+    /// more. The engine gets everything else.
     #[must_use]
     pub fn of(memory: u64) -> Self {
         let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
@@ -36,10 +36,11 @@ impl Budget {
         }
     }
 
-    /// Memory in bytes for two purposes. The allocator keeps free memory between objects in use. And requests
-    /// need more than their share when every request uses all the memory that it may use. The result is a
-    /// seventh of `memory`, but at most 32 MiB. If a sixteenth of `memory` is more, the result is this
-    /// sixteenth. According to measurements, this memory grows more slowly than the budget.
+    /// Reserve in bytes for two purposes. First, the allocator keeps free memory between objects in use.
+    /// Second, requests need more than their share when every request uses all the memory that it may use.
+    /// The reserve is a seventh of `memory`, but at most 32 MiB. If a sixteenth of `memory` is more, the
+    /// reserve is this sixteenth. The fractions differ because the measured need grows more slowly than the
+    /// budget.
     fn allocator(memory: u64) -> u64 {
         (memory / 7).min(32 << 20).max(memory / 16)
     }

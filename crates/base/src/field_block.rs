@@ -203,8 +203,8 @@ impl FieldBlockBuilder {
     }
 
     /// Adds a field of any length to a block that will not be stored. The block becomes wide if the field
-    /// needs it. The field is left out if the text would be over 4 GiB or if there are 65,535 fields; no
-    /// parsed head reaches these limits.
+    /// needs 32-bit lengths. The field is left out if the text would be over 4 GiB or if there are 65,535
+    /// fields; no parsed head reaches these limits.
     pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
         let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
         if !room || self.count == u16::MAX {
@@ -240,8 +240,8 @@ impl FieldBlockBuilder {
     /// Adds a field. The caller has checked that the field fits.
     fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
         if self.count == 0 {
-            // Reserves room for a usual head at once, because growing step by step costs more than the
-            // copying.
+            // Reserves memory for a usual head at once, because growth step by step costs more than the
+            // copying of the fields.
             self.table.reserve(16 * ENTRY);
             self.text.reserve(768);
         }

@@ -127,8 +127,8 @@ mod tests {
         !crc
     }
 
-    /// The library handles short and long inputs by different code, which also differs between processors. So
-    /// the test checks many lengths.
+    /// The library uses different code for short and long inputs, and different code on different processors.
+    /// So the test checks many lengths.
     #[test]
     fn checksums_are_those_of_the_polynomial_at_many_lengths() {
         let bytes: Vec<u8> = (0..4200u32).map(|i| ((i * i) >> 5) as u8).collect();

@@ -1,8 +1,8 @@
 //! Named safety rules, and builds in which one of them can be broken.
 //!
-//! [`rule!`](crate::rule) marks the place that enforces a rule. In a usual build it is only the right
-//! expression. With the feature `mutants`, which only `cargo xtask mutants` turns on, the environment
-//! variable `FOXY_MUTANT` names the one rule that is broken in this run.
+//! [`rule!`](crate::rule) marks the place that enforces a rule. In a usual build, `rule!` expands to the
+//! right expression only. With the feature `mutants`, which only `cargo xtask mutants` turns on, the
+//! environment variable `FOXY_MUTANT` names the one rule that is broken in this run.
 
 /// `rule!("name of the rule", right, wrong)` is `right`. In a build with the feature `mutants` it is `wrong`
 /// if `FOXY_MUTANT` names that rule.

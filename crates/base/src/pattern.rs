@@ -30,7 +30,7 @@ impl Pattern {
     pub fn fits(&self, text: &[u8]) -> bool {
         let pattern = &*self.0;
         let (mut p, mut t) = (0, 0);
-        // Position of the last star, and the end of the text that this star stands for so far.
+        // Position of the last star, and the end of the text that this star matches so far.
         let mut star: Option<(usize, usize)> = None;
         while t < text.len() {
             if pattern.get(p) == Some(&b'*') {

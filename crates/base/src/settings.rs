@@ -40,8 +40,8 @@ impl Plain {
         Self::Time(Some(Duration::from_secs(seconds)))
     }
 
-    /// The value as a whole number: bytes, a count, seconds, or 1 for yes and 0 for no. `None` if
-    /// it is off.
+    /// The value as a whole number: bytes, a count, seconds, or 1 for yes and 0 for no. `None` if the setting
+    /// is off.
     fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
