@@ -92,7 +92,8 @@ impl<'a> Take<'a> {
     pub(crate) fn i64(&mut self) -> Result<i64, FormatError> {
         Ok(i64::from_le_bytes(self.array()?))
     }
-    /// Takes `n` reserved bytes. They must be zero, so that an extension can give them a meaning.
+    /// Takes `n` reserved bytes. They must be zero, so that a later extension of the format can give them a
+    /// meaning.
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), FormatError> {
         let zeros = self.bytes(n)?.iter().all(|b| *b == 0);
         if rule!("tables: reserved bytes must be zero", zeros, true) {

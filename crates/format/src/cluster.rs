@@ -7,8 +7,8 @@ use crate::{
 };
 use foxy_base::rule;
 
-/// Length of a cluster's header in bytes. The table of entries follows the header; records begin at the next
-/// unit.
+/// Length of a cluster's header in bytes. The table of entries follows the header. Records begin at the first
+/// unit after the table.
 pub const CLUSTER_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXCL";
 
@@ -19,8 +19,8 @@ pub const fn cluster_table_bytes(entries: usize) -> usize {
     round_to_unit((CLUSTER_HEADER_BYTES + entries * ENTRY_BYTES) as u64) as usize
 }
 
-/// The place of a cluster in the chain of all clusters of its store (extension `chain`). Clusters that were
-/// written without the extension have zeros here.
+/// The position of a cluster in the chain of all clusters of its store (extension `chain`). Clusters that
+/// were written without the extension have zeros here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainLink {
     /// Number of the cluster in the store, in order of writing: from 1, below 2^48. 0 means that there is no
@@ -30,8 +30,9 @@ pub struct ChainLink {
     /// [`CHAIN_UNKNOWN`].
     pub before: u32,
     /// Number of an earlier cluster. When the cluster with this link was written, the log was durable up to
-    /// and including the earlier cluster. 0 means that no such number is known. On disk this is the distance
-    /// back from [`Self::number`]; a distance of 65,535 or more is read as 0.
+    /// and including the earlier cluster. 0 means that no such number is known. On disk, the field contains
+    /// the distance from this number to [`Self::number`]. A distance of 65,535 or more means that no such
+    /// number is known.
     pub flushed: u64,
 }
 
@@ -39,7 +40,7 @@ pub struct ChainLink {
 /// this cluster's number are missing, they were never assigned.
 pub const CHAIN_BEGINS: u32 = 0;
 /// A value of [`ChainLink::before`]. It means that the previous number was assigned, but the writer did not
-/// know the checksum of that cluster.
+/// know the checksum of the cluster with that number.
 pub const CHAIN_UNKNOWN: u32 = 1;
 /// All cluster numbers are below this limit.
 const NUMBERS: u64 = 1 << 48;
@@ -100,7 +101,7 @@ pub struct ClusterHeader {
     pub len_units: u32,
     /// Number of entries in the table.
     pub entries: u32,
-    /// Place of the cluster in the chain of clusters.
+    /// Position of the cluster in the chain of clusters.
     pub link: ChainLink,
 }
 
@@ -207,8 +208,8 @@ mod tests {
         ChainLink::decode(&mut Take::new(&bytes))
     }
 
-    /// If the cluster in [`ChainLink::flushed`] is too far back for the field, the field reads as 0. A wrong
-    /// number could name a cluster that was not durable.
+    /// If the distance to the cluster in [`ChainLink::flushed`] is too large for the field, the number reads
+    /// as 0. Any other number could name a cluster that was not durable.
     #[test]
     fn a_flushed_number_far_back_reads_as_not_known() {
         let link = |flushed| ChainLink {

@@ -13,9 +13,9 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 // The end of the longest segment must be a valid offset too.
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
-/// A place in the log. Places order everything that was ever written to a store. The upper 39 bits
-/// are the sequence number of the segment's incarnation. The lower 25 bits are the offset in the segment,
-/// in units.
+/// A position in the log. Positions order everything that was ever written to a store. The upper 39 bits are
+/// the sequence number of the segment's incarnation. The lower 25 bits are the offset in the segment, in
+/// units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
@@ -47,10 +47,11 @@ pub enum EntryKind {
     Head = 2,
     /// A fragment of a large object.
     Fragment = 3,
-    /// Removal of everything that was stored under this hash before this place in the log.
+    /// Removal of everything that was stored under this hash before this position in the log.
     Tombstone = 4,
     /// Removal of one record, whatever its key. The lower half of the hash is the record's log position. If
-    /// the upper half is not 0, it is the number of an abandoned cluster at that position.
+    /// the upper half is not 0, it is the number of a cluster near that position. This cluster was given up:
+    /// its write failed or was torn.
     RecordTombstone = 5,
 }
 
@@ -75,7 +76,7 @@ impl Entry {
         !matches!(self.kind, EntryKind::Tombstone | EntryKind::RecordTombstone)
     }
 
-    /// The number of the abandoned cluster that this entry names.
+    /// The number of the cluster that this entry reports as given up.
     #[must_use]
     pub const fn cluster_given_up(&self) -> Option<u64> {
         match (self.kind, self.hash.high()) {

@@ -33,18 +33,18 @@ pub struct Geometry {
     /// Length of the removal log: a multiple of [`BLOCK`]. The removal log is written and read only through
     /// the page cache.
     pub removals_bytes: u32,
-    /// Growths of the store, in order. Unused places are zeros. See [`Growth`].
+    /// Growths of the store, in order. Unused elements are zeros. See [`Growth`].
     pub grown: [Growth; GROWTHS_MAX],
 }
 
 /// Number of times that a store can grow.
 pub const GROWTHS_MAX: usize = 7;
 
-/// One growth of a store. Slots and segments for the new room lie behind the old segments.
+/// One growth of a store. The slots and segments in the added space lie behind the old segments.
 ///
 /// From incarnation `turn` on, segments are used in another order: first the new segments, then the old
 /// segments in the order in which they would have been reused next. So every segment is reused after exactly
-/// one round of the longer store, and its contents stay in place.
+/// one round of the longer store, and no contents move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// The first incarnation after the growth; 0 means no growth.
@@ -116,7 +116,7 @@ impl Geometry {
     /// incarnation after the growth.
     ///
     /// # Errors
-    /// `Invalid("size")` if there is no room for one more segment, `Invalid("number of growths")` if the
+    /// `Invalid("size")` if there is no space for one more segment, `Invalid("number of growths")` if the
     /// store has already grown as often as it can.
     pub fn grow(&self, total: u64, turn: u64) -> Result<Self, FormatError> {
         let per_segment = u64::from(self.slot_bytes) + u64::from(self.segment_bytes);
@@ -173,7 +173,7 @@ impl Geometry {
         self.journal_at() + self.journal_bytes as u64
     }
 
-    /// Number of entries for which the removal log has room.
+    /// Number of places for entries in the removal log.
     #[must_use]
     pub const fn removal_places(&self) -> u64 {
         self.removals_bytes as u64 / crate::REMOVAL_BYTES as u64
@@ -200,8 +200,8 @@ impl Geometry {
         self.segment_at(self.segments)
     }
 
-    /// The segment to which incarnation `sequence` (from 1) is written. Incarnations use the segments
-    /// strictly in turn.
+    /// The segment to which incarnation `sequence` (from 1) is written. Successive incarnations use the
+    /// segments in cyclic order.
     #[must_use]
     pub const fn segment_of(&self, sequence: u64) -> u32 {
         let mut growth = self.growths();
@@ -235,7 +235,7 @@ impl Geometry {
     /// Chooses a geometry that fits into `total` bytes.
     ///
     /// `mean_object` is the mean length of an object on disk in bytes. It determines the size of the summary
-    /// slots. If a summary is longer than its slot, the rest lies at the end of the segment.
+    /// slots. If a summary is longer than its slot, its remainder lies at the end of the segment.
     ///
     /// # Errors
     /// `Invalid("size")` if fewer than [`MIN_SEGMENTS`](Self::MIN_SEGMENTS) segments fit, or an error of
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_long_summary_ends_where_its_segment_ends() {
         let geometry = Geometry::fit(64 << 20, 1 << 20, 256 << 10, 2048).unwrap();
-        // 512 entries and the header need four blocks, which have room for 680 entries.
+        // 512 entries and the header need four blocks. These blocks can contain 680 entries.
         assert_eq!(geometry.slot_bytes, 16384);
         for (entries, blocks) in [(0, 0), (679, 0), (680, 0), (681, 1), (850, 1), (851, 2)] {
             assert_eq!(geometry.spill_bytes(entries), blocks * BLOCK, "{entries}");
@@ -346,8 +346,8 @@ mod tests {
         assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
     }
 
-    /// Incarnations use segments in turn, with growths in between. Each segment is used again after one
-    /// round, and existing segments do not move.
+    /// Incarnations use segments in cyclic order, and the store grows several times. Each segment is used
+    /// again after one round, and existing segments do not move.
     #[test]
     fn every_segment_has_its_turn_once_a_round_whenever_a_store_grows() {
         let mut geometry = Geometry::fit(2 << 20, 64 << 10, 16 << 10, 2048).unwrap();

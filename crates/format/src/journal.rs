@@ -1,10 +1,10 @@
 //! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag,
 //! expression, all).
 //!
-//! The journal has two halves of several blocks, which are used in turn. A half begins with a snapshot: all
-//! active purges, in one or more blocks that are written at once. The blocks behind the snapshot contain the
-//! purges that were made after it. When a half is full, the other half gets a new snapshot. The half with the
-//! newer snapshot is current.
+//! The journal has two halves of several blocks. The halves are used alternately. A half begins with a
+//! snapshot: all active purges, in one or more blocks that are written at once. The blocks behind the
+//! snapshot contain the purges that were made after it. When a half is full, the other half gets a new
+//! snapshot. The half with the newer snapshot is current.
 //!
 //! In a *doubled* half every block is written twice, so that damage to one block loses no purge.
 //! The order is: the snapshot, the snapshot again, then each later block followed by its copy.
@@ -46,8 +46,8 @@ pub struct PurgeNote {
     /// True for a soft purge, which makes objects stale; false for a hard purge, which removes
     /// them.
     pub soft: bool,
-    /// Number of the purge. The purge covers records that were fetched when the newest purge had a smaller
-    /// number.
+    /// Number of the purge. The purge covers a record if the newest purge had a smaller number when the
+    /// record was fetched.
     pub sequence: u64,
     /// Wall time of the purge in milliseconds, for people.
     pub at: i64,
@@ -99,7 +99,7 @@ pub struct JournalBlock {
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a purge that has retired: it has ended in all stores.
+    /// The highest number of a retired purge. A purge retires when it covers no stored object any more.
     pub retired: u64,
     /// A purge number. A record of this store is dead if the newest purge had a number below this number when
     /// the record was fetched.
@@ -216,7 +216,7 @@ pub struct JournalHalf {
     pub blocks: u32,
     /// All purges in this half, in order of writing.
     pub notes: Vec<PurgeNote>,
-    /// True if valid blocks lie behind a damaged block, so that purges are lost.
+    /// True if valid blocks lie behind a damaged block. The purges in the damaged block are lost.
     pub holes: bool,
 }
 
@@ -235,7 +235,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         })
     };
     let mut blocks: Vec<_> = blocks.iter().map(decode).collect();
-    // Behind the blocks of this round there may be blocks of an earlier round.
+    // Behind the current blocks there may be blocks from an earlier use of this half.
     let newest = blocks.iter().flatten().max_by_key(|block| block.first)?;
     let head = JournalBlock {
         notes: Vec::new(),

@@ -19,7 +19,7 @@ use foxy_base::{KeyHash, KeySeed, WallTime, crc32c, crc32c_append, key_hash, rul
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
 /// Length in bytes of the parts of a body that have their own checksums.
 pub const BODY_BLOCK_BYTES: usize = 64 << 10;
-/// Length of the opaque digest of caching rules in bytes.
+/// Length in bytes of the digest of caching rules. This crate does not interpret the digest.
 pub const RULES_BYTES: usize = 64;
 const MAGIC: [u8; 2] = *b"FR";
 const FIXED_BYTES: usize = 4 + 2 + 1;
@@ -39,8 +39,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Store, incarnation and position of a record, and the seed of the store's key hashes. If a record is
-/// checked for a place other than the one for which it was written, its checksum does not match.
+/// Store, incarnation and position of a record, and the seed of the store's key hashes. The checksum of a
+/// record matches only at the place for which the record was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -49,7 +49,8 @@ pub struct RecordPlace {
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
-    /// The store's seed. The checksum does not cover it; with a wrong seed, the hash of the key is wrong.
+    /// The store's seed. The checksum need not cover the seed: with a wrong seed, the hash of the key is
+    /// wrong.
     pub seed: KeySeed,
 }
 
@@ -60,8 +61,8 @@ pub struct RecordHead {
     pub kind: RecordKind,
     /// Place where the record was written.
     pub place: RecordPlace,
-    /// Hash of the key; for a fragment, hash of key, version and number. The hash is not written, but
-    /// computed.
+    /// Hash of the key; for a fragment, hash of key, version and number. The hash is not on disk: readers
+    /// compute it.
     pub hash: KeyHash,
     /// Hash of the record's group. The objects of a group are placed together.
     pub group: u64,
@@ -148,7 +149,7 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// Computes the positions of parts of these lengths behind a header; `None` if they overflow.
+    /// Computes the positions of parts of these lengths behind a header; `None` if a position overflows.
     fn new(header: usize, lens: [usize; 5]) -> Option<Self> {
         let [key, vary, tags, fields, body] = lens;
         let mut at = header;
@@ -332,7 +333,7 @@ pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     key_hash(&bytes)
 }
 
-/// Decodes a header. `len` is the number of all bytes from the record's beginning.
+/// Decodes a header. `len` is the number of available bytes, counted from the record's beginning.
 fn decode_header(
     take: &mut Take<'_>,
     len: usize,

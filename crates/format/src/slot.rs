@@ -17,7 +17,7 @@ pub enum SegmentState {
     Open = 1,
     /// The segment is full. The slot lists all its contents.
     Sealed = 2,
-    /// The segment is full, but there was no room for the complete summary. Its clusters list its contents.
+    /// The segment is full, but there was no space for the complete summary. Its clusters list its contents.
     SealedOverflow = 3,
     /// The segment is out of use after a fault. Its contents are dead.
     Retired = 4,
@@ -58,10 +58,10 @@ pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// Encodes a summary like [`encode_slot`], but writes it into `slot`. The part for which `slot` has no
-/// room goes into `rest`, which lies at the end of the segment ([`crate::Geometry::spill_at`]). Bytes
-/// behind the summary stay unchanged. The function allocates no memory for the complete summary,
-/// because the summary of a segment of small objects has many megabytes.
+/// Encodes a summary like [`encode_slot`], but writes it into `slot`. The part that does not fit into `slot`
+/// goes into `rest`, which lies at the end of the segment ([`crate::Geometry::spill_at`]). Bytes behind the
+/// summary stay unchanged. The function allocates no memory for the complete summary, because the summary of
+/// a segment of small objects has many megabytes.
 ///
 /// # Panics
 /// If `slot` and `rest` together are shorter than the summary, or `slot` is shorter than the header.

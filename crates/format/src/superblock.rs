@@ -43,7 +43,7 @@ pub struct Superblock {
     pub uuid: StoreUuid,
     /// The sizes chosen at formatting.
     pub geometry: Geometry,
-    /// Log position before which everything in the log is dead (after a purge of all objects, or after lost
+    /// A log position. Everything before it in the log is dead (after a purge of all objects, or after lost
     /// tombstones).
     pub floor: LogPosition,
     /// The record of the stores that were open together with this store.

@@ -1,6 +1,6 @@
-//! Numbers in as few bytes as possible. A code of half a byte states the length of each number and
-//! the base that it is relative to. Most facts of a record are zero, small, or close to the time at
-//! which the record was received.
+//! Numbers in as few bytes as possible. Each number has a code of half a byte. The code states the length of
+//! the number, and whether the number is relative to the first number. Most facts of a record are zero,
+//! small, or close to the time at which the record was received.
 //!
 //! Code 0 means zero. Codes 1 to 8 mean a number of that many bytes, lowest first. Code 9 means the least
 //! signed number, which often stands for "none". Code 10 means the number whose bits are all ones. Codes 11

@@ -1,5 +1,5 @@
-//! Tests of valid structures that do not belong to the place where they are read. Other tests find gaps in a
-//! journal half, and damage in a later block of a body.
+//! Tests of valid structures that do not belong to the place where they are read. Other tests here check that
+//! gaps in a journal half, and damage in a later block of a body, are found.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -38,7 +38,7 @@ fn block(uuid: StoreUuid, sequence: u64, first: u64, snapshot: u32) -> Vec<u8> {
     block.encode().unwrap()
 }
 
-/// The numbers of the purges in a half of these blocks, and whether the half has holes.
+/// The numbers of the purges in a half that consists of these blocks, and whether the half has holes.
 fn purges(blocks: &[Vec<u8>]) -> Option<(Vec<u64>, bool)> {
     let half = read_journal_half(&blocks.concat(), OWN)?;
     let numbers = half.notes.iter().map(|note| note.sequence).collect();

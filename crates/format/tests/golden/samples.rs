@@ -118,7 +118,7 @@ pub(crate) fn cluster_header() -> ClusterHeader {
     }
 }
 
-/// A cluster with extension `chain`: it has a place in the chain.
+/// A cluster with extension `chain`: it has a position in the chain.
 pub(crate) fn cluster_chained() -> ClusterHeader {
     ClusterHeader {
         entries: 6,
@@ -131,7 +131,7 @@ pub(crate) fn cluster_chained() -> ClusterHeader {
     }
 }
 
-/// The entries that `entries` returns, and an entry that names an abandoned cluster.
+/// The entries that `entries` returns, and an entry for a cluster that was given up.
 pub(crate) fn entries_chained() -> Vec<Entry> {
     let given_up = Entry {
         hash: KeyHash(0x0102_0304_0500 << 64 | u128::from(LogPosition::new(68, 512).0)),
