@@ -6,9 +6,8 @@ use std::ops::Range;
 /// Bytes in one sector of an [`Address`] and of a [`crate::SizeClass`].
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Position of a record, in sectors of 512 bytes. The address space joins the spaces of all stores. The code
-/// that uses the index knows which store covers which range. An address has 36 bits, which are enough for
-/// 32 TiB.
+/// Position of a record, in sectors of 512 bytes. One address space covers all stores. The code that uses the
+/// index knows which range belongs to which store. An address has 36 bits, which are enough for 32 TiB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(u64);
 

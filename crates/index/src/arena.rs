@@ -54,7 +54,7 @@ pub struct Pages {
     pub prefetch: fn(*const u8),
 }
 
-/// Buckets in memory that the system maps; empty if it maps none.
+/// Buckets in mapped memory; empty if the system maps no memory.
 #[derive(Debug)]
 struct Reserve {
     buckets: &'static mut [Bucket],
@@ -62,7 +62,7 @@ struct Reserve {
 }
 
 impl Reserve {
-    /// Maps as many buckets as fit into `limit` bytes, or fewer if the system has no room for them.
+    /// Maps as many buckets as fit into `limit` bytes, or fewer if the system has too little memory.
     #[cfg(not(loom))]
     fn new(limit: u64, pages: Option<Pages>) -> Self {
         let most = HUGE_BYTES << (RESERVE_BITS - SHORT_BITS);
@@ -210,7 +210,7 @@ impl Arena {
     }
 
     /// Takes `buckets` empty buckets in a row (at most a long region). Returns the handle of the first
-    /// bucket; the handles of the other buckets follow it. Returns `None` if there is no more room.
+    /// bucket; the handles of the other buckets follow it. Returns `None` if there is no more memory.
     pub(crate) fn take(&self, buckets: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();
@@ -257,8 +257,8 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first bucket from `next` on that begins a run of `buckets` buckets in one region, and its region,
-/// offset and region length.
+/// Finds the first bucket, from `next` on, with which a run of `buckets` buckets fits into one region.
+/// Returns the bucket, its region, its offset in the region, and the region's length.
 const fn room_from(mut next: u32, buckets: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);

@@ -6,9 +6,9 @@
 //! fingerprint bits above [`BASE_BITS`]. So bucket number and slot together always contain the whole
 //! fingerprint, at any size of the table. Therefore growth reads no record.
 //!
-//! The second place of an entry follows from a second fingerprint: the high bits of the first fingerprint are
-//! mixed into its low bits. The same step turns the second fingerprint into the first. So a slot need not
-//! state which of the two places it is.
+//! An entry has two possible places (buckets). The second place follows from a second fingerprint: the first
+//! fingerprint, with its high bits mixed into its low bits. The same step turns the second fingerprint into
+//! the first. So a slot need not state whether it is the first or the second place of its entry.
 
 use foxy_base::KeyHash;
 
@@ -66,7 +66,7 @@ pub(crate) const fn lane(shard: usize) -> usize {
 }
 
 const fn shares() -> [u8; 1 << SHARE_BITS] {
-    // Shard s gets a share in proportion to 1 + s/SHARDS; the sum of all these numbers is 3/2 - 1/(2 SHARDS).
+    // Shard s gets a share in proportion to 1 + s/SHARDS; the mean of these numbers is 3/2 - 1/(2 SHARDS).
     let mut table = [0u8; 1 << SHARE_BITS];
     let total = SHARDS * SHARDS + SHARDS * (SHARDS - 1) / 2;
     let (mut place, mut shard, mut sum) = (0, 0, SHARDS);

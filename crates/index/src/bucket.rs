@@ -4,10 +4,10 @@
 //! While a slot changes its key, it is empty: the writer stores 0 as the word, then the aux (the bits beside
 //! the word), and then the new word. So a reader may trust an aux if the word was the same before and after
 //! it read the aux. The version of a bucket counts the entries that were *moved* into it. The version is
-//! increased before such an entry leaves its former place. A slot's tag is stored last and stays when the
-//! slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint shows the
-//! reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the same. Then
-//! the reader gets an entry of another key, which callers expect in any case.)
+//! increased before such an entry is removed from its former bucket. A slot's tag is stored last and stays
+//! when the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint
+//! shows the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the
+//! same. Then the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
@@ -52,8 +52,8 @@ impl Bucket {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Lets readers know that an entry was moved into this bucket. Call it between storing the
-    /// entry here and clearing its former place.
+    /// Lets readers know that an entry was moved into this bucket. Call it between storing the entry here and
+    /// clearing its former slot.
     pub(crate) fn announce_arrival(&self) {
         let version = self.version.load(Ordering::Relaxed);
         self.version
@@ -169,15 +169,15 @@ impl Bucket {
         Packed { word, aux }
     }
 
-    /// Empties a slot and returns its contents. It is a swap, so that all uses counted up to this moment are
-    /// returned.
+    /// Empties a slot and returns its contents. The word is swapped, so that all uses counted up to this
+    /// moment are returned.
     pub(crate) fn clear(&self, slot: usize) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         let word = self.words[slot].swap(0, Ordering::AcqRel);
         Packed { word, aux }
     }
 
-    /// Empties a slot after its entry was stored in another place. Uses that are counted meanwhile may be
+    /// Empties a slot after its entry was stored in another slot. Uses that are counted meanwhile may be
     /// lost.
     pub(crate) fn leave(&self, slot: usize) {
         self.words[slot].store(0, Ordering::Release);

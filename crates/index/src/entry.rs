@@ -39,7 +39,7 @@ impl Entry {
 }
 
 /// The entries that may belong to a hash: usually none or one, and more only while an entry is being moved.
-/// The full key in the record decides.
+/// The caller compares the full key in the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     /// The slots as the table stores them; a caller that needs an entry unpacks it.
@@ -123,7 +123,7 @@ pub struct IndexStats {
     pub slots: u64,
     /// Number of insertions that were dropped since the start.
     pub dropped: u64,
-    /// Number of entries that were moved since the start to make room. Moves because of growth are not
+    /// Number of entries that were moved since the start to free a slot. Moves because of growth are not
     /// counted.
     pub displaced: u64,
     /// Number of lookups that were repeated because of a concurrent move.

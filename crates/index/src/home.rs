@@ -1,4 +1,4 @@
-//! The two places where an entry may be.
+//! The two places (buckets) where an entry may be.
 
 use crate::address::Address;
 use crate::bits::{Fingerprint, Packed, TAG_BITS};
@@ -73,7 +73,7 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// Handles an entry that exists already: it stays, or the new entry takes its place.
+    /// Handles an entry that the fingerprint has already: keeps it, or exchanges it for the new entry.
     pub(crate) fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
         let (Place { bucket, fp, .. }, slot) = self.position(None)?;
         if keep {

@@ -1,4 +1,4 @@
-//! The compact table from key hashes to places on disk.
+//! The compact table from key hashes to positions on disk.
 //!
 //! The index makes these promises. It needs at most 16 bytes of memory per entry, and grows in small steps
 //! with the number of entries. Lookups need no lock and no allocation. A removed address is never returned
@@ -69,8 +69,8 @@ impl Index {
         Self::with_limit(u64::MAX)
     }
 
-    /// Makes an empty index that does not grow beyond `bytes` of memory. Insertions that find no room are
-    /// then dropped and counted.
+    /// Makes an empty index that does not grow beyond `bytes` of memory. Insertions that find no free slot
+    /// are then dropped and counted.
     #[must_use]
     pub fn with_limit(bytes: u64) -> Self {
         Self::with_pages(bytes, None)
@@ -95,7 +95,7 @@ impl Index {
         self.arena.set_limit(bytes);
     }
 
-    /// Makes the places of entries depend on the hash and `secret` (0: only on the hash). So only somebody
+    /// Makes the buckets of entries depend on the hash and `secret` (0: only on the hash). So only somebody
     /// who knows the secret can choose keys that share a bucket. Call this on an index without entries.
     #[must_use]
     pub fn with_secret(mut self, secret: u64) -> Self {
@@ -109,9 +109,9 @@ impl Index {
         (&self.shards[shard], fp)
     }
 
-    /// Mixes the secret into a hash. Every bit of the result depends on every bit of the hash, and only
-    /// somebody who knows the secret can predict how. The result contains both halves of a product, as in
-    /// wyhash.
+    /// Mixes the secret into a hash. Every bit of the result's upper half depends on every bit of the hash,
+    /// and only somebody who knows the secret can predict how. The upper half combines both halves of a
+    /// product, as in wyhash. The index uses only the upper half.
     #[inline(always)]
     fn mixed(&self, hash: KeyHash) -> KeyHash {
         if self.secret == 0 {
@@ -146,11 +146,11 @@ impl Index {
         shard.insert(fp, entry, true)
     }
 
-    /// Prepares the index for `entries` further entries. Makes room at once for the part of these entries
-    /// that is expected in `lane`, as far as the limit permits. Inserting these entries then neither grows
-    /// the table step by step nor moves entries. `entries` must be the number of entries that exist, for
-    /// example the number that recovery reads from summaries. It must never be derived from the capacity of a
-    /// disk.
+    /// Prepares the index for `entries` further entries. Grows at once, as far as the limit permits, for the
+    /// part of these entries that is expected in `lane`. Inserting these entries then neither grows the table
+    /// step by step nor moves entries. `entries` must be the number of entries that exist, for example the
+    /// number that recovery reads from summaries. It must never be derived from the capacity of a disk,
+    /// because memory would be used for entries that do not exist.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);
@@ -193,16 +193,16 @@ impl Index {
         shard.remove(fp, Some(address)).first()
     }
 
-    /// The entries in the slots that `hash` could have; they may belong to any keys. If there is no room for
-    /// `hash`, one of these entries can be [evicted](Self::evict).
+    /// The entries in the slots that `hash` could have; they may belong to any keys. If no slot for `hash` is
+    /// free, one of these entries can be [evicted](Self::evict).
     pub fn neighbours(&self, hash: KeyHash) -> impl Iterator<Item = Entry> + use<> {
         let (shard, fp) = self.shard(hash);
         shard.neighbours(fp).into_iter().flatten()
     }
 
-    /// Removes this [neighbour](Self::neighbours) of `hash`, so that an insertion of `hash` finds room.
-    /// Returns false and changes nothing if the neighbour was removed meanwhile. If the neighbour was used
-    /// since its insertion, the uses of the other neighbours are set back to 0.
+    /// Removes this [neighbour](Self::neighbours) of `hash`, so that an insertion of `hash` finds a free
+    /// slot. Returns false and changes nothing if the neighbour was removed meanwhile. If the neighbour was
+    /// used since its insertion, the uses of the other neighbours are set back to 0.
     pub fn evict(&self, hash: KeyHash, neighbour: Entry) -> bool {
         let (shard, fp) = self.shard(hash);
         shard.evict(fp, neighbour)
@@ -261,7 +261,7 @@ impl Index {
         self.len() == 0
     }
 
-    /// Bytes of memory held, including the directories. This number never shrinks: insertions fill the room
+    /// Bytes of memory held, including the directories. This number never shrinks: insertions use the slots
     /// that removals have freed.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {

@@ -18,15 +18,15 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Load, in entries per 1,000 slots, above which the shard grows by a bucket.
 const LOAD_PERMILLE: u64 = 855;
-/// Load, in entries per 1,000 slots, above which the shard grows if an entry found no room. It is not zero,
-/// so that colliding keys of an attacker cannot make the table grow without limit.
+/// Load, in entries per 1,000 slots, above which the shard grows if an entry found no free slot. It is not
+/// zero, so that colliding keys of an attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
 /// Number of buckets by which a full shard grows. A split of several neighbouring buckets takes little longer
 /// than a split of one bucket, because there is only one wait for their memory.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Greatest number of attempts to place an entry. The shard grows by a bucket after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;
-/// Longest chain of entries that are moved to their other places to make room.
+/// Longest chain of entries that are moved to their other buckets to free a slot.
 const CHAIN_MAX: u32 = 3;
 /// Greatest number of times in a row that a lookup is repeated because an entry was moved. After that the
 /// lookup waits for the writer.
@@ -122,7 +122,7 @@ impl Shard {
         self.try_lookup(fp).unwrap_or_default()
     }
 
-    /// Looks the entries of `fp` up once; `None` if a miss cannot be trusted.
+    /// Looks up the entries of `fp` once; `None` if a miss cannot be trusted.
     #[inline(always)]
     fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
         let extent = self.extent();
@@ -152,8 +152,8 @@ impl Shard {
     }
 
     /// Requests a bucket for the processor's cache. If there is no function for prefetching, the bucket is
-    /// read. Nothing waits for the value, but each read occupies one of the few hundred places for unfinished
-    /// instructions in a core. So fewer reads than prefetches can be under way at once.
+    /// read. Nothing waits for the value, but each read occupies one of the few hundred slots that a core has
+    /// for unfinished instructions. So fewer reads than prefetches can be under way at once.
     #[inline]
     fn ask_for(&self, bucket: &Bucket) {
         match self.arena.prefetch() {
@@ -175,8 +175,8 @@ impl Shard {
         if let Some(done) = home.as_ref().and_then(|h| h.settle_present(entry, keep)) {
             return done;
         }
-        // A small shard may have no room for an entry although its load is low. Then it grows early instead
-        // of dropping the entry.
+        // A small shard may have no free slot for an entry although its load is low. Then it grows early
+        // instead of dropping the entry.
         for _ in 0..EARLY_LINES_MAX {
             if home.is_some_and(|home| self.place_new(&mut writer, &home, entry)) {
                 self.add_len(1);
@@ -223,8 +223,8 @@ impl Shard {
         })
     }
 
-    /// Frees a slot of bucket `number` by moving an entry to its other place. If the other place is full too
-    /// and `chain` permits it, room is made there in the same way first.
+    /// Frees a slot of bucket `number` by moving an entry to its other bucket. `chain` is the number of
+    /// moves. If it is more than 1, a slot of the other bucket is first freed in the same way.
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
         let extent = self.extent();
         let bucket = self.bucket(number)?;
@@ -288,8 +288,8 @@ impl Shard {
         self.len() * 1000 > slots * permille && self.grow_to(buckets + more)
     }
 
-    /// Makes room for `more` entries: calls `by` with the number of buckets that the shard then needs. `by`
-    /// is [`Shard::have_memory`] or [`Shard::grow_to`].
+    /// Reserves slots for `more` entries: calls `by` with the number of buckets that the shard then needs.
+    /// `by` is [`Shard::have_memory`] or [`Shard::grow_to`].
     pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;

@@ -1,4 +1,4 @@
-//! Sizes of records in seven bits. A read that is as long as the record's class states covers the record and
+//! Sizes of records in seven bits. A read of the length that the record's class states covers the record and
 //! at most a tenth more.
 
 use std::num::NonZeroU8;

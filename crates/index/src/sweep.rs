@@ -27,8 +27,8 @@ impl<'a> Sweep<'a> {
     }
 
     /// Sweeps up to `buckets` further buckets: at least one, and never beyond the end of a shard. A bucket
-    /// holds up to 5 entries. Returns true when the whole table has been swept. A step of 1,024 buckets holds
-    /// one shard's lock for about 10 us; lookups do not wait for this lock.
+    /// contains up to 5 entries. Returns true when the whole table has been swept. A step of 1,024 buckets
+    /// holds one shard's lock for about 10 us; lookups do not wait for this lock.
     pub fn step(&mut self, buckets: u32) -> bool {
         let Some((shard, rest)) = self.shards.split_first() else {
             return true;

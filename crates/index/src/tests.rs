@@ -32,7 +32,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // Two keys in three have the same hash bits as another key: they collide.
+    // The keys form groups of three. The keys of a group have the same hash bits: they collide.
     let key = 0..120u64;
     prop_oneof![
         4 => key.clone().prop_map(Op::Insert),
@@ -250,7 +250,7 @@ fn a_full_index_drops_and_counts_and_keeps_what_it_has() {
     for n in &kept {
         assert_eq!(index.lookup(hash(*n)).first(), Some(entry(*n)));
     }
-    // Existing entries can still be replaced, and freed room is used again.
+    // Existing entries can still be replaced, and freed slots are used again.
     assert!(matches!(
         index.insert(hash(kept[0]), entry(7)),
         Insert::Replaced(_)
@@ -321,8 +321,8 @@ fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
     assert!(index.stats().displaced > 0);
 }
 
-/// In a full index a hash finds room after one of its neighbours was evicted, and no other entry is removed.
-/// This holds even if all neighbours have the same address.
+/// In a full index a hash finds a free slot after one of its neighbours was evicted, and no other entry is
+/// removed. This holds even if all neighbours have the same address.
 #[test]
 fn an_evicted_neighbour_makes_room() {
     let index = Index::with_limit(200 << 10);
@@ -371,7 +371,7 @@ fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
             ..entry(1)
         }]
     );
-    // Inserts further entries until these two buckets contain three entries.
+    // Inserts further entries until the two buckets of `hash(1)` contain three entries.
     let beside = || index.neighbours(hash(1)).count();
     for n in 2..1_000_000 {
         let near = index
@@ -439,7 +439,7 @@ fn chosen_keys_are_like_others_to_an_index_with_a_secret() {
     assert_eq!(found.map(|e| e.address), Some(entry(7).address));
     let removed = secret.remove_if(chosen(7), entry(7).address);
     assert!(removed.is_some() && secret.lookup(chosen(7)).is_empty());
-    // Another secret leads to other places.
+    // Another secret leads to other buckets.
     let other = Index::new().with_secret(0x9876_5432_1fed_cba9);
     let lanes = (1..200).filter(|n| secret.lane(chosen(*n)) != other.lane(chosen(*n)));
     assert!((60..140).contains(&lanes.count()));
