@@ -24,13 +24,13 @@ const ALLOW_THP: i32 = 43;
 #[used]
 static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
 
-/// Makes mimalloc use ordinary pages of 4 KiB. With huge pages, 5 MiB more are resident at the start. A
-/// thread that touches new memory then waits up to 30 ms, until the kernel has found room for 2 MiB and
-/// cleared it. Other memory may still be in huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
+/// Makes mimalloc use ordinary pages of 4 KiB. With huge pages, 5 MiB more are resident at the start. Also, a
+/// thread that touches new memory waits up to 30 ms, until the kernel has found and cleared 2 MiB. Other
+/// memory may still be in huge pages ([`prefer_huge_pages`](crate::prefer_huge_pages)).
 #[cfg(target_os = "linux")]
 extern "C" fn forbid_huge_pages() {
     // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised before
-    // the option is set. If the option is 0 during the initialisation, mimalloc forbids huge pages to the
+    // the option is set: if the option is 0 during the initialisation, mimalloc forbids huge pages to the
     // whole process. The option's number is within the table.
     unsafe {
         mi::mi_process_init();
@@ -50,14 +50,14 @@ pub struct Allocator;
 /// Sizes of blocks, in bytes, that share areas of 4 MiB: from `MI_MEDIUM_MAX_OBJ_SIZE` (rounded down) to
 /// `MI_LARGE_MAX_OBJ_SIZE` of mimalloc.
 const SHARED: RangeInclusive<usize> = 80 << 10..=512 << 10;
-/// Size in bytes from which on a block has an area of its own.
+/// Least size in bytes of a block that has its own area.
 const ALONE: usize = (512 << 10) + 1;
 
 static SEPARATE: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether [`Allocator`] gives each new block of 80 to 512 KiB an area of its own. Pages of the area
-/// that are not touched need no memory. The block goes back to the system as soon as it is freed. This costs
-/// a system call, and page faults when a later block is used.
+/// Sets whether [`Allocator`] gives each new block of 80 to 512 KiB its own area. Pages of the area that are
+/// not touched need no memory. The block goes back to the system as soon as it is freed. This costs a system
+/// call, and page faults when a later block is used.
 pub fn separate_long_blocks(separate: bool) {
     SEPARATE.store(separate, Ordering::Relaxed);
 }
@@ -124,10 +124,10 @@ pub fn give_back_after(delay: Duration) {
 }
 
 /// If `small` is true, forbids huge pages to this process. Otherwise permits them where
-/// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice holds for pages that
-/// the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is used.
-/// So a process with many short objects needs more memory with huge pages. Programs that this process starts
-/// inherit the choice.
+/// [`prefer_huge_pages`](crate::prefer_huge_pages) or a buffer asks for them. The choice applies to pages
+/// that the process touches later. A huge page (2 MiB) is resident as a whole as soon as one byte of it is
+/// used. So a process with many short objects needs more memory with huge pages. Programs that this process
+/// starts inherit the choice.
 ///
 /// Linux before 6.18 cannot permit huge pages only where they were requested. There, `use_small_pages(false)`
 /// permits huge pages everywhere. The system then also uses them without a request if

@@ -22,8 +22,8 @@ pub trait Disk: Send + Sync + Debug {
     /// The logical block: 512 or 4096 bytes. Positions and lengths of queue operations are multiples of it.
     fn block_bytes(&self) -> u32;
 
-    /// Description of the disk for logs. It contains the path, the choices between direct and buffered
-    /// transfers and between ring and pool, and the reasons for these choices.
+    /// Description of the disk for logs. It contains the path, the kind of transfers (direct or buffered),
+    /// the kind of queues (ring or thread pool), and the reasons for both choices.
     fn describe(&self) -> String;
 
     /// Opens a queue for one thread. `depth` (1..=4096) is the number of operations that the caller expects
@@ -183,7 +183,7 @@ pub type Nudge = Box<dyn Fn() + Send + Sync>;
 
 /// A queue of operations, owned by one thread.
 ///
-/// A network thread works in turns. In each turn it calls `submit` any number of times, and
+/// A network thread runs a loop. In each iteration it calls `submit` any number of times, and
 /// `flush_submissions` once. Then it sleeps in epoll, and calls `reap` once. A thread that waits for nothing
 /// but its queue calls `wait` instead of flushing and sleeping, because this needs only one system call.
 /// After the first flush, use the queue from one thread only. A ring belongs to the thread that first used
@@ -195,8 +195,8 @@ pub trait Queue: Send {
     /// Stages an operation. It makes no system call, never blocks, and accepts any number of operations.
     fn submit(&mut self, op: Op);
 
-    /// Passes all staged operations to the kernel by one call. Operations for which the ring has no room
-    /// follow automatically in later turns. The call does nothing if nothing is staged.
+    /// Passes all staged operations to the kernel by one call. If the ring is full, later calls pass the
+    /// remaining operations automatically. The call does nothing if nothing is staged.
     ///
     /// # Errors
     /// If the kernel refuses the call as a whole. The operations then stay staged, and the call may be

@@ -1,9 +1,9 @@
 //! Block storage: one small [`Disk`] trait, and its implementations.
 //!
-//! [`FileDisk`] is a regular file or block device. Each [`Queue`] of it uses an `io_uring`, or a small thread
-//! pool if the kernel refuses the ring. [`MemDisk`] is a disk in memory with planned faults and power cuts,
-//! for tests and the simulator. All disks keep the same rules, and the same tests (`tests/conformance`) run
-//! on each of them.
+//! [`FileDisk`] is a regular file or block device. Each [`Queue`] of a `FileDisk` uses an `io_uring`, or a
+//! small thread pool if the kernel refuses the ring. [`MemDisk`] is a disk in memory with planned faults and
+//! power cuts, for tests and the simulator. All disks keep the same rules, and the same tests
+//! (`tests/conformance`) run on each of them.
 //!
 //! The rules:
 //! - Offsets and lengths of queue operations are multiples of [`Disk::block_bytes`].

@@ -11,7 +11,7 @@ static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
 static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB. It takes no physical memory
-/// before it is used. Return it with [`unmap_zeroed`]. The result is `None` if there is no room.
+/// before it is used. Return it with [`unmap_zeroed`]. The result is `None` if the system has no memory.
 #[must_use]
 pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
     if len == 0 || !len.is_multiple_of(4096) {
@@ -22,7 +22,7 @@ pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
         None => {
             let start = map_aligned(len)?;
             // SAFETY: the mapping is fresh and nobody else uses it; it has `len` readable and writable zeros.
-            // It stays for as long as the process lives.
+            // The mapping stays for as long as the process lives.
             unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
         }
     };
@@ -68,14 +68,14 @@ fn drop_pages(bytes: &mut [u8]) {
     bytes.fill(0);
 }
 
-/// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB). Linux 6.1
-/// and later do this at once, in about 0.3 ms for each huge page. Otherwise the system chooses the time. The
-/// contents do not change, and concurrent reads and writes are safe. Without huge pages nothing happens.
+/// Asks the system to use huge pages (2 MiB) for the `len` bytes from `start`. Linux 6.1 and later do this at
+/// once, in about 0.3 ms for each huge page. Otherwise the system chooses the time. The contents do not
+/// change, and concurrent reads and writes are safe. If the system has no huge pages, nothing happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {
-        // SAFETY: neither advice changes the contents or the rights of any page, mapped or not, so the
-        // address may be any number; the system checks it.
+        // SAFETY: neither advice changes the contents or the rights of a page. The address may be any number,
+        // even if no memory is mapped there, because the system checks it.
         if unsafe { libc::madvise(start.cast_mut().cast(), len, advice) } == 0 {
             return;
         }

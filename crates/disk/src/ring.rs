@@ -1,8 +1,8 @@
-//! Queues on `io_uring`. Each queue has one ring, and submits with one system call per turn.
+//! Queues on `io_uring`. Each queue has one ring, and submits all staged operations with one system call.
 //!
-//! Linux 6.1 and later deliver completions only when the owner calls the ring. Linux 5.19 delivers them when
-//! the owner returns from any system call. Older kernels interrupt the owner. The ring starts disabled and
-//! belongs to the thread that uses it first.
+//! Linux 6.1 and later deliver completions only when the owner calls the ring. Such a ring starts disabled,
+//! and belongs to the thread that uses it first. Linux 5.19 delivers completions when the owner returns from
+//! any system call. Older kernels interrupt the owner.
 //!
 //! An eventfd wakes a thread that sleeps in epoll. The ring's own descriptor is not sufficient: with
 //! deferred completions it becomes readable, but does not wake a thread that already sleeps on it
@@ -156,7 +156,7 @@ impl RingQueue {
         })
     }
 
-    /// Moves waiting operations into the ring while there is room.
+    /// Moves waiting operations into the ring until it is full.
     fn fill_ring(&mut self) {
         let mut room = self.ring.submission();
         while self.inside < self.depth && !room.is_full() {
@@ -170,7 +170,7 @@ impl RingQueue {
             // SAFETY: the entry points into a buffer that `flights` owns. The buffer stays there, and nobody
             // has a reference to it, until this slot's completion has been seen. If the completion is never
             // seen, `drop` leaks the buffer. `target` keeps the file open. The loop's condition checks that
-            // there is room.
+            // the ring is not full.
             if unsafe { room.push(&entry) }.is_err() {
                 self.backlog.push_front(slot);
                 return;
@@ -245,8 +245,8 @@ impl RingQueue {
         }
     }
 
-    /// Submits operations that have waited for room. If the kernel refuses, the next turn tries
-    /// again.
+    /// Submits operations that have waited for free entries in the ring. If the kernel refuses, a later call
+    /// tries again.
     fn push_on(&mut self) {
         if self.backlog.is_empty() {
             return;

@@ -31,8 +31,8 @@ pub(super) static EMPTY: Memory = Memory {
 // SAFETY: Memory owns its bytes exclusively, like a Box<[u8]>. Access to the bytes needs `&` (read) or `&mut`
 // (write) to the Memory. So sending or sharing it follows the rules of the bytes themselves.
 unsafe impl Send for Memory {}
-// SAFETY: as above; `&Memory` gives read access only (`as_ptr` returns a pointer; the unsafe code that
-// dereferences it is responsible for its use).
+// SAFETY: as for `Send`. `&Memory` gives read access only: `as_ptr` returns a pointer, and the unsafe code
+// that dereferences the pointer is responsible for its use.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -58,9 +58,10 @@ impl Memory {
         }
     }
 
-    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]. It is ordinary memory if that fails, or
-    /// if `len` is below a sixteenth of a huge page. A device transfers so short a buffer in one request even
-    /// from ordinary pages. In a huge page, most of the memory would be zeroed and resident, but not used.
+    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]. It is ordinary memory if the mapping
+    /// fails, or if `len` is below a sixteenth of a huge page. A device transfers such a short buffer in one
+    /// request, even from ordinary pages. In a huge page, most of the memory would be zeroed and resident,
+    /// but not used.
     pub(super) fn huge(len: usize) -> Self {
         if len < HUGE / 16 {
             return Self::ordinary(len);
@@ -87,9 +88,9 @@ impl Memory {
     /// The first `len` bytes; `len` must not exceed the capacity (checked).
     pub(super) fn slice(&self, len: usize) -> &[u8] {
         assert!(len <= self.capacity);
-        // SAFETY: `start` is valid for `capacity` initialised bytes (allocated zeroed, and only
-        // ever overwritten with bytes); `&self` keeps them alive and excludes writers, because
-        // the kernel gets a buffer only by value, when no reference to it can exist.
+        // SAFETY: `start` is valid for `capacity` initialised bytes: they were allocated zeroed, and are
+        // overwritten only with bytes. `&self` keeps these bytes alive and excludes writers. The kernel gets
+        // a buffer only by value, when no reference to the buffer can exist.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
     }
 

@@ -38,9 +38,9 @@ impl AlignedBuf {
         Self::from_memory(Memory::ordinary(len), len, None)
     }
 
-    /// Zeroed memory for `len` bytes, in pages of 2 MiB where the system has them. Then one long write from
-    /// the buffer is one request to the device. Use it for the few buffers that live long. Below 128 KiB it
-    /// is ordinary memory.
+    /// Zeroed memory for `len` bytes, in pages of 2 MiB where the system has them. With such pages, one long
+    /// write from the buffer is one request to the device. Use this for the few buffers that live long. A
+    /// buffer below 128 KiB is ordinary memory.
     #[must_use]
     pub fn huge(len: usize) -> Self {
         Self::from_memory(Memory::huge(len), len, None)

@@ -73,8 +73,8 @@ impl BufPool {
 }
 
 impl Home {
-    /// Keeps `memory` if there is room, else frees it. If it is the first buffer of its class, buffers of
-    /// other classes may be freed to make room for it.
+    /// Keeps `memory` if the limit of the pool permits, else frees it. If it is the first buffer of its
+    /// class, buffers of other classes may be freed first.
     pub(super) fn take_back(&self, memory: Memory) {
         let (Some(class), capacity) = class_of(memory.capacity()) else {
             return;

@@ -85,7 +85,7 @@ fn the_first_unused_buffer_of_a_class_takes_the_room_of_others() {
     let large = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
     let places = large.each_ref().map(|buf| buf.as_ptr());
     drop(large);
-    // There is no room to keep the second buffer.
+    // The limit of the pool does not permit keeping the second buffer.
     assert_eq!(pool.idle_bytes(), 8 * PAGE);
     let again = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
     assert_eq!(pool.idle_bytes(), 5 * PAGE);

@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The choice whether transfers use the page cache.
+/// The choice between direct transfers and transfers through the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direct {
     /// Direct transfers if the file system permits them, else buffered transfers (see [`Report`]).
@@ -40,11 +40,11 @@ pub enum Backend {
 /// Options for opening a file or device.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// For a file, this is the length with which it is created if it is missing, or to which it grows if it
-    /// is shorter. Space is reserved. With `None`, the file must exist, and is used with its present length.
-    /// For a device, this is the largest number of bytes that are used.
+    /// For a file: a missing file is created with this length, and a shorter file grows to this length. Space
+    /// is reserved. With `None`, the file must exist, and is used with its present length. For a device: the
+    /// number of bytes that are used; with `None`, all bytes.
     pub create_len: Option<u64>,
-    /// The choice whether transfers bypass the page cache.
+    /// The choice between direct transfers and transfers through the page cache.
     pub direct: Direct,
     /// The choice between ring and thread pool.
     pub backend: Backend,

@@ -289,7 +289,7 @@ fn block_bytes(file: &File, device: bool) -> u32 {
     }
 }
 
-/// Block size from `statx`, where kernel (6.1) and file system report it.
+/// Block size from `statx`, if the kernel (6.1 or later) and the file system report it.
 fn file_block(file: &File) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {

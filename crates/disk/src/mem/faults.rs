@@ -43,11 +43,12 @@ pub enum Fault {
 impl Fault {
     /// `EIO`: the device failed.
     pub const EIO: Self = Self::Errno(5);
-    /// `ENOSPC`: there is no room.
+    /// `ENOSPC`: no space is left.
     pub const ENOSPC: Self = Self::Errno(28);
 }
 
-/// One rule for faults: the operations that it concerns, its start, and its number of hits.
+/// A rule for faults. It selects operations, and states how many of them succeed first and how many are then
+/// hit.
 #[derive(Clone, Debug)]
 pub struct FaultRule {
     /// Class of operations that the rule concerns.

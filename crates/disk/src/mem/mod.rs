@@ -180,15 +180,15 @@ impl MemDisk {
         })))
     }
 
-    /// The same disk with the clock that [`Fault::Delay`] uses. Without this call, it is the system's clock.
+    /// Sets the clock that [`Fault::Delay`] uses. Without this call, the disk uses the system's clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         self.0.lock().clock = clock;
         self
     }
 
-    /// The same disk, whose queues never wait longer than `most` of real time, whatever timeout is given. It
-    /// is for tests with one thread, where nothing completes during a wait.
+    /// Returns the same disk. Its queues never wait longer than `most` of real time, even if a timeout is
+    /// longer. This is for tests with one thread, where nothing completes during a wait.
     #[must_use]
     pub fn with_longest_wait(self, most: Duration) -> Self {
         self.0.lock().longest_wait = Some(most);
@@ -257,8 +257,8 @@ impl MemDisk {
     }
 
     /// The disk as it is found after a power cut at this moment. It is a new disk whose contents are durable,
-    /// without faults, step mode or log. This disk is unchanged, so that one history can be crashed many
-    /// times.
+    /// without faults, step mode or log. The disk `self` is unchanged, so that one history can be crashed
+    /// many times.
     #[must_use]
     pub fn crash(&self, keep: Keep<'_>) -> Self {
         let state = self.0.lock();

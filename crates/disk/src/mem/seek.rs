@@ -1,4 +1,5 @@
-//! Times of a rotating disk for a memory disk. There is one head, and longer moves take it more time.
+//! Times of a rotating disk for a memory disk. The disk has one head, and longer moves of the head take more
+//! time.
 
 use foxy_base::{MonoTime, Rng};
 use std::time::Duration;
@@ -10,10 +11,10 @@ pub struct Seek {
     /// Time of a head move over the whole disk. The time of shorter moves scales with the square root of the
     /// distance.
     pub way: Duration,
-    /// Time of one turn of the platter. An operation waits for a random part of a turn, unless it begins
-    /// where the last operation ended.
+    /// Time of one rotation of the platter. An operation waits for a random part of a rotation. It does not
+    /// wait if it begins where the last operation ended.
     pub turn: Duration,
-    /// Time of each operation in addition to the head move and the turn.
+    /// Time of each operation in addition to the head move and the rotation.
     pub fixed: Duration,
 }
 
@@ -34,8 +35,8 @@ impl Head {
         }
     }
 
-    /// Time at which an operation ends that begins at `now` and covers `at..at + len` of a disk of `span`
-    /// bytes.
+    /// Returns the end time of an operation. The operation begins at `now` and covers `at..at + len` of a
+    /// disk of `span` bytes.
     pub(super) fn serve(
         &mut self,
         now: MonoTime,

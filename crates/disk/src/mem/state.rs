@@ -164,14 +164,14 @@ impl State {
         }
     }
 
-    /// Returns the end of an operation, if the simulated disk has seek times.
+    /// Returns the end time of an operation, if the simulated disk has seek times.
     fn travel(&mut self, class: OpClass, at: u64, len: u64) -> Option<Until> {
         let head = self.head.as_mut().filter(|_| class != OpClass::Flush)?;
         let end = head.serve(self.clock.mono(), at, len, self.len, &mut self.rng);
         Some(Until::Time(end))
     }
 
-    /// Draws the fault for an operation, and counts and logs it.
+    /// Draws the fault for an operation. Counts and logs the operation.
     pub(super) fn strike(
         &mut self,
         queue: Option<u32>,
@@ -387,8 +387,8 @@ impl State {
         Ok(())
     }
 
-    /// Moves those parked completions of a queue that are due into the queue's inbox, and counts this
-    /// check. True if some completions are left that may become due at a later check.
+    /// Moves the parked completions of a queue that are now due into the queue's inbox, and counts this
+    /// check. Returns true if the queue has parked completions that may become due at a later check.
     pub(super) fn look(&mut self, queue: u32) -> bool {
         let now = self.clock.mono();
         let mut more = false;

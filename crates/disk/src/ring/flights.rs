@@ -30,7 +30,7 @@ struct Flight {
 pub(super) enum Step {
     /// The operation has ended; its slot is free.
     Done(Completion),
-    /// The operation is not complete: submit the rest.
+    /// The operation is not complete: submit its remaining part.
     Again,
     /// There is no such slot.
     Unknown,
