@@ -20,8 +20,8 @@ fn main() {
     run(WTinyLfu::new(CAPACITY), &requests);
 }
 
-/// Returns requests for keys with a Zipf-like distribution (the density falls as 1/rank). The size follows
-/// from the key.
+/// Returns requests for keys with a Zipf-like distribution (the density falls as 1/rank). The size of an
+/// object follows from its key.
 fn requests(count: usize) -> Vec<(u64, u64)> {
     let mut rng = Rng::new(1);
     let request = |_| {

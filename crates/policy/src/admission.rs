@@ -1,10 +1,10 @@
 //! Admission to a cache level.
 //!
-//! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). The
-//! filter "second use" is in front of disks and keeps out objects that are requested only once (Maltzahn
-//! 1999, flash caches today). The byte budget is a token bucket in front of the writes. The filters decide
-//! only when the bucket is empty: with a real proxy log, a second-use filter that is always applied lowers
-//! the hit ratio by up to ten percentage points.
+//! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). With the
+//! filter "second use", objects that are requested only once are not written to disks (Maltzahn 1999, flash
+//! caches today). The byte budget is a token bucket that limits the writes. The filters decide only while the
+//! bucket is empty: with a real proxy log, a second-use filter that is always applied lowers the hit ratio by
+//! up to ten percentage points.
 
 use std::time::Duration;
 
@@ -258,7 +258,7 @@ impl<A> Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// The rule that decides when the budget is spent.
+    /// The rule that decides about objects while the budget is spent.
     pub const fn filter_mut(&mut self) -> &mut A {
         &mut self.filter
     }

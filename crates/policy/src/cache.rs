@@ -62,7 +62,7 @@ pub trait CachePolicy<K: Key, V> {
     /// Deletes `key`. This is not an eviction: ghosts do not remember the key.
     fn remove(&mut self, key: &K) -> Option<V>;
 
-    /// Evicts the next object by the rule's order (for callers that free room in advance); `None` if the
+    /// Evicts the next object by the rule's order (for callers that free memory in advance); `None` if the
     /// cache is empty.
     fn evict(&mut self) -> Option<Evicted<K, V>>;
 
@@ -89,8 +89,8 @@ pub trait CachePolicy<K: Key, V> {
 pub trait Rule<K: Key> {
     /// The rule's name in reports.
     const NAME: &'static str;
-    /// True if room is made before a new object is inserted. False if the new object competes with the old
-    /// objects for its place.
+    /// True if old objects are evicted before a new object is inserted. False if the new object is inserted
+    /// first, and may itself be evicted.
     const EVICT_FIRST: bool = true;
 
     /// Tells the rule the capacity in bytes.

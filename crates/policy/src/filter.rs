@@ -29,7 +29,8 @@ impl AdmissionRule {
     /// The names of all rules, in the order of [`Self::ALL`].
     pub const NAMES: &'static [&'static str] = &["second-use", "frequency", "anything"];
 
-    /// Explanation for people who choose the rule that decides when the write budget is spent.
+    /// Explanation for people who choose this rule. The rule decides about objects while the write budget is
+    /// spent.
     pub const ABOUT: &'static str = "Objects that are still written when the budget is spent. A quarter of the budget is kept for them. `second-use`: objects that were requested before. `frequency`: objects that were requested three times lately. `anything`: all objects, until this quarter is spent too.";
 
     /// The rule's name.
@@ -74,7 +75,8 @@ pub enum Filter<K> {
 }
 
 impl<K: Key> Filter<K> {
-    /// Creates a filter that remembers uses in `memory` bytes; `None`: in as much memory as the rule needs.
+    /// Creates a filter that remembers uses in `memory` bytes. With `None`, it uses as much memory as the
+    /// rule needs.
     #[must_use]
     pub fn new(rule: AdmissionRule, memory: Option<u64>) -> Self {
         match rule {

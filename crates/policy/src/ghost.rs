@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 /// Remembers keys, each with a weight. If the sum of the weights exceeds the capacity, the oldest keys are
 /// forgotten. A removed key leaves a stale entry in the queue. The stale entry is recognised by its stamp,
-/// and skipped when its turn comes.
+/// and skipped when it reaches the front of the queue.
 #[derive(Debug)]
 pub struct Ghost<K> {
     capacity: u64,

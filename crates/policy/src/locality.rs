@@ -38,10 +38,10 @@ pub struct LocalityConfig {
 pub struct Placement {
     /// The buffer that the object joins.
     pub buffer: BufferId,
-    /// Equals `buffer` if the buffer's contents must be written first, because the object does not fit, or
-    /// because the buffer belonged to another group and is now bound to this group.
+    /// Equals `buffer` if the buffer's contents must be written first. This is so if the object does not fit,
+    /// or if the buffer was bound to another group before.
     pub flush_before: Option<BufferId>,
-    /// True if the buffer is full now. An object that is larger than a buffer fills a buffer of its own.
+    /// True if the buffer is full now. An object that is larger than a buffer is alone in its buffer.
     pub flush_after: bool,
 }
 

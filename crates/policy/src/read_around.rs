@@ -21,7 +21,8 @@ const HOLD_MAX: u32 = 256;
 /// The state of the rule for one store.
 #[derive(Clone, Debug)]
 pub struct ReadAround {
-    /// Places that were read lately. A place can be stored in only one slot, which its hash selects.
+    /// Numbers of the neighbourhoods (places) that were read lately. The hash of a place selects the only
+    /// slot that may store the place.
     recent: Box<[u64]>,
     on: bool,
     /// Additional cost of a longer read, in units of a short read.
@@ -91,8 +92,8 @@ impl ReadAround {
         }
     }
 
-    /// Called when a longer read failed. Turns longer reads off, so that one bad place does not fail the
-    /// reads of every object around it.
+    /// Called when a longer read failed. Turns longer reads off. Otherwise the reads of all objects around
+    /// one damaged block would fail.
     pub fn failed(&mut self) {
         if self.on {
             self.turn_off();

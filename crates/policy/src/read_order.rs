@@ -1,8 +1,8 @@
 //! The order in which pending reads go to a disk, and the merging of neighbouring reads.
 //!
 //! Source: LAZY-READS of the WebCoSM papers. Reads are queued. When N reads are queued (N = 10) or a timeout
-//! (below a second) has passed, all queued reads are sent, sorted by position. The elevator (upwards and
-//! downwards in turn) and the merging of neighbours are ours.
+//! (below a second) has passed, all queued reads are sent, sorted by position. The elevator (alternately
+//! upwards and downwards) and the merging of neighbours are ours.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub enum ReadOrder {
     Arrival,
     /// By position, always upwards: the rule of the papers.
     Ascending,
-    /// By position, upwards and downwards in turn, so that the head does not move back without reading.
+    /// By position, alternately upwards and downwards, so that the head does not move back without reading.
     Elevator,
 }
 
@@ -58,7 +58,7 @@ pub struct MergedRead {
     pub count: usize,
 }
 
-/// Reads that wait for their turn.
+/// Reads that wait to be sent to the disk.
 #[derive(Debug)]
 pub struct ReadQueue<T> {
     config: ReadOrderConfig,

@@ -1,8 +1,8 @@
-//! Estimates how often a key was requested lately, with four bits a counter.
+//! Estimates how often a key was requested lately, with four bits per counter.
 //!
 //! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017). It has four
 //! rows. The estimate is the minimum of a key's four counters. All counters are halved whenever the number of
-//! uses has reached ten times the number of counters in a row.
+//! uses has reached ten times the number of counters of one row.
 
 use std::hash::{Hash, Hasher};
 
@@ -59,7 +59,7 @@ impl Sketch {
     }
 
     fn place(&self, hash: u64, row: u32) -> (usize, u32) {
-        // Two halves of one hash serve the four rows as well as four hashes (Kirsch and Mitzenmacher).
+        // For the four rows, two halves of one hash are as good as four hashes (Kirsch and Mitzenmacher).
         let step = hash.rotate_left(32) | 1;
         let counter = hash.wrapping_add(step.wrapping_mul(u64::from(row))) & self.mask;
         ((counter / 16) as usize, (counter % 16 * 4) as u32)

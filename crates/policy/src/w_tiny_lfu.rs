@@ -88,7 +88,8 @@ impl WTinyLfuRule {
             .filter(|_| self.bytes(WINDOW) > self.window_max)
     }
 
-    /// Moves objects that leave the window into the main part while the main part has room.
+    /// Moves objects from the window to the main part while the window is too large and the main part has
+    /// room.
     fn fill_main<K: Key, V>(&mut self, slab: &mut Slab<K, V>) {
         while let Some(at) = self.candidate() {
             if self.main_bytes() + slab.size(at) > self.main_max {

@@ -34,8 +34,8 @@ const REMOTE: Model = Model {
     width: 64,
 };
 
-/// Feeds reads of random places within `part` of the device, `depth` of them in flight. Returns the kind of
-/// device that the gauge detects.
+/// Feeds reads of random positions within `part` of the device, `depth` of them in flight. Returns the kind
+/// of device that the gauge detects.
 fn told(model: &Model, part: f64, depth: usize, reads: usize, seed: u64) -> Device {
     let mut rng = Rng::new(seed);
     let mut gauge = ReadGauge::new((SPAN as f64 * part) as u64);

@@ -1,13 +1,13 @@
 //! W-TinyLFU from its definition (Einziger, Friedman, Manes, ACM ToS 2017), slow and plain.
 //!
-//! A window of 1 % under LRU accepts every new object. Behind it is a segmented LRU. A hit moves an object
-//! from probation to the protected part (80 %); the oldest object of a full protected part returns to
-//! probation. While the window is too long and there is room, its oldest object enters probation. When the
-//! cache is over its capacity and the window is too long, the oldest object of the window is compared with
-//! the oldest object of probation (or of the protected part, if probation is empty). The object of the window
-//! stays if it was requested more often; otherwise it is evicted. Uses are counted up to 15. All counts are
-//! halved whenever the number of uses has reached ten times the number of objects for which the sketch is
-//! sized.
+//! A window of 1 % under LRU accepts every new object. Behind the window is a segmented LRU. A hit moves an
+//! object from probation to the protected part (80 %); the oldest object of a full protected part returns to
+//! probation. While the window is too long and the segmented LRU has room, the oldest object of the window
+//! enters probation. When the cache is over its capacity and the window is too long, the oldest object of the
+//! window is compared with the oldest object of probation (or of the protected part, if probation is empty).
+//! The object of the window stays if it was requested more often; otherwise it is evicted. Uses are counted
+//! up to 15. All counts are halved whenever the number of uses has reached ten times the number of objects
+//! for which the sketch is sized.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Compares the policies with their slow reference versions on the published traces, request by request. Each
 //! trace runs twice: with a capacity in objects, and with a capacity in bytes. In the second run, objects may
-//! change their size. The traces are not part of the repository. If they are absent, the test prints this and
-//! checks nothing.
+//! change their size. The traces are not part of the repository. If they are absent, the test prints a
+//! message and checks nothing.
 
 use std::collections::HashMap;
 
@@ -32,8 +32,9 @@ fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
     Some(sized.collect())
 }
 
-/// Hits of a cache that must answer every request like its reference version and evict the same objects. If
-/// the size of an object differs from the stored size, it is a new version: a miss that replaces the object.
+/// Returns the hits of a cache. The cache must answer every request like its reference version, and evict the
+/// same objects. If the size of an object differs from the stored size, it is a new version: a miss that
+/// replaces the object.
 fn equal(
     mut cache: impl CachePolicy<u64, u64>,
     mut naive: impl Naive,
