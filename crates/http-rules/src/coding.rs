@@ -1,5 +1,5 @@
-//! Content codings that Foxy applies itself to responses that are stored without a coding (RFC 9110 section
-//! 8.4.1).
+//! Content codings (RFC 9110 section 8.4.1) that Foxy itself applies to answers. The stored responses have no
+//! coding.
 //!
 //! A coded answer is another representation. So its strong ETag becomes a weak ETag, and ranges are not
 //! offered. If the answer of a URL may be compressed, every answer of this URL has `Vary: Accept-Encoding`,

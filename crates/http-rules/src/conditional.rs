@@ -15,8 +15,8 @@ pub enum Condition {
     Send,
     /// Send 304 with the fields for which [`is_sent_with_304`] is true.
     NotModified,
-    /// If-Match or If-Unmodified-Since is false for the stored response. Only the origin knows whether it is
-    /// true for the current response, so forward the request.
+    /// If-Match or If-Unmodified-Since is false for the stored response. Only the origin knows whether the
+    /// condition is true for the current response, so forward the request.
     AskOrigin,
 }
 

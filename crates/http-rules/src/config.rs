@@ -51,21 +51,21 @@ foxy_base::settings! {
         surrogate_token: String = "foxy".into();
         /// Treatment of responses with `private="..."` or `no-cache="..."`.
         listed_fields: ListedFields = ListedFields::Strip;
-        /// True if a POST response with a Content-Location equal to the target answers later GETs.
+        /// True if a POST response may answer later GETs. Its Content-Location must equal the target.
         post: bool = false;
         /// True if request directives (no-cache, max-age, ... and Pragma) are obeyed.
         obey_request: bool = true;
         /// Largest number of field names in a Vary list.
         vary_fields_max: usize = 16;
-        /// Largest number of ranges of one request that are answered as ranges. For more ranges the whole
-        /// body is sent.
+        /// Largest number of ranges of one request that are answered as ranges. If a request has more ranges,
+        /// the whole body is sent.
         ranges_max: usize = 16;
         /// Key parts that select among stored responses, in addition to the fields in the Vary of a response.
         /// Each is the name of a request field in lower case, or `cookie:NAME`.
         key_parts: Vec<String> = Vec::new();
-        /// True if Set-Cookie is removed from responses that are stored, for all clients. This happens
-        /// only if the operator requests it. A stored cookie would be sent to all clients, and clients that
-        /// share a cookie share a session.
+        /// True if Set-Cookie is removed from responses that are stored, so that no client gets it. This
+        /// happens only if the operator requests it. A stored cookie would be sent to all clients, and
+        /// clients that share a cookie share a session.
         strip_set_cookie: bool = false;
         /// Bodies of fewer bytes are not stored.
         store_bytes_min: u64 = 0;

@@ -317,7 +317,8 @@ pub fn stale_on_failure(
     })
 }
 
-/// Number of seconds for which a response that is past its lifetime may be sent because of this failure.
+/// Number of seconds after the end of the lifetime for which this stored response may be sent because of the
+/// failure.
 fn error_limit(
     request: &RequestFacts,
     stored: &CachingFacts,

@@ -1,5 +1,5 @@
-//! Explains decisions in words, for `foxy why`. There is one sentence for each fact that decided, and one for
-//! each fact that would change the decision. The decisive facts come first.
+//! Explains decisions in words, for `foxy why`. There is one sentence for each fact that determined the
+//! decision, and one sentence for each fact that would change it. The decisive facts come first.
 
 use foxy_base::WallTime;
 

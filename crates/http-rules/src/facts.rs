@@ -1,4 +1,4 @@
-//! The caching facts of a stored response: the facts that decisions need, so a hit parses no fields of the
+//! The caching facts of a stored response. Decisions need only these facts, so a hit parses no fields of the
 //! response. They are a plain struct with a fixed form of 64 bytes, which is kept in RAM objects and in
 //! records. (The documents of the on-disk format call these bytes the rules digest.)
 //!
@@ -59,8 +59,8 @@ impl Flags {
     pub const INVALIDATED: Self = Self(1 << 10);
     /// A soft purge covered the response: it is stale from now on, but stale use is still permitted.
     pub const SOFT_PURGED: Self = Self(1 << 11);
-    /// The response has no explicit lifetime, but its type is usually the same for all users. So a heuristic
-    /// lifetime also applies to requests with Cookie.
+    /// The response has no explicit lifetime, but content of its type is usually the same for all users. So a
+    /// heuristic lifetime also applies to requests with Cookie.
     pub const STATIC_TYPE: Self = Self(1 << 12);
     /// The response has a cookie that may be shared only because of a rule of the operator
     /// (`store_set_cookie`). Without that rule, the response is not used.
@@ -144,9 +144,9 @@ impl CachingFacts {
         self.needs_validation_each_time() && !self.flags.has(Flags::FETCHED_ANONYMOUSLY)
     }
 
-    /// True if the response's Last-Modified may be sent to validate it. Pages for different users often have
-    /// the same date, so after a 304 one user could get the page of another user. An entity tag distinguishes
-    /// such pages.
+    /// True if the response's Last-Modified may be sent to validate the response. It is not sent if the
+    /// response may be for one user: pages of different users often have the same date, so after a 304 one
+    /// user could get the page of another user. An entity tag distinguishes such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_for_one_user()
     }

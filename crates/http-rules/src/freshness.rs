@@ -13,8 +13,8 @@ use crate::request::RequestFacts;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// Tolerance in milliseconds for a clock that is before the time of receipt of a response. A fresh response
-/// counts as stale only if the clock is before that time by more than this tolerance. The clock readings of
+/// Tolerance in milliseconds for a clock that shows a time before the receipt of a response. If the clock is
+/// earlier by more than this tolerance, even a fresh response counts as stale. The clock readings of
 /// different threads differ by less.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 

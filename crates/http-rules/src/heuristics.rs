@@ -1,7 +1,7 @@
-//! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response
-//! without freshness information. Pages that differ by user often have neither freshness
-//! information nor Vary. So a heuristic lifetime applies only if the request has no credentials, or if sites
-//! usually serve the content type alike to all users.
+//! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response without
+//! freshness information. Pages that differ by user often have neither freshness information nor Vary. So a
+//! heuristic lifetime applies only if the request has no credentials, or if sites usually serve content of
+//! this type alike to all users.
 
 use foxy_base::{Fields, first, rule};
 
@@ -32,8 +32,8 @@ pub(crate) fn is_all_for(request: &RequestFacts, stored: &CachingFacts) -> bool 
     request.has_credentials() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)
 }
 
-/// True if the content type is usually the same for all users: images, fonts, sound, video, style
-/// sheets and scripts.
+/// True if content of this type is usually the same for all users: images, fonts, sound, video, style sheets
+/// and scripts.
 pub(crate) fn is_static<F: Fields + ?Sized>(fields: &F) -> bool {
     let Some(line) = first(fields, "Content-Type") else {
         return false;

@@ -2,8 +2,8 @@
 //! Settings that this rule does not contain have the same values as for requests that no rule fits.
 //!
 //! A [`PartitionConfig`] contains the caching rules of sites whose caching rules differ from those of the
-//! forward proxy. It has one [`Config`] for requests that no rule fits, and one for each rule. If there are
-//! neither rules nor partition configs, this module costs a request only two comparisons.
+//! forward proxy. It has one [`Config`] for requests that no rule fits, and one [`Config`] for each rule. If
+//! there are neither rules nor partition configs, this module costs a request only two comparisons.
 
 mod bypass;
 mod query;
@@ -83,8 +83,8 @@ impl RuleSet {
         }
     }
 
-    /// Adds these settings. The first entry that names a partition applies, so an entry for all partitions
-    /// must come last.
+    /// Adds the caching rules of partitions. The first entry that names a partition applies, so an entry for
+    /// all partitions must come last.
     #[must_use]
     pub fn with_partition_configs(self, partition_configs: Vec<PartitionConfig>) -> Self {
         Self {

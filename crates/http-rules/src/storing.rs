@@ -68,7 +68,7 @@ pub struct StorePlan {
     pub strip_set_cookie: bool,
 }
 
-/// Decides whether a response is stored when its head has arrived.
+/// Decides whether a response is stored. The decision is made when the head of the response has arrived.
 ///
 /// # Errors
 /// The reason why the response is not stored.
@@ -396,7 +396,7 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
 /// True if a final response to a cacheable request ends the use of the stored response that has the same key
 /// and variant. This does not depend on whether the new response is stored. Server errors do not end the use:
 /// the stored response may still be used while the origin fails (RFC 9111 section 4.3.3). Answers to the
-/// conditions of one request do not end it either. The result is false for a 206, which the caller must
+/// conditions of one request do not end the use either. The result is false for a 206, which the caller must
 /// handle: a 206 ends the use if [`crate::range::may_combine`] is false.
 #[must_use]
 pub const fn supersedes(request: &RequestFacts, status: u16) -> bool {

@@ -125,7 +125,8 @@ where
 }
 
 /// Applies a 304, a HEAD response that freshens, or a 206 that [may be combined](crate::range::may_combine),
-/// to the stored response that it [`selects`]. `response` is this new response, with its own times.
+/// to the stored response that this new response [`selects`]. `response` is the new response, with its own
+/// times.
 ///
 /// # Errors
 /// A field is too large for a field block. Then remove the stored response.

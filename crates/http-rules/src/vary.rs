@@ -7,7 +7,6 @@
 //! the field, else `name`. Two requests match under a list if and only if their canonical forms are equal, so
 //! the form serves as part of a variant's key.
 //!
-//!
 //! An operator's rule can add parts to a response's own list: further fields, and single cookies, written
 //! `cookie:NAME` (no field name has a colon). These parts select variants like the fields of the response's
 //! list.

@@ -15,7 +15,7 @@ pub enum Direction {
     Answer,
 }
 
-/// Fields that belong to one connection, or delimit a message, or serve to find loops of requests (`Via`).
+/// Fields that belong to one connection, name the destination (`Host`), or delimit a message.
 const FRAMING: &[&str] = &[
     "connection",
     "content-length",
@@ -175,7 +175,7 @@ impl Change {
     }
 }
 
-/// True if a field is kept when only fields of these names are kept.
+/// True if [`Change::Only`] with these names keeps the field.
 fn stays(names: &[&str], name: &[u8]) -> bool {
     let has = |list: &[&str]| list.iter().any(|known| eq_name(name, known.as_bytes()));
     has(names) || has(FRAMING) || has(OF_FOXY)

@@ -65,8 +65,8 @@ pub(super) fn facts_of<R: Fields + ?Sized>(
     }
 }
 
-/// True for no-cache, for its list form if the configuration requires it, and for Pragma: no-cache
-/// in a response whose freshness would otherwise be heuristic.
+/// True if the response has no-cache. The list form of no-cache counts if the configuration requires this.
+/// Pragma: no-cache counts if the freshness would otherwise be heuristic.
 fn is_no_cache<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,

@@ -9,7 +9,8 @@ use crate::text::members;
 
 /// True if a stored variant that does not [`match`](super::matches) may still be used as the answer. The only
 /// difference must be Accept-Language, and the language that the request prefers most must be exactly the
-/// stored response's Content-Language. The origin has sent that language before, so it has no better answer.
+/// stored response's Content-Language. The origin has sent that language before, so it has no better answer
+/// for this request.
 pub fn satisfied_by_language<S, F>(
     list: &[u8],
     stored_values: &[u8],
