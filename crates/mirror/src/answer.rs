@@ -21,11 +21,11 @@ pub struct Answer {
     pub status: u16,
     /// Names and values of the fields, with line ends.
     pub lines: Vec<u8>,
-    /// Set if a redirect led to a host that is not listed. The answer is then an error.
+    /// Set if a redirect led to a host that the mirror does not list. The answer is then an error.
     pub unlisted: Option<Unlisted>,
 }
 
-/// A redirect to a host that is not listed.
+/// A redirect to a host that the mirror does not list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unlisted;
 

@@ -77,9 +77,9 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Splits a URL in a document of `from` into its server and its path with query. Returns `None` if the URL
-/// neither is absolute nor begins with a single `/`, or if it has characters that no URL has. Without `from`,
-/// the URL must be absolute.
+/// Splits a URL in a document of `from` into its server and its path with query. The URL must be absolute or
+/// begin with a single `/`, and all of its characters must be permitted in URLs. Otherwise the result is
+/// `None`. Without `from`, the URL must be absolute.
 #[must_use]
 pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the same kind, but fresh for at most this number of seconds.
+    /// Returns this kind with a lifetime of at most this number of seconds. `Immutable` becomes `Index`.
     #[must_use]
     pub(crate) fn at_most(self, seconds: u32) -> Self {
         match self {
@@ -75,8 +75,7 @@ impl Transform {
         }
     }
 
-    /// Returns true if this transform writes a name of Foxy into documents. It is the name that the client
-    /// uses for Foxy.
+    /// Returns true if this transform writes into documents the name that the client uses for Foxy.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Crates | Self::Release)
@@ -97,9 +96,9 @@ pub struct Class {
     pub methods: Vec<String>,
     /// The rewriting of this class's documents.
     pub rewrite: Option<Transform>,
-    /// Each pair is a part of the client's `Accept`, and the `Accept` that the upstream gets if the client's
-    /// field contains that part. The first pair that fits decides. If the list is empty, the upstream gets
-    /// the client's own field.
+    /// Pairs of texts. If the client's `Accept` contains the first text of a pair, the upstream gets the
+    /// second text as `Accept`. The first pair that fits decides. If the list is empty, the upstream gets the
+    /// client's own field.
     pub accept: Vec<(String, String)>,
     /// The way in which the documents of this class list versions, if they do.
     pub listing: Option<Listing>,

@@ -128,7 +128,7 @@ fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImag
         return Ok((registry, repository));
     }
     // As in references of images, a first part with a dot or colon, or `localhost`, is a host. This host is
-    // not configured, so no registry is asked for the image.
+    // not configured, so the image is requested from no registry.
     match first.contains(['.', ':']) || first == "localhost" {
         true => Err(NoImage::Registry),
         false => Ok((0, rest)),

@@ -61,7 +61,7 @@ struct Open {
     name: Name,
 }
 
-/// The place to which the next byte of the document belongs.
+/// The part of the document to which the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// Outside of strings.

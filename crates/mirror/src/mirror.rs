@@ -97,8 +97,8 @@ impl Mirror {
         self.own.as_ref()
     }
 
-    /// Returns true if `path` names a package that only this mirror has. `path` is below the prefix of
-    /// `other` and has no query.
+    /// Returns true if `path` names a package that only this mirror has. `path` is a path of the mirror
+    /// `other`: it begins with the prefix of `other`, and has no query.
     #[must_use]
     pub fn owns(&self, other: &Self, path: &[u8]) -> bool {
         let own = self.own.as_ref();
@@ -238,7 +238,7 @@ impl Mirror {
     }
 
     /// Returns two path prefixes. Clients of the mirror request the paths of this server with the first
-    /// prefix. Foxy replaces the first prefix by the second one when it asks the server.
+    /// prefix. Foxy replaces the first prefix by the second prefix when it sends the request to the server.
     #[must_use]
     pub fn path_prefixes(&self, server: usize) -> (String, &str) {
         match self.servers.get(server) {

@@ -1,4 +1,4 @@
-//! The rewriting of one document while it comes from the upstream.
+//! The rewriting of one document while it arrives from the upstream.
 
 use std::sync::Arc;
 

@@ -94,8 +94,8 @@ impl Body {
         self.text.capacity()
     }
 
-    /// Returns a hash of the complete text before the edits. The `ETag` of the edited document contains it if
-    /// the upstream sent no usable `ETag`.
+    /// Returns a hash of the complete text before the edits. The `ETag` of the edited document contains this
+    /// hash if the upstream sent no usable `ETag`.
     #[must_use]
     pub fn hash(&self) -> u64 {
         foxy_base::hash64(0, self.text.as_bytes())

@@ -7,7 +7,7 @@ use super::edits::{Body, Edits};
 use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
 use crate::html::href;
 
-/// Number of bytes after a tag in which the end of its element is searched for.
+/// Length in bytes of the text after an opening tag that is searched for the closing tag.
 const TEXT_MAX: usize = 16 << 10;
 
 /// Escapes a text for use in an element or a quoted attribute.

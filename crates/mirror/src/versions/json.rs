@@ -95,8 +95,8 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the value of a name that may occur only once, because clients differ in which of several values
-/// they use.
+/// Returns the value of a name. A name that occurs twice is an error, because clients differ in the value
+/// that they use.
 pub(super) fn only<'a>(
     members: &[Member<'a>],
     name: &str,

@@ -87,7 +87,7 @@ fn number(text: &str) -> Option<&str> {
     Some(if plain.is_empty() { "0" } else { plain })
 }
 
-/// Reads numbers with dots between them. Returns them and the rest of the text.
+/// Reads numbers with dots between them. Returns the numbers and the remaining text.
 fn release(text: &str) -> Option<(String, &str)> {
     let (mut numbers, mut rest) = (Vec::new(), text);
     loop {

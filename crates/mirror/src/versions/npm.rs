@@ -85,7 +85,7 @@ pub(super) fn screen(
 }
 
 /// Checks a document of one version. The document of a tag is refused if rules concern the package, because
-/// it may contain a hidden version.
+/// this document may contain a hidden version.
 fn manifest(
     screening: &Screening<'_>,
     top: &[Member<'_>],
@@ -143,9 +143,9 @@ impl Kept {
         !self.hidden.contains(version)
     }
 
-    /// Returns the version that a tag gets in place of a hidden version. If there are releases that are not
-    /// newer than the hidden version, it is the newest of them. Otherwise it is the newest of all releases.
-    /// If no release is shown, it is the newest version that is shown.
+    /// Returns the version that a tag gets in place of a hidden version. This is the newest shown release
+    /// that is not newer than the hidden version. If there is no such release, the tag gets the newest shown
+    /// release. If no release is shown, the tag gets the newest shown version.
     fn instead(&self, hidden: &str) -> Option<&Version> {
         let hidden = Version::parse(hidden).ok();
         let newest = |fits: &dyn Fn(&Version) -> bool| self.shown.iter().rev().find(|v| fits(v));

@@ -12,7 +12,7 @@ pub struct OwnNames {
 
 impl OwnNames {
     /// # Errors
-    /// Returns the entry that names a version. A name belongs to one registry with all its versions, so an
+    /// Returns the entry that names a version. All versions of a package belong to the same registry, so an
     /// entry must not name a version.
     pub fn new(listing: Listing, entries: Vec<Selector>) -> Result<Self, String> {
         match entries.iter().find(|entry| entry.version.is_some()) {

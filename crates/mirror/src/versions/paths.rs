@@ -27,9 +27,9 @@ pub enum Refused {
         /// The entry of `block`.
         entry: String,
     },
-    /// The path is of an artefact whose package is not known, and the mirror blocks versions.
+    /// The path names an artefact whose package is not known, and the mirror blocks versions.
     Unknown,
-    /// The path is of a document of a tag, which may contain a hidden version.
+    /// The path names the document of a tag. This document may contain a hidden version.
     Tag(String),
     /// The path is written in a form that an upstream could read as another path.
     Disguised,
@@ -180,7 +180,8 @@ fn is_disguised(
     let normal = format!("/{}{slash}", segments.join("/"));
     other(&plain)
         || other(normal.as_bytes())
-        // Answers of this kind are not screened, so a spelling in upper case must not lead to this class.
+        // Answers of the kind `Pass` are not screened. So a path must not get this kind because it is spelt
+        // in upper case.
         || kind == Kind::Pass && other(normal.to_ascii_lowercase().as_bytes())
 }
 
