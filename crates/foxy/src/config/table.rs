@@ -70,7 +70,7 @@ const OF_OTHER_KINDS: &[Setting] = &[
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Address where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 85% of a container's; at least 48MiB",
-        "The memory budget for everything: the program itself (18 MiB), the RAM tier, the index, buffers, fetches, and connections with their queues in the kernel. When the budget is spent, the RAM tier shrinks, buffers become small, and idle connections are closed. One client then gets at most a quarter of the memory for connections. New work waits, and gets 503 if no memory becomes free. A request that waits because other clients read slowly can get 503 too, so that its memory becomes free for other requests."),
+        "The memory budget for everything: the program itself (19 MiB), the RAM tier, the index, buffers, fetches, and connections with their queues in the kernel. When the budget is spent, the RAM tier shrinks, buffers become small, and idle connections are closed. One client then gets at most a quarter of the memory for connections. New work waits, and gets 503 if no memory becomes free. A request that waits because other clients read slowly can get 503 too, so that its memory becomes free for other requests."),
     free("", "workers", Count(1, 1024), "the number of usable cores",
         "Number of network threads. Each thread accepts connections, serves requests and reads disks on its own."),
     fixed("", "pin_workers", Flag, "false",
