@@ -6,7 +6,8 @@ use super::Calendar;
 use super::redaction::ShownClient;
 use super::text::{self, digits, number, url};
 
-/// Appends one line. The code writes the text directly: no tree is built, and the order of the keys is fixed.
+/// Appends one line. The code writes the text directly and builds no tree of JSON values. The order of the
+/// keys is fixed.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     time(&Calendar::of(record.at), out);

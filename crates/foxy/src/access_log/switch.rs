@@ -50,8 +50,8 @@ pub struct Log {
     secret: Secret,
 }
 
-/// A new target that is open, but not in use yet. `None`: the current target stays in use. `Some(None)`: the
-/// new settings turn the log off.
+/// The outcome of [`Log::prepare`]: a new target that is open, but not in use yet. `None`: the current target
+/// stays in use. `Some(None)`: the new settings turn the log off.
 #[derive(Debug)]
 pub struct Prepared(Option<Option<LogThread>>);
 

@@ -1,5 +1,5 @@
-//! Lines in the form of the operator's template. Values are escaped, so that clients cannot write fields or
-//! lines of their own.
+//! Lines in the form of the operator's template. Values are escaped, so that a client cannot forge fields or
+//! lines.
 
 use foxy_proxy::LogRecord;
 

@@ -264,7 +264,8 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
             old.finish();
         }
     };
-    // These changes replace first the format, then also the file. Then they turn the log off and on again.
+    // The first change replaces the format, and the second change replaces format and file. The later changes
+    // turn the log off and on again.
     change(&log(LogTarget::File(at("a")), LogFormat::Json), &mut sink);
     assert!(sink.wants_details());
     change(&log(LogTarget::File(at("b")), LogFormat::Squid), &mut sink);

@@ -70,8 +70,8 @@ impl LogHandle {
         }
     }
 
-    /// Opens the file again, after it was moved away. If the queue is full, the request is lost, and the
-    /// operator may send the signal (SIGUSR1) again.
+    /// Opens the file again, after it was moved away. If the queue is full, this request is lost. The
+    /// operator must then send the signal (SIGUSR1) again.
     pub fn reopen(&self) {
         let _ = self.sender.try_send(Message::Reopen);
     }
@@ -106,14 +106,14 @@ impl LogThread {
 
     /// Writes all lines that were handed over, and ends the thread.
     pub fn finish(self) {
-        // Blocks until there is room in the queue. All earlier messages are handled first.
+        // This call blocks until the queue has a free slot. The thread handles all earlier messages first.
         let _ = self.handle.sender.send(Message::Stop);
         let _ = self.thread.join();
     }
 }
 
-/// Opens the target and starts the thread. The thread adds to the given counts of lines. Returns `None` if
-/// the log is off.
+/// Opens the target and starts the thread. The thread adds its numbers of lines to the counts in `shared`.
+/// Returns `None` if the log is off.
 ///
 /// # Errors
 /// The target cannot be opened, or the thread cannot be started.

@@ -1,6 +1,6 @@
 //! Access checks of the admin listener. Requests over TCP without a token must use one of the listener's host
-//! names. Without a token, no request except a link to the status page may come from a page of another
-//! server. Changes need a token or the `X-Foxy-Admin` field. Each request needs a right.
+//! names. A request without a token must not come from a page of another server. The only exception is a link
+//! to the status page. Changes need a token or the `X-Foxy-Admin` field. Each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -8,8 +8,8 @@ use foxy_http1::{RequestHead, TargetForm};
 use super::State;
 use crate::config::Right;
 
-/// The field that a change needs. Browsers do not let a foreign page send this field unless the server
-/// consents (CORS), which Foxy never does.
+/// The field that a request for a change needs. A browser lets a foreign page send this field only if the
+/// server consents (CORS). Foxy never consents.
 pub(super) const FIELD: &str = "X-Foxy-Admin";
 
 /// The kind of the listener that received a request.

@@ -187,8 +187,8 @@ fn get(path: &str, state: &State) -> Answer {
     }
 }
 
-/// Returns the text of `/readyz`, and whether Foxy is ready. A missing store or some missing origins of a
-/// site do not make Foxy unready, but the text names them.
+/// Returns the text of `/readyz`, and whether Foxy is ready. Foxy stays ready if a store or some origins of a
+/// site are missing. The text then names the missing stores and origins.
 fn ready(state: &State) -> (String, bool) {
     let absent = state.stores.absent();
     let without = absent

@@ -61,8 +61,9 @@ impl Open {
         }
     }
 
-    /// Makes a place for a connection. If too many connections are open, it closes the oldest connection that
-    /// waits for a request, or else the oldest connection that is sending. Busy connections stay.
+    /// Returns an entry for a new connection. If too many connections are open, this function closes the
+    /// oldest connection that waits for a request. If no connection waits for a request, it closes the oldest
+    /// connection that is sending. Busy connections stay open.
     pub(super) fn place(&self) -> Place {
         let mut all = self.all.borrow_mut();
         all.retain(|(_, task)| !task.is_finished());

@@ -219,10 +219,10 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Returns a pair for each chosen partition: the partition, and the result of `text` for it. If `all` is true
-/// and `text` has the same result for every partition, a single pair with an empty name stands for all
-/// partitions. The arguments of `text` are a partition, and a flag that is true if the request is certainly
-/// about this partition.
+/// Returns a pair for each chosen partition: the partition, and the result of the function `text` for this
+/// partition. If `all` is true and all results are equal, returns a single pair with an empty name, which
+/// stands for all partitions. The arguments of `text` are a partition and a flag. The flag is true if the
+/// request is certainly about this partition.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,

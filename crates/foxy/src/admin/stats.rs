@@ -138,7 +138,7 @@ pub struct Store {
     pub quarantined_segments: u32,
     /// True while recovery is still loading older segments.
     pub loading: bool,
-    /// Bytes of all segments of the store, which hold its contents.
+    /// Bytes of all segments of the store. The segments contain the stored objects.
     pub capacity_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
@@ -308,7 +308,7 @@ pub(super) fn durations(latency: &Latency) -> Durations {
 }
 
 /// Returns the bytes of memory that requests use, by purpose. The entry `other` is the part of the last
-/// observed use that the entries of all purposes did not contain.
+/// measured memory use that exceeds the sum of all other entries.
 pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
     let other = ("other".to_owned(), proxy.memory_unentered() as u64);
     Use::ALL

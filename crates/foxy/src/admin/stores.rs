@@ -116,7 +116,8 @@ fn takes_new(store: &OneStoreStats) -> bool {
     store.duty == Duty::Serving && store.health == foxy_store::Health::Good
 }
 
-/// Carries out a change. The answer comes after `TIME` at the latest; a longer change continues after that.
+/// Carries out a change. The answer comes after at most `TIME`. A change that takes longer continues after
+/// the answer.
 pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     let (engine, keeper) = (Arc::clone(&state.engine), Arc::clone(&state.stores));
     let (what, query) = (what.to_owned(), query.to_owned());

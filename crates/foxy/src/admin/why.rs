@@ -32,8 +32,7 @@ pub struct Why {
     pub rule: Option<String>,
     /// The object stored for the request.
     pub stored: Option<Stored>,
-    /// The last request for this key for which a lookup was not enough: it needed a disk read or a fetch, for
-    /// example.
+    /// The last request for this key that needed more than a lookup, for example a disk read or a fetch.
     pub last: Option<Last>,
 }
 
@@ -75,8 +74,7 @@ pub struct Place {
     pub expected_seconds: Option<u64>,
 }
 
-/// The last request for a key for which a lookup was not enough: it needed a disk read or a fetch, for
-/// example.
+/// The last request for a key that needed more than a lookup, for example a disk read or a fetch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Last {
     /// Seconds since that request.

@@ -39,7 +39,7 @@ pub(super) fn run(args: &LsArgs) -> ExitCode {
                 Err(_) => return failed("the answer is of another version of Foxy"),
             }
         };
-        // The reader of the output has closed it.
+        // The program that reads the output has closed it.
         if printed.is_err() {
             return ExitCode::SUCCESS;
         }

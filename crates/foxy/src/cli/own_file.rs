@@ -1,5 +1,5 @@
-//! Reads the program's own file in advance, because the program waits for the disk whenever it first uses a
-//! part that is not in memory.
+//! Reads the program's own file in advance. Otherwise the program would wait for the disk whenever it uses a
+//! part of the file that is not in memory yet.
 
 use std::fs::File;
 
@@ -24,7 +24,7 @@ pub fn read_ahead() {
     }
 }
 
-/// Returns the end of the mapped part of the program's file, which is the first file that is mapped.
+/// Returns the end of the mapped part of the program's file. The program's file is the first mapped file.
 fn mapped_end(maps: &str) -> Option<u64> {
     let mut lines = maps.lines().filter_map(mapping).peekable();
     let (program, _) = *lines.peek()?;

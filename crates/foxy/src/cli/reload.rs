@@ -12,7 +12,7 @@ use super::{client, failed};
 use crate::config::{LogLevel, ThisMachine};
 use crate::{Reloaded, Running};
 
-/// Changes the level of messages while Foxy runs.
+/// Handle that changes the level of messages while Foxy runs.
 pub(super) type LevelHandle = reload::Handle<EnvFilter, tracing_subscriber::Registry>;
 
 /// Writes messages to standard error. Colours are used only on a terminal.

@@ -135,7 +135,7 @@ struct Signals {
     interrupt: Signal,
     hangup: Signal,
     reopen: Signal,
-    /// Signals with a meaning for other servers, but not for Foxy. Without a handler they would end Foxy.
+    /// Signals that have a meaning for other servers only. Without a handler they would end Foxy.
     quit: Signal,
     user2: Signal,
     /// The signal for a file that is longer than the system's limit (`ulimit -f`). It is caught, so that the

@@ -106,8 +106,8 @@ fn zone(access: Option<&Section>, problems: &mut Vec<Problem>) -> jiff::tz::Time
     })
 }
 
-/// Returns the hosts to which browsers connect without the proxy, because `/proxy.pac` tells them so. Returns
-/// `None` if Foxy does not serve that file.
+/// Returns the hosts that `/proxy.pac` excludes from the proxy. Browsers connect to these hosts directly.
+/// Returns `None` if Foxy does not serve that file.
 pub(super) fn pac(access: Option<&Section>) -> Option<Vec<HostPattern>> {
     let mut problems = Vec::new();
     let mut values = Values::read("access", access, &mut problems);

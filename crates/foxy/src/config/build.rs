@@ -37,7 +37,7 @@ pub struct Config {
     pub listen_tls: Vec<SocketAddr>,
     /// True if trusted proxies name the client of each connection to `listen`, by the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Certificates for `listen_tls`, and for sites without certificates of their own.
+    /// Certificates for `listen_tls`, and for sites that name no certificates.
     pub tls: Option<ServerTls>,
     /// Address of the admin listener.
     pub admin: Option<SocketAddr>,
@@ -53,7 +53,7 @@ pub struct Config {
     pub memory: u64,
     /// Network threads, at least one.
     pub workers: usize,
-    /// True if each network thread is bound to a core of its own.
+    /// True if each network thread is bound to a separate core.
     pub pin_workers: bool,
     /// Disks. Without a disk, objects are stored only in memory.
     pub stores: Vec<StoreConfig>,
@@ -78,7 +78,7 @@ pub struct StoreConfig {
     pub path: PathBuf,
     /// True if the user named this store. Otherwise it is the default store, and its folder is created.
     pub named: bool,
-    /// Bytes to use.
+    /// Number of bytes that the store may use.
     pub size: u64,
     /// True if the user gave the size. Otherwise an existing store keeps its size.
     pub size_given: bool,
@@ -248,8 +248,8 @@ fn read_all(raw: &RawConfig, machine: &dyn Machine, problems: &mut Vec<Problem>)
         let all = || access.allow_clients.clone();
         site.allow_clients.get_or_insert_with(all);
     }
-    // A configuration that has only sites has no forward proxy, unless the setting `listen` or `listen_tls`
-    // of the forward proxy is given.
+    // If a configuration has sites, it has a forward proxy only if the setting `listen` or `listen_tls` of
+    // the forward proxy is given.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
     let alone = sites.is_empty() && !asks("listen_tls");
     let listen = if asks("listen") || alone {
@@ -415,7 +415,8 @@ fn log_target(text: &str) -> LogTarget {
     }
 }
 
-/// Finds mistakes that single values do not show: addresses, names and paths that occur twice.
+/// Finds mistakes that are not visible in a single value, such as addresses, names and paths that occur
+/// twice.
 fn check_together(config: &Config, problems: &mut Vec<Problem>) {
     shared::check(config, problems);
     let mut addresses: Vec<(SocketAddr, String)> = Vec::new();

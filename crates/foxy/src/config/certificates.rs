@@ -78,7 +78,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks that clients can show the required certificates, which they can only do over TLS.
+/// Checks that clients can present the required certificates. A client can do this only over TLS.
 fn client_certificates(site: &SiteConfig, problems: &mut Vec<Problem>) {
     let asked = site.tls.as_ref().and_then(ServerTls::clients);
     let required = asked.is_some_and(|clients| clients.required);

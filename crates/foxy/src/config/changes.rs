@@ -25,8 +25,8 @@ impl Changes {
         changed
     }
 
-    /// If `changed` is true, notes under `name` that the contents of token files have changed. Nothing is
-    /// noted if a change of the settings that name these files (`admin rights`) is noted already.
+    /// If `changed` is true, notes under `name` that the contents of token files have changed. If a change of
+    /// `admin rights` is already noted, nothing is added, because these settings name the token files.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());

@@ -13,7 +13,7 @@ enum Version {
     Two,
 }
 
-/// The group with the smallest memory limit on the way from this process's group to the root.
+/// The group with the smallest memory limit on the path from this process's group to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryGroup {
     folder: PathBuf,
@@ -24,7 +24,7 @@ pub struct MemoryGroup {
 /// The current memory use of a group, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
-    /// Memory in use, without file contents that the kernel can reclaim first.
+    /// Memory in use, without the file contents that the kernel reclaims before other memory.
     pub used: u64,
     /// Buffers of sockets. They are a part of `used` in version 2, but not in version 1.
     pub sockets: u64,

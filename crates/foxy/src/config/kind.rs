@@ -24,7 +24,7 @@ pub enum Kind {
     SizeOrShare(u64),
     /// A duration between the two bounds, in seconds.
     Duration(u64, u64),
-    /// As `Duration`, or `off`.
+    /// A duration between the two bounds, in seconds, or `off`.
     DurationOrOff(u64, u64),
     /// A whole number between the two bounds.
     Count(u64, u64),
@@ -327,7 +327,7 @@ fn site_host(text: &str) -> Result<String, String> {
     }
     Ok(match text.starts_with("*.") {
         true => format!("*.{named}"),
-        // IPv6 addresses are compared in this form.
+        // The result is the normal form, in which IPv6 addresses are compared.
         false => named.parse::<Ipv6Addr>().map_or(named, |ip| ip.to_string()),
     })
 }

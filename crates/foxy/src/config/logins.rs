@@ -14,7 +14,7 @@ use super::values::Values;
 /// Longest file of users or tokens, in bytes.
 const FILE_MAX: u64 = 64 << 20;
 
-/// Returns the users and their ways to log in; `None` without the section.
+/// Returns the users and the methods by which they log in; `None` without the section.
 pub(super) fn read(
     section: Option<&Section>,
     names: &[String],

@@ -222,8 +222,8 @@ fn site(
     });
     let class = |class: &Class| Class {
         kind: match (class.kind, fresh) {
-            // The setting `fresh` does not apply to release files of apt (`Index(0)`). They are revalidated
-            // at each use, because apt compares index files with them.
+            // The setting `fresh` does not apply to release files of apt (`Index(0)`). Release files are
+            // revalidated at each use, because apt compares index files with them.
             (Kind::Index(1..), Some(fresh)) => Kind::Index(fresh),
             (kind, _) => kind,
         },

@@ -1,7 +1,7 @@
 //! Defaults of sites that differ from the defaults of the forward proxy. Clients of a forward proxy belong to
-//! its operator, so their directives are obeyed. Clients of a site are unknown, and each client could force a
-//! request to the origin every time. Only sites store the answer to a POST for later GETs, because the
-//! operator knows their origins.
+//! its operator, so their directives are obeyed. Clients of a site are unknown. If their directives were
+//! obeyed, each client could force a request to the origin every time. Only sites store the answer to a POST
+//! for later GETs, because the operator knows their origins.
 
 use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config, RuleSet};

@@ -138,7 +138,7 @@ fn destination(text: &str) -> Result<String, String> {
         return Err("it has a port; see `port`".to_owned());
     }
     Ok(match text.parse::<std::net::IpAddr>() {
-        // Addresses are compared in this form.
+        // The result is the normal form, in which addresses are compared.
         Ok(address) => address.to_canonical().to_string(),
         Err(_) => text.to_ascii_lowercase(),
     })

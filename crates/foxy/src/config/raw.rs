@@ -10,7 +10,8 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::table::{REPEATED, SETTINGS, Setting};
 
-/// The raw value of a setting: its texts (one text, or the entries of a list), and the place that gave it.
+/// The raw value of a setting: its texts (one text, or the entries of a list), and the place where it was
+/// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawSetting {
     /// The texts as written, without quotes.

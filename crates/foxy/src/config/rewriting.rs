@@ -56,7 +56,7 @@ impl RewriteTarget {
     }
 }
 
-/// Refuses a prefix that no request path can begin with.
+/// Refuses a prefix if no request path can begin with it.
 fn normal(entry: &str) -> Result<(), String> {
     let mut words = entry.split_ascii_whitespace();
     let prefix = words

@@ -13,7 +13,7 @@ use super::raw::Section;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// Settings outside of the `[[rule]]` sections on which the rules depend.
+/// Settings outside of the `[[rule]]` sections. The rules depend on these settings.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
@@ -98,7 +98,7 @@ fn at(section: &Section, name: &str, place: &str) -> String {
     setting.map_or_else(|| place.to_owned(), |setting| setting.place.clone())
 }
 
-/// Returns whether `first` decides every request that `later` is for. Only simple cases are recognised.
+/// True if `first` applies to every request to which `later` applies. Only simple cases are recognised.
 fn covers(first: &Rule, later: &Rule) -> bool {
     let within = |first: &[Pattern], later: &[Pattern]| {
         let fits = |p: &Pattern| first.iter().any(|f| f.fits(p.as_bytes()));

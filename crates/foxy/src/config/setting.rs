@@ -19,7 +19,7 @@ pub struct Setting {
     /// The default in the form that a user would write, with the entries of a list separated by spaces.
     /// `None` if there is no default, or if it depends on the machine.
     pub default: Option<Cow<'static, str>>,
-    /// A description of the value that applies when there is no default text.
+    /// A description of the value that applies if `default` is `None`.
     pub otherwise: &'static str,
     /// A short explanation of the setting.
     pub about: &'static str,

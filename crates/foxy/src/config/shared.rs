@@ -16,8 +16,8 @@ pub(crate) struct SharedListener<'c> {
 }
 
 impl SharedListener<'_> {
-    /// True if only one site listens here and it has all hosts and paths, so that every request is for this
-    /// site.
+    /// True if every request is for the same site: only one site listens here, and this site has all hosts
+    /// and paths.
     pub(crate) fn is_one(&self) -> bool {
         matches!(&self.sites[..], [only] if only.names == SiteNames::default())
     }

@@ -15,8 +15,8 @@ use super::problem::Problem;
 use super::raw::{Section, full_name};
 use super::table::{SETTINGS, Setting};
 
-/// Values by setting name. A name that is not in the table is a mistake in this program; the test of the
-/// defaults reports it.
+/// Values by setting name. If code asks for a name that is not in the table, this program has a mistake. The
+/// test of the defaults reports such a name.
 #[derive(Debug)]
 pub(super) struct Values<'p> {
     section: &'static str,

@@ -1,4 +1,4 @@
-//! A thread that runs until it is told to stop.
+//! A thread that runs until another thread stops it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! Reasons why Foxy did not start. Every message contains the way to correct the problem.
+//! Reasons why Foxy did not start. Every message describes how to correct the problem.
 
 use std::io;
 use std::net::SocketAddr;

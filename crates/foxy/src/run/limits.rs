@@ -1,5 +1,5 @@
-//! The limit on open files. Foxy raises its soft limit to the hard limit, and limits the numbers of
-//! connections so that all connections fit into that limit.
+//! The limit on open files. Foxy raises its soft limit to the hard limit. Then it limits the numbers of
+//! connections, so that all connections together do not exceed the raised limit.
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -35,7 +35,7 @@ const OTHER_FILES: u64 = 64;
 
 /// Limits the numbers of connections to the open files that the system allows, so that an accepted connection
 /// never fails for lack of a file. Half of the files are for clients, and a quarter is for idle connections
-/// to origins. The table of open files gets room for these files.
+/// to origins. The kernel's table of open files is made large enough for these files.
 pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) {
     if let Some(files) = getrlimit(Resource::Nofile).current {
         fit(proxy, workers, files);
@@ -44,21 +44,22 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
     make_room(proxy.limits.connections + idle + OTHER_FILES as usize);
 }
 
-/// Makes room in the table of open files, which takes 8 bytes of the kernel's memory for each file. Otherwise
-/// the kernel doubles the table whenever it is full. In a process with several threads, the kernel then waits
-/// for a quiescent state (RCU) of all cores. During this wait no thread can open a file or accept a
-/// connection. Until 17,000 connections are open, this happens seven times, and each time takes about ten
-/// milliseconds.
+/// Makes the table of open files large enough for `files` files. The table takes 8 bytes of the kernel's
+/// memory for each file. Without this call, the kernel doubles the table whenever it is full. In a process
+/// with several threads, the kernel then waits for a quiescent state (RCU) of all cores. During this wait no
+/// thread can open a file or accept a connection. Until 17,000 connections are open, the table is doubled
+/// seven times, and each wait takes about ten milliseconds.
 fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);
     let last = last.saturating_sub(1) as i32;
     // The call opens a file descriptor with the number `last`, and `drop` closes it. The table keeps its size
-    // after that. If the call fails, the table grows when it has to.
+    // after that. If the call fails, the kernel enlarges the table when it is full.
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 
-/// Largest number of files for which there is room from the start. Their table takes half a megabyte.
+/// Largest number of files for which the table is enlarged at the start. A table of this length takes half a
+/// megabyte.
 const TABLE_MAX: u64 = 1 << 16;
 
 fn fit(proxy: &mut foxy_proxy::Config, workers: usize, files: u64) {

@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks everything that `config` needs of `machine`, in the order of the start. It changes nothing.
+/// Checks everything that `config` needs of `machine`, in the order of the start. The checks change nothing.
 pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     let mut all: Vec<_> = what_stops(config, &Passed::default())
         .into_iter()
@@ -100,8 +100,8 @@ fn is_empty_file(metadata: &Metadata) -> bool {
 fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
     let usable = metadata.is_file() || metadata.file_type().is_block_device();
     let denied = usable && access(path, Access::READ_OK | Access::WRITE_OK).is_err();
-    // Paths that are neither files nor block devices are reported when they are opened. Nothing is created
-    // before this report.
+    // If the path is neither a file nor a block device, this is reported when the path is opened. Nothing is
+    // created before this report.
     denied.then(|| {
         DiskError::Permission {
             path: path.to_owned(),

@@ -49,7 +49,7 @@ pub(super) struct Permanent {
 }
 
 impl Permanent {
-    /// The proxy's configuration, completed by facts that are only known at run time.
+    /// Returns the proxy's configuration, with the values that are known only at run time.
     pub(super) fn proxy_config(
         &self,
         config: &Config,
@@ -84,7 +84,7 @@ struct Current {
     bound: Vec<(SocketAddr, SocketAddr)>,
 }
 
-/// The parts that a reload replaces. See the module.
+/// The parts that a reload replaces. The comment of this module lists them.
 #[derive(Debug)]
 pub(super) struct Reloadable {
     permanent: Permanent,

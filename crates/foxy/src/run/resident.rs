@@ -6,9 +6,9 @@
 //! tenths of the group's limit, counts as used by requests and is taken from the RAM tier. So Foxy reduces
 //! its load before the kernel kills the process.
 //!
-//! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger are used
-//! as an estimate of these buffers. The kernel needs 10 ms to list thousands of sockets, which is too long
-//! for each sample.
+//! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger serve as
+//! an estimate of these buffers. Listing the sockets would give the exact size, but for thousands of sockets
+//! it takes 10 ms, which is too long for each sample.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,8 +144,7 @@ impl Sample {
     }
 }
 
-/// True if half of the budget is free. This is enough room for the memory that is allocated between two
-/// samples.
+/// True if half of the budget is free. This is enough for the memory that is allocated between two samples.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }
@@ -154,9 +153,9 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns the number of bytes that the RAM tier must give up. `now` is the present number. The number rises
-/// at once and falls slowly, because the allocator returns memory to the system some time after the tier has
-/// freed it.
+/// Returns the number of bytes that the RAM tier must give up from now on. `now` is the number until now. The
+/// number rises at once. It falls slowly, because the allocator returns memory to the system some time after
+/// the tier has freed it.
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),

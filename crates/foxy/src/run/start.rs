@@ -40,7 +40,8 @@ pub struct Parts {
     pub strict: bool,
     /// Options for every store.
     pub store_options: StoreOptions,
-    /// True if the process contains only one Foxy. Its memory is then compared with the budget.
+    /// True if the process contains only one Foxy. Then the memory of the process is compared with the
+    /// budget.
     pub alone: bool,
     /// A cache that replaces the stores.
     #[cfg(feature = "stand-in")]
@@ -141,8 +142,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     Ok(running)
 }
 
-/// Reads the authorities that the system trusts, for the forward proxy and for sites. This takes longer than
-/// a network thread may wait, so it is done outside of the network threads.
+/// Reads the authorities that the system trusts, for the forward proxy and for sites. A network thread must
+/// not wait as long as the reading takes, so another thread reads them.
 pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
     let forward = (!config.listen.is_empty()).then_some(forward);
     let sites = config
@@ -171,7 +172,7 @@ fn engine(config: &Config, parts: &Parts) -> Arc<Engine> {
     Engine::new(settings, Arc::clone(&parts.clock))
 }
 
-/// Returns the socket of the admin address, which was passed or is bound here.
+/// Returns the socket of the admin address. If no socket was passed for this address, binds a new socket.
 fn admin_socket(config: &Config, passed: &mut Passed) -> Result<Option<TcpListener>, StartError> {
     let Some(address) = config.admin else {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! The thread that sweeps after purges, drains stores, and otherwise scrubs. It reads at bounded rates, so
-//! that it does not delay requests. It also checks for changed addresses of the machine and for changed
-//! certificates.
+//! The thread that sweeps after purges and drains stores. When neither is needed, it scrubs. It reads at
+//! bounded rates, so that it does not delay requests. It also checks for changed addresses of the machine and
+//! for changed certificates.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,11 +19,11 @@ use crate::config::ScrubConfig;
 const RATE: u64 = 64 << 20;
 /// Time between two checks for purges.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause before the next step of a sweep or drain if that step waits for writers, which must first make
-/// removals durable or write moved records.
+/// Pause before the next step of a sweep or drain, if this step waits for writers. The writers must first
+/// make removals durable or write moved records.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Factor by which the pauses of the scrub are longer while requests read from disks.
+/// Factor by which the pauses of the scrub are lengthened while requests read from disks.
 const YIELD: u32 = 4;
 
 /// Starts the thread. If it ends during a sweep, that sweep begins again after the next start.

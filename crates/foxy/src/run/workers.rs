@@ -140,7 +140,8 @@ impl Bound {
     }
 
     /// Binds an address, and tries again while the address is in use. A listener that an earlier reload has
-    /// closed still accepts the connections in its queue for a moment. Its address is in use until then.
+    /// closed first accepts the connections in its queue, which takes a moment. Its address is in use until
+    /// then.
     fn bind(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         for _ in 0..self.tries {
             match bind(address, self.per_worker.len()) {

@@ -73,7 +73,7 @@ impl Foxy {
             child,
             folder,
         };
-        // If an attack purges the stored page or reloads the changed file, `is_untouched` notices it later.
+        // If an attack purges the stored page or reloads the changed file, `is_untouched` fails later.
         assert!(foxy.page().contains("miss"), "it is fetched once");
         std::fs::write(&file, format!("{text}[timeouts]\nidle = \"9s\"\n")).unwrap();
         foxy

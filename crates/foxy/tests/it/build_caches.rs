@@ -1,5 +1,5 @@
-//! A build cache in a separate process. It is killed while objects are stored, and it gets a long object
-//! while it has little memory.
+//! A build cache in a separate process. One test kills the process while objects are stored. Another test
+//! stores a long object while the process has little memory.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

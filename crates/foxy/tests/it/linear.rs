@@ -1,6 +1,6 @@
 //! Runs the laboratory's linearizability load against the built program, which is killed repeatedly. No
-//! answer may be wrong, older than an acknowledged change, or older than a version that was completely served
-//! before.
+//! answer may be wrong. No answer may be older than an acknowledged change, or older than a version that was
+//! completely served before.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

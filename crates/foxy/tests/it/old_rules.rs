@@ -1,5 +1,5 @@
-//! A store that an older Foxy wrote under rules that were too lax. Objects that the current rules would not
-//! store are not served.
+//! A store that an older Foxy wrote under rules that permitted too much. If the current rules would not store
+//! an object, Foxy does not serve it.
 //!
 //! Commit b92db70 wrote the store, as a site in front of `http://127.0.0.1:1` with the rule below. The store
 //! contains five answers with a lifetime of 68 years, whose bodies begin with `old`:

@@ -208,7 +208,8 @@ fn sigterm_says_what_it_does() {
     let place = Place::new();
     let mut foxy = Foxy::start(place.command("127.0.0.1:0"));
     let idle = TcpStream::connect(foxy.proxy).unwrap();
-    // Connections are accepted in order. The first connection is counted when the second is answered.
+    // Connections are accepted in order. So the idle connection is counted when the request on the second
+    // connection is answered.
     foxy.status();
     foxy.signal(Signal::TERM);
     let said = foxy.says("SIGTERM");

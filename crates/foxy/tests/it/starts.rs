@@ -206,8 +206,8 @@ fn costs_its_contents(what: &str, place: &Place) {
     assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
 }
 
-/// The allocator requests huge pages when it maps memory for the first time, unless huge pages were forbidden
-/// before.
+/// By default, the allocator requests huge pages when it maps memory for the first time. Foxy turns this
+/// default off before `main`.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_memory_asks_for_huge_pages_after_a_start() {
@@ -323,8 +323,7 @@ fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() 
     assert_eq!(hits(&foxy), 0, "all were purged");
 }
 
-/// Neither the disk nor the state folder can record the purge, so Foxy does not answer that the purge is
-/// durable.
+/// Disk and state folder cannot record the purge. So Foxy must not answer that the purge is durable.
 #[test]
 fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     let place = Place::new();
@@ -336,7 +335,8 @@ fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     assert!(!foxy.is_hit("/a"));
 }
 
-/// A store that is longer than the limit on files (`ulimit -f`) is refused with a message, not by a signal.
+/// A store that is longer than the limit on files (`ulimit -f`) is refused with a message. No signal ends
+/// Foxy.
 #[test]
 fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     let place = Place::new();

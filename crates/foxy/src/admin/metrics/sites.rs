@@ -5,7 +5,7 @@ use foxy_proxy::{Ailment, CACHED, CLASSES, HealthState, OriginState, SiteTotals}
 use super::Page;
 use crate::admin::{State, origins};
 
-/// Number of sites with a label of their own. Further sites are counted together.
+/// Largest number of sites that have separate labels. Further sites share one label.
 const SITES_MAX: usize = 200;
 /// The label for all further sites. No site has such a name.
 const OTHERS: &str = "_others";

@@ -2,7 +2,7 @@
 //!
 //! In texts, `BASE` stands for Foxy's URL, `MIRROR` for the mirror's URL, `PLACE` for Foxy's host and port,
 //! and `HOST` for Foxy's host. Lines that begin with [`PLAIN`] are used only if the mirror's URL begins with
-//! `http://`; the word itself is left out.
+//! `http://`. The text `PLAIN:` itself is left out.
 
 /// The beginning of lines that are used only if the mirror's URL begins with `http://`.
 pub(super) const PLAIN: &str = "PLAIN:";
@@ -67,7 +67,7 @@ pub(super) enum Place {
     System(&'static str),
 }
 
-/// The way in which a text shares its file with other settings.
+/// The form in which a text shares its file with other settings.
 pub(super) enum FileSharing {
     /// The text is a block of a TOML file. Outside of the block, the file must not have a table with the name
     /// `key`.

@@ -271,8 +271,8 @@ fn quoted(texts: &[String], list: bool) -> String {
     .replace("\\u{7}", "\\u0007")
 }
 
-/// Returns a file whose section has the settings that this setting needs, and the setting itself if `texts`
-/// are given.
+/// Returns the text of a configuration file. Its section contains the settings that `setting` needs. If
+/// `texts` are given, the section also contains `setting` itself.
 fn file(setting: &Setting, texts: Option<&Texts>) -> String {
     let around = match setting.section {
         "site" => "name = \"s\"\nlisten = \"127.0.0.1:8888\"\norigin = \"http://a.test\"\n",

@@ -157,8 +157,8 @@ fn several_origins_are_read_and_shown() {
         plan.contains("checked by /health every 5 s for status 200"),
         "{plan}"
     );
-    // A single origin has a line of its own only if it has a limit. Otherwise only the line of the site names
-    // it.
+    // A single origin with a limit has a separate line. A single origin without a limit is only in the line
+    // of the site.
     let one = |more: &str| build(&format!("[[site]]\nlisten = [\"*:1\"]\n{more}")).unwrap();
     for (origin, lines) in [("http://a", 0), ("http://a connections=2", 1)] {
         let config = one(&format!("origin = \"{origin}\""));

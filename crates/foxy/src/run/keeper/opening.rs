@@ -38,9 +38,9 @@ impl StoreKeeper {
     }
 
     /// Opens the stores on these disks when Foxy starts. Disks without a setting have default settings. All
-    /// stores are opened first. Only then does each store note on its disk which stores are open together. If
-    /// the start failed after such a note, a store that was not noted would lose its contents at the next
-    /// start.
+    /// stores are opened before any store notes on its disk which stores are open together. If a store wrote
+    /// its note earlier and the start then failed, a store that is missing in the note would lose its
+    /// contents at the next start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,

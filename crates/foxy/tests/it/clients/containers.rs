@@ -126,7 +126,8 @@ impl Registry {
         }
     }
 
-    /// Starts a Foxy with a mirror of this registry. `name` is the name by which clients name the registry.
+    /// Starts a Foxy with a mirror of this registry. `name` is the registry's name in the requests of
+    /// clients.
     fn foxy(&self, name: &str) -> Foxy {
         let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
         Foxy::mirroring(&format!(
@@ -146,8 +147,8 @@ impl Registry {
         }
     }
 
-    /// Checks that each blob was fetched once, plus at most once for each part that could not be stored. If
-    /// the disk is slower than the registry, Foxy may drop parts.
+    /// Checks that each blob was fetched once. If the disk is slower than the registry, Foxy may drop parts
+    /// of a blob. Each dropped part permits one further fetch.
     fn each_fetched_once(&self, foxy: &Foxy, round: &str) {
         let (transfers, stats) = (self.transfers(), foxy.stats());
         let dropped = stats["engine"]["drop_pending"].as_u64().expect("a count");

@@ -121,8 +121,8 @@ impl Foxy {
         panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
-    /// True if the admin address answers. An open port alone would not show that Foxy has the port: another
-    /// test that looks for a free port listens for a moment on each port that it finds.
+    /// True if the admin address answers. An open port alone would not show that Foxy has the port. A test
+    /// that looks for a free port listens on that port for a moment.
     fn is_healthy(&self) -> bool {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.admin)?;
@@ -186,7 +186,7 @@ fn free_addresses() -> [SocketAddr; 2] {
 /// Returns the command of the tool `name`. If the tool is missing, prints the way to install it and returns
 /// `None`. With `FOXY_CLIENTS=required` (as in the full check) a missing tool fails the test.
 pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
-    // For these programs a command, not an option, shows the version.
+    // These two programs show their version by a command. Other programs have an option.
     let version = match name {
         "go" | "openssl" => "version",
         _ => "--version",

@@ -100,7 +100,7 @@ fn is_artefact(path: &str) -> bool {
     ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Runs `install` three times. Each call gets a folder of its own and returns the artefact.
+/// Runs `install` three times. Each call gets a separate folder and returns the artefact.
 fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> Vec<u8>) {
     let registries = Registries::start();
     let foxy = Foxy::mirroring(&registries.mirrors());
@@ -181,7 +181,7 @@ fn plain_cargo(folder: &Path, home: &Path) -> Command {
     cargo
 }
 
-/// Returns the contents of a file in or below a folder. It is the only file whose path ends with `end`.
+/// Returns the contents of the only file in or below a folder whose path ends with `end`.
 fn file(folder: &Path, end: &str) -> Vec<u8> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -11,8 +11,8 @@ use crate::clients::webm;
 
 /// Length of the video in seconds.
 const SECONDS: usize = 60;
-/// Bytes that Foxy may fetch in addition to the video: heads, the page, and bytes of abandoned fetches that
-/// had already arrived.
+/// Bytes that Foxy may fetch in addition to the video: heads, the page, and bytes that had arrived before
+/// their fetch was abandoned.
 const SLACK: u64 = 2 << 20;
 /// Positions in seconds that the page seeks, in this order.
 const SEEKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
@@ -80,7 +80,7 @@ fn chromium_seeks_in_a_video() {
 /// Returns the colours that a new browser shows at the positions in `SEEKS`.
 fn watch(foxy: &Foxy, origin: &Web, visit: usize) -> String {
     let mut browser = chromium(&foxy.dir().join(format!("profile-{visit}")));
-    // With a debugging port the browser runs until it is told to end.
+    // With a debugging port the browser runs until it is killed.
     browser.args(["--remote-debugging-port=0", "--disable-logging"]);
     let page = format!("http://{}/", foxy.proxy);
     let mut browser = browser

@@ -93,8 +93,8 @@ impl Drop for Squid {
     }
 }
 
-/// Starts an origin that sends a POST's body back, and otherwise a page with a long lifetime. The page has a
-/// `Date`, because Squid stores no answer without it.
+/// Starts an origin. It answers a POST with the POST's own body, and other requests with a page that has a
+/// long lifetime. The page has a `Date`, because Squid stores no answer without a `Date`.
 fn origin() -> Web {
     let origin = serve(|request| match &request.method[..] {
         "POST" => Response::new(200, "text/plain", request.body.clone()),

@@ -1,5 +1,5 @@
-//! A video whose colour shows the current second. It is so large that no client fetches all of it to see a
-//! few seconds. Each second has five frames of one colour, and padding.
+//! A video whose colour shows the current second. The video is so large that no client fetches all of it to
+//! show a few seconds. Each second has five frames of one colour, and padding.
 
 /// Key frames of 32 by 32 pixels, VP8: red, green, blue, yellow.
 const FRAMES: [&str; 4] = [

@@ -238,8 +238,8 @@ fn go() {
     three_times(install, |_| module());
 }
 
-/// The project names its parent by a version range, and has one extension. Maven itself resolves both,
-/// without a plugin.
+/// The project names its parent by a version range, and has one extension. Maven resolves the parent and the
+/// extension itself, without a plugin.
 #[test]
 fn maven() {
     let Some(_) = tool("mvn", "maven") else {
