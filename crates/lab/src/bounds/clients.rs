@@ -14,13 +14,13 @@ use super::tally::Tally;
 
 /// Largest number of connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// Time after the end of the load in which running requests may still end.
+/// Time that running requests may take to end after the end of the load.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sources {
-    /// Each client has an address of its own: 127.N.x.y.
+    /// Each client has a separate address 127.N.x.y; the value is N.
     Own(u8),
     /// All clients share this address.
     One(Ipv4Addr),

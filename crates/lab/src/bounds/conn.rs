@@ -1,4 +1,4 @@
-//! A client connection that checks bodies while it reads them and stores nothing. So thousands of
+//! A client connection that checks bodies while it reads them and does not store them. So thousands of
 //! connections need little memory and CPU.
 
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ const HEAD_MAX: usize = 64 << 10;
 const READ: usize = 256 << 10;
 
 thread_local! {
-    /// The buffer that all connections of a thread share. It holds no bytes between two reads.
+    /// The buffer that all connections of a thread share. It contains no bytes between two reads.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
 
@@ -128,8 +128,8 @@ impl Conn {
                             return;
                         };
                         let rest = head.len() - end;
-                        // Up to 256 KiB of the body are behind the head. Parsing them as text would cost a
-                        // third of the CPU of the machine.
+                        // `head` also contains up to 256 KiB of the body, after the head. Parsing these bytes
+                        // as text would cost a third of the CPU of the machine.
                         head.truncate(end);
                         rest
                     }
@@ -178,7 +178,7 @@ impl Conn {
             });
             match read {
                 Ok(count) => {
-                    // Other connections of this thread get their turn.
+                    // Lets the other connections of this thread run.
                     if count == READ {
                         yield_now().await;
                     }

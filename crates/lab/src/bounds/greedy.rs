@@ -1,5 +1,6 @@
 //! Measures the latency of other clients while one greedy client uses as many resources of Foxy as it can.
-//! The greedy client first visits another Foxy, which is not measured, and then the measured Foxy.
+//! The client makes two visits: first it loads another Foxy, which is not measured, and then the measured
+//! Foxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,8 @@ pub(super) struct Phases {
     ended: Instant,
 }
 
-/// Like [`run`], but on a thread of the lowest priority. A real client has its own machine, so the client's
-/// own computation must not delay Foxy or the other clients.
+/// Like [`run`], but on a thread of the lowest priority. A real client has its own machine. So the
+/// computation of this client must not delay Foxy or the other clients.
 pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
     let (fixture, other) = (Arc::clone(fixture), Arc::clone(other));
     let on_thread = move || {
@@ -63,10 +64,10 @@ pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: 
     }
 }
 
-/// Waits. Then the client visits another Foxy on this machine, and after it the measured Foxy.
+/// Waits, then visits another Foxy on this machine, and then visits the measured Foxy.
 ///
-/// During the first visit the client only shares the processors with the other clients. The additional
-/// delay during the second visit comes from Foxy.
+/// During the first visit the client only takes processor time from the other clients. The additional delay
+/// during the second visit comes from Foxy.
 async fn run(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);

@@ -31,7 +31,7 @@ impl Group {
             )
         };
         if unified {
-            // The write fails where the existing groups already have the controller. This error is ignored.
+            // The write fails if the existing groups already have the controller. This error is ignored.
             let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
         }
         fs::create_dir(&folder).map_err(problem)?;

@@ -30,7 +30,7 @@ pub(super) struct Peaks {
 
 impl Peaks {
     /// Adds a sample. `grown` is true if the process has reached a new peak since the previous sample. Then
-    /// this peak counts in place of the resident memory at the moment of the sample.
+    /// the peak is used in place of the resident memory at the moment of the sample.
     fn add(&mut self, memory: Memory, sockets: Sum, grown: bool) {
         let resident = if grown { memory.peak } else { memory.resident };
         self.samples += 1;

@@ -1,4 +1,4 @@
-//! A store with many objects. It is filled once and copied for every load that begins with it. The
+//! A store with many objects. It is filled once. Every load that begins with such a store gets a copy. The
 //! measurement also purges these objects.
 
 use std::fs::File;

@@ -80,7 +80,7 @@ impl Row {
         broken
     }
 
-    /// Deviations that also depend on the machine. They do not count as failures.
+    /// Deviations that do not count as failures, because they also depend on the machine.
     pub(super) fn slow(&self) -> Option<String> {
         (self.health.max > HEALTH).then(|| {
             format!(

@@ -86,8 +86,8 @@ impl Bench {
         let begun = Instant::now();
         match Subject::start(&self.setup, limit, folder.path()) {
             Ok(subject) => self.on(subject, (load, limit), begun, &mut row)?,
-            // If the limit is lower than the memory that the process needs, the failed start is a result of
-            // the measurement.
+            // If the process needs more memory than the limit permits, the failed start is a result of the
+            // measurement.
             Err(problem) if row.grouped => row.end = Some(problem),
             Err(problem) => return Err(problem),
         }

@@ -1,5 +1,5 @@
-//! A soak: one process receives all loads in turn, again and again. The resources that it holds between two
-//! rounds must not grow.
+//! A soak: one process gets all loads one after another, in many rounds. The resources that the process uses
+//! between two rounds must not grow.
 
 use std::fs;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub struct Soak {
     pub foxy: Option<PathBuf>,
 }
 
-/// The resources that the process holds between two rounds.
+/// The resources that the process uses between two rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     /// Resident memory, in bytes.

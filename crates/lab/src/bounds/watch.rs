@@ -1,5 +1,5 @@
 //! Well-behaved clients that run beside every load. They request small hits and small misses at a low rate,
-//! each on a new and on a kept connection. They also request the health check of the admin address.
+//! on new connections and on kept connections. They also request the health check of the admin address.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,8 +100,8 @@ impl Watch {
         let (stopped, fixture) = (Arc::clone(&stop), Arc::clone(fixture));
         let thread = thread::spawn(move || {
             // Raises the priority of this thread, because it competes with the load's own thread. Delays by
-            // the scheduler are not caused by the proxy, so they should not be measured. Without the
-            // privilege to raise the priority, these delays are measured too.
+            // the scheduler are not caused by the proxy, so they should not be measured. If the process may
+            // not raise the priority, these delays are measured too.
             let _ = rustix::process::nice(-15);
             let Ok(runtime) = runtime() else {
                 return Watched::default();
@@ -151,8 +151,8 @@ async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
             running.spawn(async move {
                 let mut client = client;
                 let at = Instant::now();
-                // The connection's own time limit ends before this limit. So the connection returns the
-                // error, which shows which part of the answer was missing.
+                // The connection's own time limit is shorter than this limit. So the connection returns its
+                // error first, and this error shows which part of the answer was missing.
                 let most = TIMEOUT + INTERVAL;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));

@@ -122,7 +122,7 @@ async fn late(fixture: &Arc<Fixture>) -> Row {
     )
 }
 
-/// Sends a crowd while the origin holds its first answer. Returns the number of clients that got the
+/// Sends a crowd while the origin holds back its first answer. Returns the number of clients that got the
 /// object.
 async fn crowd(fixture: &Arc<Fixture>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();

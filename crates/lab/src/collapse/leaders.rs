@@ -1,5 +1,5 @@
-//! Failing leaders: the origin fails the first request of a crowd. The same origin would answer the other
-//! requests of the crowd, so these requests must not fail.
+//! Failing leaders: the origin fails the first request of a crowd. The origin would answer the other requests
+//! of the crowd. So these requests must not fail.
 
 use std::sync::Arc;
 use std::time::Duration;

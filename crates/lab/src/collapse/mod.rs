@@ -37,8 +37,9 @@ pub struct Collapse {
 }
 
 /// A part of the measurement. Each part gets a new proxy process, so that the proxy has no idle connection to
-/// the origin when the failing leaders begin. On an idle connection, the proxy would retry because the origin
-/// may have closed the connection, and not because the leader failed.
+/// the origin when the failing leaders begin. If a request fails on an idle connection, the proxy retries,
+/// because the origin may have closed the connection. This retry would hide whether the proxy handles a
+/// failing leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Crowds,

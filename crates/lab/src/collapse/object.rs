@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::leaders::Bad;
 use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 
-/// A held request continues after this time if nothing releases it.
+/// A request that is held back continues after this time, even if nothing releases it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of parts of a slow body.
 const PARTS: usize = 80;
@@ -27,7 +27,7 @@ pub(super) enum Behaviour {
     Expiring,
     /// The answer must be validated for every client.
     NoCache,
-    /// As `NoCache`, with a body that takes 8 s.
+    /// The answer must be validated for every client, and its body takes 8 s.
     SlowNoCache,
     /// The first answer fails; later answers are fresh for one minute.
     Leader(Bad),

@@ -31,7 +31,8 @@ const KINDS: [(&str, &str, Option<&str>); 8] = [
     ("X-Purge-Method", "all", Some("/kept/0")),
     ("Origin", "http://page.test", Some("/kept/1")),
     ("X-Forwarded-For", "192.0.2.1", Some("/kept/2")),
-    // A client may purge a URL that it names exactly. Each of these purges has a new URL.
+    // A client without the token may purge a URL that it names exactly. Each purge of this kind has a new
+    // URL.
     ("X-Purge-Method", "soft", None),
 ];
 

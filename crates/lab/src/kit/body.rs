@@ -1,16 +1,16 @@
-//! Bodies of origins. Every byte follows from the path. So a client detects bytes of another object,
-//! missing bytes and wrong order.
+//! Bodies of origins. Every byte follows from the path and the position. So a client detects bytes of another
+//! object, missing bytes and bytes in the wrong order.
 
 use std::sync::LazyLock;
 
 use foxy_base::{Rng, hash64};
 
-/// Length of the period in bytes. It is a prime. Blocks of disks and buffers are powers of two long, and no
-/// power of two is a multiple of this prime. So a block in the wrong place is detected.
+/// Length of the period in bytes. It is a prime. The lengths of disk blocks and buffers are powers of two,
+/// and no power of two is a multiple of this prime. So a client detects a block at a wrong position.
 const PERIOD: usize = 65_521;
 
-/// The period, written twice. So a slice of at most one period can begin at any position of the first period
-/// and is contiguous.
+/// Two copies of the period. So a slice that begins anywhere in the first copy, and is at most one period
+/// long, is contiguous.
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut rng = Rng::new(9);
     let once: Vec<u8> = (0..PERIOD).map(|_| rng.next_u64() as u8).collect();

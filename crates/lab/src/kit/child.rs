@@ -145,7 +145,7 @@ pub fn wait_for(port: u16, timeout: Duration) -> Result<(), String> {
 
 /// Ports that [`free_port`] returns. They are below the ports that Linux gives to outgoing connections.
 /// Otherwise an outgoing connection could take the port of a server that is being restarted. Even a
-/// connection to that server could do this.
+/// connection to this server could take the port.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
 /// Returns a port that was free a moment ago and that no other call in this process returns.

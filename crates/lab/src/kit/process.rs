@@ -84,15 +84,15 @@ pub fn raise_files(files: u64) -> Result<(), String> {
     })
 }
 
-/// Makes room for `files` entries in this process's table of open files. If the table grows while threads
-/// run, no thread can open a file for about ten milliseconds.
+/// Makes this process's table of open files large enough for `files` files. If the table grows later, while
+/// threads run, no thread can open a file for about ten milliseconds.
 pub fn room_for_files(files: u64) {
     let last = i32::try_from(files.saturating_sub(1)).unwrap_or(i32::MAX);
     // The table keeps its size when this descriptor is closed.
     drop(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 
-/// Name of each thread of a process and its processor time so far. Empty if the process has ended.
+/// Threads of a process, each with its name and its processor time so far. Empty if the process has ended.
 #[must_use]
 pub fn thread_times(pid: u32) -> Vec<(String, Duration)> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {

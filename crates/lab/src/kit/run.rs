@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The exit code of a measurement: 0 if all promises were kept, 1 if not, 2 if nothing was measured. In the
-/// last case the reason is printed on standard error.
+/// The exit code of a measurement: 0 if all promises were kept, 1 if a promise was broken, 2 if nothing was
+/// measured. With 2, the reason is printed on standard error.
 #[must_use]
 pub fn exit(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
@@ -18,7 +18,7 @@ pub fn exit(outcome: Result<bool, String>) -> ExitCode {
     }
 }
 
-/// Creates a folder for the files of a measurement. It is removed when the value is dropped.
+/// Creates a folder for the files of a measurement. The folder is removed when the returned value is dropped.
 ///
 /// # Errors
 /// The system cannot create a folder.

@@ -49,7 +49,7 @@ pub async fn serve<P: Respond>(listener: TcpListener, responder: Arc<P>) {
                     Arc::clone(&responder),
                 ));
             }
-            // No file descriptor is free. Connections that end release some.
+            // No file descriptor is free. Connections that end will release file descriptors.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
         }
     }

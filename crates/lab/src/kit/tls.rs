@@ -1,5 +1,6 @@
-//! Foxy with TLS on both sides, for measurements that use plain HTTP. Their requests and their origin's
-//! answers pass through bridges. A bridge forwards every byte, and also the way in which a connection ends.
+//! Foxy with TLS on both sides, for measurements that use plain HTTP. The requests of such a measurement, and
+//! the answers of its origin, pass through bridges. A bridge forwards every byte, and also the way in which a
+//! connection ends.
 
 use std::fmt;
 use std::fs::Permissions;
@@ -26,8 +27,8 @@ use super::{Child, Launch, Mode, free_port};
 
 /// Address of Foxy and of the origin in URLs. Their certificate contains this address.
 const ADDRESS: &str = "127.0.0.1";
-/// Another name in the certificate. Clients send it in their handshakes, because Foxy refuses handshakes
-/// without a name.
+/// Another name in the certificate. Clients send this name in their handshakes, because Foxy refuses
+/// handshakes without a name.
 const NAME: &str = "localhost";
 
 /// A Foxy that accepts and opens only TLS connections, and its bridges. Foxy and the bridges end when this
@@ -260,7 +261,7 @@ where
                     let _ = stream.set_nodelay(true);
                     tokio::spawn(pass(stream));
                 }
-                // No file descriptor is free. Connections that end release some.
+                // No file descriptor is free. Connections that end will release file descriptors.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
@@ -276,7 +277,7 @@ where
 {
     let carried = copy_bidirectional(&mut secured, &mut plain).await;
     if carried.is_err() {
-        // A linger time of zero makes the close a reset. The other side is dropped without a shutdown, so
+        // A linger time of zero makes the close a reset. The TLS connection is dropped without a shutdown, so
         // it ends without close_notify.
         let _ = plain.set_zero_linger();
     }

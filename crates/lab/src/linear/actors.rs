@@ -220,8 +220,8 @@ pub(super) fn writer(state: &RunState, mut rng: Rng) {
         };
         let ended = state.world.time();
         Counts::add(&state.counts.changes);
-        // If a change was sent but not answered, it is unknown whether the origin has made a new version.
-        // Then later requests must get at least the version from before the change.
+        // If a change was sent and got no answer, it is unknown whether the origin has made a new version.
+        // Then later requests must get the version from before the change, or a newer version.
         let version = match answer.status {
             200 => answer.number("X-Version"),
             502 if !answer
@@ -284,7 +284,8 @@ fn purge(state: &RunState, rng: &mut Rng) {
     };
     let soft = rng.chance(0.3);
     let query = format!("{query}{}", if soft { "&soft=1" } else { "" });
-    // After the purge, every request must get at least the version that was current when the purge began.
+    // After the purge, every request must get the version that was current when the purge began, or a newer
+    // version.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
     let began = state.world.time();

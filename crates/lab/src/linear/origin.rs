@@ -73,8 +73,8 @@ fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(millis));
 }
 
-/// Answers an unsafe request. It creates a new version, unless the request fails first. Some requests get
-/// no answer.
+/// Answers an unsafe request. Some requests get a 503. For every other request, a new version is created, and
+/// a few of these requests get no answer.
 fn change(
     conn: &mut BufferedConn,
     resource: &Resource,

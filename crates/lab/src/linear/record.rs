@@ -104,7 +104,7 @@ pub(super) struct Violation {
     pub(super) text: String,
 }
 
-/// A series of `(time, version)`: each entry has the greatest version of all events up to this time. Times
+/// A series of pairs `(time, version)`. `version` is the greatest version of all events up to `time`. Times
 /// and versions ascend.
 struct Known(Vec<(u64, u64)>);
 

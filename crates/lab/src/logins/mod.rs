@@ -1,5 +1,6 @@
-//! Users who log in, measured from outside. The parts are: the cost of a login that Foxy has already checked,
-//! a flood of wrong passwords, quotas, and the shares of users who together want more than the limit permits.
+//! Users who log in, measured from outside. There are four parts: the cost of a login that Foxy has already
+//! checked, a flood of wrong passwords, quotas, and shares. In the last part, the users together request more
+//! than the limit permits.
 
 mod cost;
 mod cpu;
@@ -41,7 +42,7 @@ struct Row {
     name: &'static str,
     measured: String,
     wanted: &'static str,
-    /// `None`: the result depends on the machine, and is not judged.
+    /// True if the goal is met. `None`: the result is not judged, because it depends on the machine.
     met: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Quotas of users, and the shares of users who together want more than the limit permits.
+//! Quotas of users, and the shares of users who together request more than the limit permits.
 
 use std::time::Duration;
 
@@ -109,8 +109,8 @@ pub(super) async fn quotas(fixture: &Fixture, length: Duration) -> Result<Vec<Ro
     ])
 }
 
-/// Judges only a rate that is too high. If the machine had no time for the client, the rate is too low, and
-/// this is not Foxy's fault.
+/// Judges only a rate that is too high. A rate that is too low is not Foxy's fault: the machine may have had
+/// no time for the client.
 fn row(name: &'static str, rate: f64, wanted: f64) -> Row {
     let off = (rate / wanted - 1.0) * 100.0;
     let text = format!("{rate:.1}, quota {wanted}: {off:+.2} %");

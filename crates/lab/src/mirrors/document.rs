@@ -1,8 +1,8 @@
 //! Documents of an npm registry, with real structure and any length. Each document exists in two forms: as
 //! the registry sends it, and as a mirror must send it.
 //!
-//! A document is made once, with placeholders where the two forms differ. So the placeholders determine the
-//! form that a mirror must send, and no code of the product is used.
+//! A document is made once, with placeholders where the two forms differ. So the form that a mirror must send
+//! follows from the placeholders alone, without code of the product.
 
 use foxy_base::Rng;
 

@@ -72,7 +72,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Options for these mirrors of packages, with a store that has room for all packages.
+    /// Options for these mirrors of packages, with a store that is large enough for all packages.
     pub(super) fn of_packages(program: PathBuf, mirrors: String) -> Self {
         Self {
             program,
@@ -130,8 +130,8 @@ impl Baseline {
         }
     }
 
-    /// The peak of resident memory since this value was taken, less the resident memory at that time, in
-    /// MiB.
+    /// The growth of resident memory in MiB: the peak since this value was taken, less the resident memory at
+    /// that time.
     pub(super) fn above(self) -> f64 {
         let memory = Memory::of(self.pid).unwrap_or_default();
         memory.peak.saturating_sub(self.resident) as f64 / MIB

@@ -1,6 +1,7 @@
 //! Requests packages from a registry behind a slow link, first without a mirror and then through a mirror.
-//! The runs through a mirror differ in its contents: it has stored nothing, it has stored everything, or it
-//! has stored everything but must request the documents again.
+//! There are three runs through a mirror. In the first run, the mirror has stored nothing. In the second run,
+//! it has stored everything. In the third run, it has stored everything, and must request the documents
+//! again.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -19,11 +19,11 @@ pub(super) const RATE: u64 = 20_000_000;
 /// Bytes that the link carries as one piece.
 const PIECE: usize = 1460 * 4;
 /// Greatest number of pieces of one connection that are on the link at the same time. At its full rate the
-/// link holds fewer pieces, so this limit does not reduce the rate.
+/// link carries fewer pieces at a time, so this limit does not reduce the rate.
 const QUEUE: usize = 16;
 
-/// One direction of the link: the time at which all data that this direction has received so far will be
-/// transmitted.
+/// One direction of the link. The value is the time at which this direction will have transmitted all data
+/// that it has received so far.
 #[derive(Clone, Debug, Default)]
 struct Direction(Arc<Mutex<Option<Instant>>>);
 

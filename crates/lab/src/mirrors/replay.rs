@@ -19,8 +19,8 @@ const TIMES: (usize, usize) = (40, 3);
 /// Goal for the ratio of Foxy's rate to verdaccio's rate.
 const RATIO: f64 = 3.0;
 
-/// Number of requests that one core can handle per second. It is computed from the processor time that the
-/// requests took.
+/// Number of requests that one core can handle per second, computed from the processor time that the requests
+/// took.
 struct Core(f64);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {

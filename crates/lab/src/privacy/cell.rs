@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Row of the table for answers that were fetched for the first user and go to another user.
+    /// Row of the table for answers that were fetched for the first user and are sent to another user.
     pub(super) const fn pair(self) -> Pair {
         match self {
             Self::Plain => Pair::Plain,
@@ -172,7 +172,7 @@ type Wish = (Option<&'static str>, Option<&'static str>);
 /// Requests of the followers. The first follower sends its request before the origin has answered. The other
 /// followers send their requests after the answer.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
-/// Requests of the followers with ranges, sent at the same points as in `HEADS`.
+/// Requests of the followers with ranges, sent at the same times as the requests in `HEADS`.
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),
     (None, Some("bytes=1024-2047")),

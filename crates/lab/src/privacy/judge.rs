@@ -1,5 +1,5 @@
-//! Finds the request for which each part of an answer was made, and checks whether the table permits this
-//! request to get that part.
+//! Finds the request for which each part of an answer was made. If a part was made for another request, the
+//! table decides whether the answer may contain this part.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,8 @@ pub(super) fn judge(
 fn missing(answer: &Answer, set: &Set) -> Option<String> {
     let status = answer.head.status();
     let of_origin = answer.head.get(mark::FIELD).is_some() || status == 304;
-    // Waiting requests get the proxy's own error in place of the page of an error answer.
+    // If the origin answers with an error, waiting requests may get the proxy's own error in place of the
+    // origin's page.
     let own_error = set.status >= 500 && status >= 500;
     if !of_origin && !own_error && status != set.status {
         return Some(format!("status {status} of the proxy"));

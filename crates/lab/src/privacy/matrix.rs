@@ -118,8 +118,8 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     for set in sets {
         for timing in TIMINGS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
-            // Cells with both kinds of users, with and without a Cookie, add coverage only where the table
-            // distinguishes the two kinds.
+            // Some users of a cell can have a Cookie while others have none. Such cells add coverage only
+            // where the table distinguishes these two kinds of users.
             let same = set.sharing(timing, Pair::Plain) == set.sharing(timing, Pair::Cookie);
             if !same && matches!(timing, Timing::Concurrent | Timing::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);

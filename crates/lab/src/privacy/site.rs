@@ -14,7 +14,7 @@ use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond};
 
 /// The field that contains a request's number. Proxies forward it.
 pub(super) const ID: &str = "X-Lab-Id";
-/// A held answer continues after this time if nothing releases it.
+/// An answer that is held back continues after this time, even if nothing releases it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Point at which the origin waits.
@@ -67,11 +67,11 @@ impl Page {
 /// The origin.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Time of the start in seconds since the Unix epoch. Dates of pages follow from it, so pages do not
-    /// change during a run.
+    /// Time of the start in seconds since the Unix epoch. The dates of pages are computed from this time, so
+    /// pages do not change during a run.
     epoch: u64,
     pages: Mutex<HashMap<String, Arc<Page>>>,
-    /// Requests that were answered with 304, by request number, with their users.
+    /// Users of the requests that were answered with 304, by request number.
     confirmed: Mutex<HashMap<u64, String>>,
 }
 
@@ -91,7 +91,7 @@ impl Site {
         page
     }
 
-    /// The user whose version the origin confirmed to this request with a 304.
+    /// The user whose version the origin confirmed when it answered this request with 304.
     pub(super) fn confirmed(&self, id: u64) -> Option<String> {
         held(&self.confirmed).get(&id).cloned()
     }
@@ -119,7 +119,8 @@ impl Site {
         has("Last-Modified") && since == Some(self.modified(user).as_str())
     }
 
-    /// Field lines of the page for a user. If `is_304` is true, they are only the fields that a 304 repeats.
+    /// Field lines of the page for a user. If `is_304` is true, only the fields that a 304 repeats are
+    /// included.
     fn fields(&self, page: &Page, mark: &Mark, path: &str, is_304: bool) -> String {
         let mut text = format!("Date: {}\r\n", date(self.now()));
         for (name, value) in &page.set.fields {

@@ -1,5 +1,5 @@
 //! Downloads that last as long as the reloads, and their origin. The origin sends a few bytes at intervals.
-//! It sends the rest when it is told to.
+//! After a call of `finish`, it sends the rest of each body.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -67,8 +67,7 @@ impl Respond for Long {
             let piece = match sent {
                 _ if finish => body.len() - sent,
                 0 => FIRST,
-                // The bytes are sent so slowly that the body does not end before the origin is told to send
-                // the rest.
+                // The bytes are sent so slowly that the body does not end before `finish` is called.
                 _ => LITTLE.min(body.len() - sent),
             };
             if conn.write(&body[sent..sent + piece]).await.is_err() {

@@ -28,13 +28,13 @@ pub(super) async fn run(
     findings: &mut Findings,
 ) -> Result<(), String> {
     certificates(folder, wanted.sites)?;
-    // The origin only occupies its port and answers nothing, because no request is sent to it.
+    // No request is sent to the origin. So the origin only occupies its port and answers nothing.
     let (_origin, origin) = listener().await?;
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let fixture = Fixture::start(program, folder, &text(0), (tls, admin))?;
-    // Foxy accepts connections before its workers run. This first reload ensures that the workers run,
-    // because Foxy answers a reload only when its workers run.
+    // Foxy accepts connections before its workers run, but answers a reload only when the workers run. So the
+    // workers run after this first reload.
     fixture.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);

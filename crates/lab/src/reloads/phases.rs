@@ -22,8 +22,9 @@ const STORED: u64 = 500;
 const SIZE: u64 = 4096;
 /// One request in `NEW` requests is for an object that was not requested before.
 const NEW: u64 = 100;
-/// The lowest permitted share of hits. It is the share of requests for stored objects, less a small
-/// allowance, because the share among the last requests depends on their order.
+/// The lowest permitted share of hits: the share of requests for stored objects, less a small allowance. The
+/// allowance is needed because the share of hits among the last requests depends on the order of these
+/// requests.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
 /// Runs reloads and broken files while the load and the downloads run.

@@ -60,8 +60,8 @@ impl Settings {
         }
     }
 
-    /// Changes one to three settings, and repeats this until the file differs. Settings of side sites do
-    /// not appear in the file while all side sites are absent.
+    /// Changes one to three settings, and repeats this until the file differs. A change may leave the file
+    /// unchanged, because settings of side sites are not in the file while all side sites are absent.
     pub(super) fn change(&mut self, rng: &mut Rng) {
         let before = self.text();
         while self.text() == before {

@@ -37,8 +37,8 @@ impl Got {
 /// The path of each request, by the request's number; `None` ends the client.
 pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
-/// Runs `clients` clients, which request the paths in turn. They end when there are no more paths or the
-/// time is over.
+/// Runs `clients` clients. Each client requests the next path of `paths`. The clients end when there are no
+/// more paths or the time is over.
 pub(super) async fn run(
     to: SocketAddr,
     clients: usize,

@@ -1,9 +1,9 @@
 //! Measures a Foxy with several stores from outside: its start when one of two stores is bad, its use of
 //! several disks, and the space that small objects occupy.
 //!
-//! Disks are loop devices whose reads or writes the kernel limits (control groups, version 1). So the disk is
-//! the limit, and not the processor. Loop devices and control groups need root. Without root, each part that
-//! needs a loop device reports that it was not measured.
+//! The disks are loop devices. The kernel limits their reads or writes (control groups, version 1), so that
+//! the disk limits the result, and not the processor. Loop devices and control groups need root. Without
+//! root, each part that needs a loop device reports that it was not measured.
 
 mod fixture;
 mod load;

@@ -12,7 +12,7 @@ use super::fixture::Fixture;
 use super::load::{self, Paths};
 use super::origin;
 
-/// Permitted reads per second of each disk. A read may have one or more blocks.
+/// Permitted reads per second of each disk. One read may contain several blocks.
 const READS: u64 = 300;
 const OBJECTS: u64 = 10_000;
 const OBJECT: usize = 8 << 10;

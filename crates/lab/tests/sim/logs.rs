@@ -37,7 +37,7 @@ fn garbage() -> Vec<u8> {
 /// A case: name, log, exit code, words of the message, and whether results are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
-/// Logs of which all lines or no lines can be read.
+/// Logs that can be read completely, with at most one bad line, and logs of which no line can be read.
 fn plain_cases() -> Vec<Case> {
     let mut mixed = log(100).into_bytes();
     mixed.extend(b"\x00\xff not a line\n");
@@ -54,7 +54,7 @@ fn plain_cases() -> Vec<Case> {
     ]
 }
 
-/// Logs that end at a wrong place.
+/// Logs that cannot be read to their end.
 fn broken_cases() -> Vec<Case> {
     let wrong = log(100) + &"nothing like it\n".repeat(2_000);
     let wrong_words = &["of the first 1000 lines", "line 101:"];

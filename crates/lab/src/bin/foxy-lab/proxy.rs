@@ -107,7 +107,7 @@ fn own(args: &BenchProxyArgs) -> ServeArgs {
     }
 }
 
-/// Options without a store, and with memory for all contents and their heads.
+/// Options without a store, and with enough memory for all contents and their heads.
 fn without_store(args: &BenchProxyArgs) -> ServeArgs {
     const REST: u64 = 256 << 20;
     let contents = args.ram.bytes().saturating_add(args.disk.bytes());
@@ -167,7 +167,7 @@ fn say(layout: &str, worked: &Worked) {
 #[derive(Debug)]
 struct Published(Arc<Live>);
 
-/// Returns the number by which a layout distinguishes this group's server from other servers.
+/// Returns a number for the server of this group. A layout distinguishes servers by these numbers.
 const fn server(group: u64) -> u32 {
     (group ^ (group >> 32)) as u32
 }

@@ -34,7 +34,8 @@ pub struct Place<'a> {
     pub memory_mib: u64,
     /// Disk space, in GiB.
     pub disk_gib: u64,
-    /// True if hits are read from the disk. Then reads must not block the only worker.
+    /// True if hits are read from the disk. Then the server must be configured so that reads do not block its
+    /// only worker.
     pub disk_hits: bool,
     /// True if requests for an object that is being fetched share the fetch, where the server supports
     /// this.

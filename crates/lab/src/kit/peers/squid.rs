@@ -1,5 +1,5 @@
-//! Squid with a rock store or with aufs. A process of its own (the disker) serves the rock store, as when
-//! Squid runs as a daemon.
+//! Squid with a rock store or with aufs. A separate process (the disker) reads and writes the rock store, as
+//! it does when Squid runs as a daemon.
 
 use std::process::Command;
 

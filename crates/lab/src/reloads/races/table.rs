@@ -32,9 +32,9 @@ pub(super) struct Race {
     pub(super) before: fn(&Places) -> String,
     pub(super) after: fn(&Places) -> String,
     pub(super) late: Late,
-    /// True if the change also applies to stored answers. Two kinds of changes apply only to new answers: a
-    /// change of a site's origin, and a change of the request that the origin gets (docs/operating.md,
-    /// "Reload").
+    /// True if the change also applies to stored answers. Two kinds of changes apply only to new answers
+    /// (docs/operating.md, "Reload"): a change of a site's origin, and a change of the request that the
+    /// origin gets.
     pub(super) stored: bool,
     /// True if the request goes through the forward proxy.
     forward: bool,
