@@ -3,7 +3,7 @@
 //!
 //! The model exists only for comparisons. It trusts its clients and its origin, and stores every
 //! answer with status 200. CERN's processes were forked without an `exec`. A program without unsafe
-//! code cannot do that, so each process of the model also costs an `exec`.
+//! code cannot fork in this way, so each process of the model also costs an `exec`.
 
 mod collect;
 mod request;

@@ -49,7 +49,8 @@ pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
     judge(count, &[("intranet.example.com", LAST)])
 }
 
-/// Judges requests for these hosts in turn. Each host has the number of the rule that must decide.
+/// Judges requests for these hosts, one host after another, repeatedly. Each host has the number of
+/// the rule that must decide.
 fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
     let staff = set.principal("alice", &["staff"]);

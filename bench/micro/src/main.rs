@@ -115,8 +115,8 @@ fn decide_hit(count: u64) -> Option<()> {
     Some(())
 }
 
-/// All that the caching rules do for a memory hit, in the proxy's order; the other work of a hit
-/// does not depend on the rules.
+/// Runs all caching rules for a memory hit, in the order of the proxy. The other work of a hit does
+/// not depend on the rules.
 fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -231,7 +231,7 @@ fn index_lookup(count: u64) -> Option<()> {
     lookups(0, count)
 }
 
-/// Lookups in an index with a secret, as the product has it.
+/// Lookups in an index with a secret, like the index of the product.
 fn index_lookup_secret(count: u64) -> Option<()> {
     lookups(0x9e37_79b9_7f4a_7c15, count)
 }

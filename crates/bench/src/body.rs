@@ -1,8 +1,8 @@
 //! Bodies that can be verified: every byte follows from the body's identity and the byte's offset.
 //!
 //! A body is a sequence of 64-bit words. Each word is mixed from a key (host, id, version, size) and the
-//! word's number. Any range can be generated or checked without the rest of the body. The check detects bytes
-//! of another object, another version, another length or another offset.
+//! word's number. Each range can be generated or checked without the other parts of the body. The check
+//! detects bytes of another object, another version, another length or another offset.
 
 use foxy_base::hash64;
 

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dechunk {
     state: State,
-    /// Bytes that are left in the chunk, or the part of the chunk size that was read so far.
+    /// Bytes that are left in the chunk. While a chunk size is being read: the value of the digits so far.
     left: u64,
     digits: u8,
 }
@@ -30,7 +30,8 @@ enum State {
 /// Next part of the decoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// This number of bytes is framing. The caller continues after these bytes.
+    /// This number of bytes is framing (chunk sizes, line ends, trailers). The caller continues after these
+    /// bytes.
     Framing(usize),
     /// This number of bytes belongs to the body.
     Data(usize),

@@ -1,11 +1,11 @@
-//! A histogram of times with logarithmic buckets. A bucket is at most 0.8 % wide, the memory is constant,
-//! and histograms can be merged.
+//! A histogram of times with logarithmic buckets. The width of a bucket is at most 0.8 % of its values. The
+//! memory is constant, and histograms can be merged.
 
 use std::time::Duration;
 
 /// Number of buckets per power of two.
 const STEPS: u64 = 128;
-/// Each value below this has its own bucket.
+/// Each value below this limit has a separate bucket.
 const EXACT: u64 = STEPS * 2;
 const BUCKETS: usize = (EXACT + (64 - 8) * STEPS) as usize;
 

@@ -1,5 +1,5 @@
-//! The origin's URLs: `/o/<id>?s=<size>&...`. The URL contains the properties of the object and also the
-//! origin's misbehaviour while it sends the object. So the origin keeps no state.
+//! The origin's URLs: `/o/<id>?s=<size>&...`. The URL contains the properties of the object, and the faults
+//! that the origin makes while it sends the object. So the origin keeps no state.
 
 use std::io::Write;
 
@@ -12,8 +12,8 @@ pub struct Knobs {
     pub size: u64,
     /// `v`: version. A request field `Bench-Want: <version> <size>` overrides version and size.
     pub version: u32,
-    /// `h`: server number, if the host does not identify the server (reverse mode). Then the body is the body
-    /// of host `h<number>`.
+    /// `h`: server number, if the host does not identify the server (reverse mode). Then the body belongs to
+    /// the host `h<number>`.
     pub server: Option<u32>,
     /// `m`: `max-age` in seconds.
     pub max_age: u32,

@@ -77,7 +77,7 @@ pub struct BurstReport {
     pub hits: usize,
     /// Number of answers that shared another client's fetch.
     pub collapsed: usize,
-    /// Number of bytes that the slow clients had at the end.
+    /// Number of bytes that the slow clients had received at the end.
     pub slow_bytes: u64,
     /// Counts of the origin during the run.
     pub origin: OriginCounters,

@@ -27,7 +27,7 @@ const HEAD_READ: usize = 16 << 10;
 const BODY_READ: usize = 256 << 10;
 /// Pause before a refused connection is tried again.
 const RETRY_NS: u64 = 5_000_000;
-/// Longest time in the readiness call, so that the thread notices a stop.
+/// Longest time in the readiness call. After this time, the thread checks whether the run was stopped.
 const TICK: Duration = Duration::from_millis(20);
 const TIMER: Token = Token(usize::MAX);
 
@@ -129,8 +129,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs until one of three events: the thread is told to stop, the source is empty and all requests are
-    /// answered, or no connection was open for as long as an answer may take.
+    /// Runs until one of three events: the run is stopped, all requests of the source are answered, or no
+    /// connection was open for the longest permitted time of an answer.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {
@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// If requests are due, starts them on idle connections. Returns the time until the next request may
+    /// Starts the requests that are due on idle connections. Returns the time until the next request may
     /// start.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();
@@ -275,7 +275,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Reads the bytes that have arrived. With `ended`, the other side will send no more.
+    /// Reads the bytes that have arrived. If `ended` is true, the peer sends no more bytes.
     fn receive(&mut self, at: usize, ended: bool) {
         loop {
             let connection = &mut self.connections[at];

@@ -179,8 +179,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     Ok(Report::new(&finished.stats, timeline, &extra))
 }
 
-/// Runs one engine. Measures the fraction of wall time in which it was busy. Polls that found nothing do
-/// not count as busy.
+/// Runs one engine. Measures the fraction of wall time in which the engine was busy. The time of polls that
+/// found nothing does not count as busy.
 fn run_thread(
     config: &LoadConfig,
     shared: &Shared,

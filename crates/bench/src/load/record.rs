@@ -69,8 +69,8 @@ impl Recorder {
     }
 }
 
-/// An object in a record, with the time of its last store. That is the time of the last answer that was not a
-/// hit, or whose version was newer than all earlier versions.
+/// An object in a record, with the time of its last store. An object counts as stored when an answer was not
+/// a hit, or had a newer version than all earlier answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The object, with the version that was seen last.

@@ -56,7 +56,7 @@ pub struct Report {
     pub cpu_us: Option<CpuPerRequest>,
     /// Fraction of wall time in which the busiest generator thread used its CPU, 0 to 1.
     pub generator_busy: f64,
-    /// True if the generator was below 90 % busy. Then the results show the server and not the generator.
+    /// True if the generator was below 90 % busy. Then the server, and not the generator, limits the results.
     pub valid: bool,
     /// Times of a cache's restart, and the answers over time.
     pub restart: Option<Restart>,

@@ -38,8 +38,8 @@ impl std::fmt::Debug for SharedSource {
     }
 }
 
-/// Number of requests that a thread takes in one batch. It is small, so that the order of a trace is nearly
-/// kept.
+/// Number of requests that a thread takes in one batch. A batch is small, so that requests are sent nearly in
+/// the order of the trace.
 const BATCH: usize = 16;
 
 impl SharedSource {
@@ -70,8 +70,8 @@ pub struct FromTrace<I> {
 }
 
 impl<I: Iterator<Item = Request>> FromTrace<I> {
-    /// With `servers` 0, there are 2^20 numbers, so that nearly every server of the trace keeps a number of
-    /// its own. Sizes above `most` are reduced to `most`.
+    /// With `servers` 0, there are 2^20 numbers, so that nearly every server of the trace gets a separate
+    /// number. Sizes above `most` are reduced to `most`.
     pub fn new(requests: I, servers: u32, most: u64) -> Self {
         let servers = if servers == 0 { 1 << 20 } else { servers };
         Self {
@@ -89,7 +89,8 @@ impl<I: Iterator<Item = Request>> FromTrace<I> {
             .entry(request.object)
             .or_insert((size, request.version));
         if size == 0 && request.size == 0 {
-            // The log contains no size, as for a 304 answer, so the object's earlier size stays.
+            // The log contains no size, for example because of a 304 answer. So the object keeps its earlier
+            // size.
         } else if request.version > known.1 {
             *known = (size, request.version);
         } else if size != known.0 {
@@ -119,8 +120,8 @@ impl<I: Iterator<Item = Request>> Iterator for FromTrace<I> {
 #[derive(Debug)]
 pub struct Popular {
     objects: Vec<RequestSpec>,
-    /// Walker's alias table: for each entry the probability of using the entry itself, and the entry to use
-    /// otherwise.
+    /// Walker's alias table. Each entry contains the probability with which the entry itself is used, and the
+    /// number of the entry that is used otherwise.
     alias: Vec<(u32, u32)>,
     rng: foxy_base::Rng,
 }

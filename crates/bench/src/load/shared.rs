@@ -90,7 +90,7 @@ impl Shared {
         self.cooling.store(true, Relaxed);
     }
 
-    /// Must be called when a measured request has been answered, or will not be answered.
+    /// Must be called when a measured request has been answered or has failed.
     pub(crate) fn ended(&self) {
         self.waiting.fetch_sub(1, Relaxed);
     }

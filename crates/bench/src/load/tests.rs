@@ -143,7 +143,8 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
-    // The load has no time limit. It ends after the target was unreachable for as long as an answer may take.
+    // The load has no time limit. It ends when the target was unreachable for the longest permitted time of
+    // an answer.
     config.duration = None;
     config.timeout = Duration::from_millis(100);
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
@@ -186,7 +187,7 @@ fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
     let origin = origin();
     let mut config = config(&origin, None);
     // The measured time of 500 ms ends before the first answer, which takes at least 1 s. But the measured
-    // time is long enough that even a busy machine sends requests in it.
+    // time is long enough for even a busy machine to send requests.
     config.style.knobs = "&l=1000".to_owned();
     config.duration = Some(Duration::from_millis(500));
     config.cool_down = Duration::from_secs(600);

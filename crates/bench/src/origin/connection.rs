@@ -38,7 +38,7 @@ pub(super) struct Site {
 /// Greatest number of body bytes that are generated in one piece.
 const PIECE: usize = 64 << 10;
 
-/// Accepts connections until it is told to stop.
+/// Accepts connections until the origin is stopped.
 pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let mut stopped = site.stopped.clone();
@@ -75,8 +75,8 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
 /// After this time without requests the runtime may sleep, because no client is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Keeps the runtime from sleeping. The runtime polls its sockets between two polls of this task. Other
-/// threads that need the core get it.
+/// Keeps the runtime from sleeping. The runtime polls its sockets between two polls of this task. After an
+/// unsuccessful poll, the thread yields the core to other threads.
 async fn stay_awake(site: Rc<Site>) {
     let counters = site.counters.of(site.thread);
     let (mut answered, mut last) = (0, site.clock.mono());
@@ -233,7 +233,7 @@ impl Connection {
         Ok(whole && !answer.close)
     }
 
-    /// Sends the body piece by piece. Returns false if the body was cut because the URL requests this.
+    /// Sends the body piece by piece. Returns false if the body was cut on purpose (`die_after`).
     async fn send_body(&mut self, answer: &Answer, bandwidth: u64) -> io::Result<bool> {
         let total = answer.die_after.unwrap_or(u64::MAX).min(answer.length);
         let mut sent = 0;

@@ -1,5 +1,5 @@
-//! Counters of the origin. Each thread has its own counters, so threads do not contend. A request for the
-//! counters combines the counters of all threads.
+//! Counters of the origin. Each thread has its own counters, so threads do not contend. The answer to a
+//! request for the counters contains the sums over all threads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -2,7 +2,7 @@
 //!
 //! An origin that is bound to `0.0.0.0` answers on every address of 127.0.0.0/8. Each of these addresses is a
 //! separate server with different bodies. Each thread has its own runtime and its own listener
-//! (SO_REUSEPORT), so threads share nothing but the port.
+//! (SO_REUSEPORT), so threads share only the port.
 
 mod connection;
 mod counters;

@@ -1,5 +1,5 @@
-//! The part of DNS messages that the tests need (RFC 1035 section 4): one question and its answers. Answers
-//! are made byte by byte, because some of them must be wrong.
+//! The part of DNS messages that the tests need (RFC 1035 section 4): one question and its answers. The code
+//! builds answers byte by byte, because some answers must be wrong.
 
 use std::net::IpAddr;
 

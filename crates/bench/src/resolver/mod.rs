@@ -194,7 +194,8 @@ impl Server {
         let mut packet = [0; 1500];
         while !stop.load(Relaxed) {
             self.send_due();
-            // No question came, or an earlier client has disconnected. The server continues in both cases.
+            // Either no question arrived in time, or an earlier client has disconnected. In both cases the
+            // server continues.
             let Ok((len, from)) = self.socket.recv_from(&mut packet) else {
                 continue;
             };
@@ -210,12 +211,13 @@ impl Server {
         }
     }
 
-    /// Sends the answers that are due. Limits the thread's wait to the time until the next answer is due.
+    /// Sends the answers that are due. Then sets the socket's timeout, so that the thread waits at most until
+    /// the next answer is due.
     fn send_due(&mut self) {
         let now = self.clock.mono();
         self.held.retain(|(due, to, bytes)| {
             if *due <= now {
-                // It does not matter if the client has disconnected.
+                // An error means that the client has disconnected. It is ignored.
                 let _ = self.socket.send_to(bytes, to);
             }
             *due > now

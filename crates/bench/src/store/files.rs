@@ -2,7 +2,7 @@
 //! measurement tests the claim on present hardware. It uses one stream of the operations URL-read, URL-write
 //! and URL-delete. These are the operations of a disk level behind a memory level. The stream runs through
 //! the engine, and through one file per object on usual file systems. The engine also runs on a device that
-//! is so slow that only the device limits it.
+//! is much slower than the engine, so that only the device limits the result.
 
 use std::io;
 use std::path::Path;
@@ -145,7 +145,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     let job = Job {
         file,
         pattern: "write",
-        // The kernel splits longer writes, and a throttled device counts each split write twice.
+        // The kernel splits longer writes. A throttled device counts each write that was split twice.
         block: 256 << 10,
         align: 4096,
         depth: 16,
@@ -232,8 +232,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. While
-    /// [`DEPTH`] reads are running, it first waits for the end of one of them.
+    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. If
+    /// [`DEPTH`] reads are running, this function first waits until one of them has ended.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.harness.engine.reads().lookup(hash, &key) else {

@@ -94,7 +94,7 @@ impl Harness {
 
     /// Stores object `number` with a body of `bytes` bytes. While the writer's queue is full, this function
     /// sleeps and tries again. During one sleep the writer takes only a few megabytes from its queue, so the
-    /// queue never becomes empty. The sleep leaves the processors to the engine.
+    /// queue never becomes empty. While this function sleeps, the engine can use all processors.
     pub(super) fn put(&self, number: u64, bytes: usize) {
         self.put_in(group(number), number, bytes);
     }
@@ -111,7 +111,7 @@ impl Harness {
         Duration::from_nanos(self.writer_cpu.load(Ordering::Relaxed))
     }
 
-    /// Stores object `number` if there is room.
+    /// Stores object `number` if the writer's queue has space.
     pub(super) fn try_put(&self, number: u64, bytes: usize) -> Admission {
         self.try_put_in(group(number), number, bytes)
     }

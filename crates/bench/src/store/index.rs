@@ -31,8 +31,8 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     );
     // The index uses pages of the size that the index of the engine uses.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
-    // Measures an empty index once. So memory that the measurement itself needs is not counted for the
-    // index.
+    // Measures an empty index once. So the memory that the measurement itself needs is allocated now, and is
+    // not counted for the index later.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);
@@ -74,8 +74,8 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
 
 /// Measures times of a hit and of a miss, and for comparison the memory reads that every index needs. In the
 /// first series, each lookup or read waits for the previous lookup or read. In the second series, no lookup
-/// waits. A server's lookups are like the lookups of the second series, because no lookup needs the answer of
-/// the previous lookup. So the goal of 150 ns applies to the second series.
+/// waits. The lookups of a server are like the lookups of the second series: they are for different requests,
+/// so no lookup waits for another lookup. So the goal of 150 ns applies to the second series.
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();

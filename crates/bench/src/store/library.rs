@@ -54,7 +54,7 @@ pub(super) fn library(context: &Context<'_>) -> io::Result<Vec<Section>> {
         .unwrap_or(context.quick_or(60_000, 1_000_000));
     let stream = Scratch::new(context.folder, "bench-library.requests");
     let count = write(&stream.0, requests)?;
-    // The disk has space for a little more than half of the requested bytes, so that space must be reused.
+    // The disk has space for a little more than half of the requested bytes. So each engine must reuse space.
     let disk = (requests * 2200).clamp(256 << 20, context.size);
     let mut section = Section::new(
         "library",

@@ -78,8 +78,8 @@ fn mixed_on(
     Ok(section)
 }
 
-/// Measures the engine. Then measures fio, which makes reads of the same length and writes as many bytes as
-/// the engine has written.
+/// Measures the engine. Then measures fio with reads of the same length, while fio also writes at the rate
+/// [`RATE`].
 fn step(
     context: &Context<'_>,
     harness: &Harness,
@@ -144,8 +144,8 @@ fn rows(section: &mut Section, depth: u32, step: &Step) {
     section.row(at("misses (reused meanwhile)"), lost * 100.0, "%");
 }
 
-/// Admits objects of 32 KiB at `rate` bytes per second until it is told to stop. Returns the number of
-/// admitted bytes.
+/// Admits objects of 32 KiB at `rate` bytes per second until `stop` is true. Returns the number of admitted
+/// bytes.
 pub(super) fn admit(harness: &Harness, rate: u64, stop: &AtomicBool) -> u64 {
     const BODY: usize = 32 << 10;
     let start = harness.clock.mono();

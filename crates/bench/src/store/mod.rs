@@ -138,8 +138,8 @@ impl Context<'_> {
 
 type Measurement = fn(&Context<'_>) -> io::Result<Vec<Section>>;
 
-/// Measurements in the order in which they run. The index is first, because the process must not have used
-/// much memory before.
+/// Measurements in the order in which they run. The index is measured first, because the process must not
+/// have used much memory before this measurement.
 const ALL: &[(&str, Measurement)] = &[
     ("index", index::index),
     ("read", read::read),
@@ -231,7 +231,7 @@ impl StoreArgs {
 fn fill(harness: &harness::Harness, bytes: usize) -> u64 {
     let capacity = harness.disk.len();
     let mut number = 0;
-    // The last segments stay free: reuse of segments would remove objects.
+    // The last segments stay free. If segments were reused, objects would be removed.
     while harness.used_bytes() < capacity / 100 * 92 {
         for _ in 0..512 {
             harness.put(number, bytes);

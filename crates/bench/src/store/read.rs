@@ -96,8 +96,8 @@ fn read_on(
 /// Points of a curve: (reads that run at the same time, hits per second).
 type Curve = Vec<(f64, f64)>;
 
-/// Draws hits per second over the number of running reads: the curve of Foxy, and that of fio if it has
-/// points.
+/// Draws hits per second over the number of running reads. There is a curve for Foxy, and also a curve for
+/// fio if it has points.
 pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.curves = vec![("Foxy".into(), foxy)];
     if fio.is_empty() {

@@ -13,8 +13,8 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
-/// Number of completions after which new reads are submitted. Completions arrive in groups, and the device
-/// must not wait for new reads until a complete group has been handled.
+/// Number of completions after which new reads are submitted. Completions arrive in groups. If new reads were
+/// submitted only after a complete group, the device would have to wait.
 const SUBMIT_EVERY: usize = 4;
 
 /// Results of a run of reads.

@@ -18,7 +18,7 @@ use super::{Context, own_command};
 
 /// Length of a body in bytes. Slots of summaries are sized for records of 2 KiB. The records of this
 /// measurement have about half of this length, as on the web. So summaries are longer than their slots and
-/// continue behind the clusters.
+/// continue after the clusters, at the end of the segment.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 

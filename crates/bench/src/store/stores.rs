@@ -1,6 +1,6 @@
-//! `stores`: one store compared with two stores of half the size, on devices with as few reads per second
-//! as a rotating disk. The measurement shows whether a second disk doubles the hits, and how it changes the
-//! wait at equal load.
+//! `stores`: one store compared with two stores of half the size, on devices with as few reads per second as
+//! a rotating disk. The measurement shows whether a second disk doubles the hits, and how a second disk
+//! changes the waiting time at equal load.
 
 use std::io;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ impl Stores {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;
         let runs: Vec<Run> = thread::scope(|scope| {
-            // At a given rate, a request must not wait for a free client.
+            // At a given rate, a request must not wait for a free client. So there are more clients.
             let clients = rate.map_or(CLIENTS, |_| CLIENTS * 4);
             let clients: Vec<_> = (0..clients)
                 .map(|n| {

@@ -22,7 +22,8 @@ use crate::Histogram;
 /// Longest answer in bytes. Longer answers are left out, because this measurement is not about the ways in
 /// which engines split large objects.
 const LONGEST: u64 = 200 << 10;
-/// Greatest number of bytes that are admitted per second, so that no engine drops objects because of speed.
+/// Greatest number of bytes that are admitted per second. At this pace, no engine drops objects because it
+/// cannot keep up.
 const PACE: f64 = 250e6;
 
 /// Options of the measured process. The peer's program has the same options.
@@ -111,8 +112,8 @@ pub(super) fn trace(context: &Context<'_>) -> io::Result<Vec<Section>> {
         .unwrap_or(context.quick_or(100_000, 10_000_000));
     let config = ZipfWebConfig {
         requests,
-        // Each object is requested ten times on average. A third of the requested bytes fills a disk of
-        // some GB.
+        // Each object is requested ten times on average. With this number of objects, a third of the
+        // requested bytes fills a disk of some GB.
         objects: (requests / 10).max(100_000),
         ..ZipfWebConfig::default()
     };

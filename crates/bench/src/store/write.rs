@@ -67,8 +67,8 @@ fn harness(context: &Context<'_>, file: &Scratch) -> io::Result<Harness> {
     Harness::start(&params, context.clock)
 }
 
-/// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because there
-/// are no fragments here.
+/// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because this
+/// measurement does not divide bodies into fragments.
 fn length(rng: &mut Rng, fixed: Option<usize>) -> usize {
     fixed.unwrap_or_else(|| Sizes::web().draw(rng).min(200 << 10) as usize)
 }
@@ -86,7 +86,7 @@ fn full_speed(
     let mut number = 0;
     let start = harness.clock.mono();
     let cpu = cpu::of_this_thread();
-    // Writes until the bytes are twice the space of the store, or until the time is over.
+    // Writes until twice the size of the store is written, or until the time is over.
     let most = context.run_time() * 2;
     while harness.clock.mono().since(start) < most
         && harness.counts().cluster_bytes < context.size * 2
@@ -175,9 +175,9 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     Ok(())
 }
 
-/// Stores web objects at a steady rate in a store that is as small as a small proxy's store, and requests
-/// some of the objects again. Reports the admissions that were dropped because the queue was full, and the
-/// reasons why the writer waited.
+/// Stores web objects at a steady rate in a small store, like the store of a small proxy. Requests some of
+/// the objects again. Reports the admissions that were dropped because the queue was full, and the reasons
+/// why the writer waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let params = StoreParams {

@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Wants,
     /// The client disconnects after this many body bytes.
     Leaves(u64),
-    /// The client reads this many bytes per second, until it is told to stop.
+    /// The client reads this many bytes per second, until the stop signal.
     Slow(u64),
 }
 
@@ -116,7 +116,7 @@ impl Client {
             }
             match self.kind {
                 Kind::Leaves(bytes) if self.seen.bytes >= bytes => {
-                    // Bytes that arrived but were not read turn the close into a reset.
+                    // If bytes have arrived that the client did not read, the close becomes a reset.
                     return Ok(());
                 }
                 Kind::Slow(_) => {
@@ -126,7 +126,7 @@ impl Client {
                         _ = stopped.changed() => return Ok(()),
                     }
                 }
-                // Lets the other clients run, because the first byte of one of them may be waiting.
+                // Lets the other clients run, because the first byte for one of them may have arrived.
                 _ if first => tokio::task::yield_now().await,
                 _ => {}
             }

@@ -1,4 +1,5 @@
-//! The operations of a store of files, and a limit for stores that have no limit of their own.
+//! The operations of a store of files, and a size limit for stores that do not limit their size
+//! themselves.
 
 use foxy_policy::{CachePolicy, Lru};
 
@@ -33,7 +34,7 @@ impl Kept {
         self.0.get(&name).is_some()
     }
 
-    /// Adds a file. Returns the files that must be removed to make room for it.
+    /// Adds a file. Returns the files that must be removed so that the limit is not exceeded.
     pub(crate) fn add(&mut self, name: u64, bytes: usize) -> Vec<u64> {
         let mut gone = Vec::new();
         // The 100 bytes are for the key and the entry of the file. For a file system, the caller has

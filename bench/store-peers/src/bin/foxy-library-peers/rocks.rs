@@ -1,6 +1,6 @@
-//! RocksDB with values in its sorted files or in blob files. It uses direct I/O. It has no log,
-//! because a cache may lose its newest files, as the library does too. It does not compress, because
-//! the contents are random.
+//! RocksDB with values in its sorted files or in blob files. It uses direct I/O. It has no log: a
+//! cache may lose its newest files, and the library may lose them too. It does not compress,
+//! because the contents are random.
 
 use rocksdb::{BlockBasedOptions, Cache, DB, Options, WriteOptions};
 

@@ -9,7 +9,8 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// Returns true if the connection is established. If it was refused, its job (if any) fails.
+    /// Returns true if the connection is established. If the connection was refused, its job fails, if it has
+    /// a job.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {
@@ -104,13 +105,13 @@ impl Engine<'_> {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// True if no connection to the target was open for as long as an answer may take.
+    /// True if no connection to the target was open for the longest permitted time of an answer.
     pub(super) fn deserted(&self) -> bool {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }
 
-    /// Opens connections whose time for the next attempt has come, and fails requests that take too long. It
-    /// does this at most every 5 ms.
+    /// Opens connections whose time for the next attempt has come, and fails requests that take too long. A
+    /// call within 5 ms of the last sweep does nothing.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {
