@@ -75,13 +75,15 @@ const LABORATORY: Arrows = &[
 const TEST_ARROWS: Arrows = &[
     // Tests of `foxy` use harnesses of `lab` and a name server of `bench`. Both run with the built product.
     ("foxy", &["lab", "bench"]),
-    // Replayed traces measure the store's hit ratio and compare the policies with their reference versions.
+    // Tests of `store` and `policy` replay traces. They measure the store's hit ratio, and compare the
+    // policies with their reference versions.
     ("store", &["trace"]),
     ("policy", &["trace"]),
 ];
 
-/// Fails for any arrow between the workspace's crates that is not in the tables, and for any arrow that is
-/// only in the tables. It also checks the arrows between the rooms of a crate.
+/// Compares the arrows between the workspace's crates with the tables. Fails for each arrow that is not in
+/// the tables, and for each arrow that is only in the tables. Also checks the arrows between the rooms of a
+/// crate.
 pub(crate) fn run() -> Outcome {
     match graph() {
         Ok(graph) => {

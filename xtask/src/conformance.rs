@@ -1,7 +1,7 @@
 //! The public test suite of HTTP caches runs against Foxy as reverse and as forward proxy. Every verdict must
-//! be equal to the verdict in a pinned table. If a test begins to pass or begins to fail, the table must be
-//! changed. The table describes a cache that uses everything that the standard allows. Foxy's defaults use
-//! less. A second table lists the tests whose verdict is different with the defaults, with reasons.
+//! be equal to the verdict in a pinned table. If a verdict changes, the table must be changed too. The table
+//! describes a cache that uses everything that the standard allows. Foxy's defaults use less. A second table
+//! lists the tests whose verdict is different with the defaults, with reasons.
 
 mod certificate;
 mod install;

@@ -1,5 +1,5 @@
 //! Unsafe code under Miri, which checks every memory access. Miri supports neither io_uring, nor `madvise`,
-//! nor the allocator's C code. So only tests of memory that needs none of these three are run.
+//! nor the allocator's C code. So only those tests of memory are run that need none of these three.
 
 use std::process::{Command, Stdio};
 

@@ -9,8 +9,8 @@ pub(crate) fn fmt() -> Outcome {
     Outcome::single(succeed(&mut command, "`cargo fmt --all` mends it"))
 }
 
-/// Checks that compiler and clippy give no warning, also in tests and examples. The product is also checked
-/// separately, because in the workspace it has the features that the laboratory enables.
+/// Checks that compiler and clippy give no warning, also in tests and examples. The product is checked a
+/// second time without the laboratory, because the laboratory enables features of the product.
 pub(crate) fn clippy() -> Outcome {
     let mut outcome = Outcome::default();
     for what in [

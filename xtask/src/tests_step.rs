@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Units,
 }
 
-/// Histories of the whole-system simulation in [`fast`]: half of those in the whole check.
+/// Histories of the whole-system simulation in [`fast`]: half of the histories in the whole check.
 const FAST_HISTORIES: &str = "0..120";
 
 /// Runs only the unit tests in the libraries and binaries, with fewer histories of the simulation.
@@ -106,8 +106,8 @@ fn tests(targets: &[&str], long: bool) -> Command {
     command
 }
 
-/// Runs every interleaving of small scenarios in the concurrent core of the index. It uses its own target
-/// folder, because all crates are compiled with settings that no other test uses.
+/// Runs every interleaving of small scenarios in the concurrent core of the index. The build uses a separate
+/// target folder, because all crates are compiled with settings that no other test uses.
 pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);
@@ -140,7 +140,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Handles one line. A test's result is counted. Other lines are shown, unless they are irrelevant.
+    /// Handles one line. A test's result is counted. Other lines are shown if they are relevant.
     fn take(&mut self, text: &str) {
         if let Some((name, result)) = text
             .strip_prefix("test ")
@@ -150,8 +150,7 @@ impl Tally {
                 "ok" => self.passed += 1,
                 result if result.starts_with("ignored") => self.ignored += 1,
                 result if result.starts_with("FAILED") => self.failed.push(name.to_owned()),
-                // Other output is mixed into the line, so this line shows no result. The summary line counts
-                // the test.
+                // The line contains other output in place of the result. The summary line counts the test.
                 _ => {}
             }
             if result == "ok" {

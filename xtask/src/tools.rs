@@ -119,7 +119,7 @@ impl Fetched {
             Self::Npm { folder, packages } => (folder, &*packages.join(" ")),
         };
         let folder = below.join(folder);
-        // This file is written last. So its existence means that everything else is complete.
+        // This file is written last. So if it exists, the program is complete.
         let mark = folder.join("fetched");
         if std::fs::read_to_string(&mark).is_ok_and(|text| text == packages) {
             return true;

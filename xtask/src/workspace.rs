@@ -21,8 +21,8 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Builds the programs that checks run: `foxy`, and the examples that print documents. They are built like
-/// the tests: with the same profile and with the whole workspace, because a package that is built alone has
+/// Builds the programs that checks run: `foxy`, and the examples that print documents. The build uses the
+/// same profile as the tests. It builds the whole workspace, because a package that is built alone has
 /// different features. So a complete check compiles nothing twice. Returns the folder of the programs. The
 /// examples are in its subfolder `examples`.
 ///

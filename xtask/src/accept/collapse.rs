@@ -1,8 +1,8 @@
 //! One fetch for a crowd: large objects, a leader that disconnects, slow readers, a store that breaks, and
 //! answers that must not be shared.
 //!
-//! Bytes and the origin's requests are judged. Times and memory are only printed together with their goals,
-//! because they change on a busy machine.
+//! The bytes of answers and the number of requests to the origin are judged. Times and memory are only
+//! printed together with their goals, because they change on a busy machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::report::Outcome;
 const MEMORY: &str = "256MiB";
 /// Memory budget of each Foxy in MiB.
 const MEMORY_MIB: f64 = 256.0;
-/// Latency of the origin in milliseconds. It is so long that the whole crowd has sent its requests before the
-/// origin sends the first byte.
+/// Latency of the origin in milliseconds. The latency is so long that the whole crowd has sent its requests
+/// before the origin sends the first byte.
 const LATENCY_MS: f64 = 300.0;
 
 /// One crowd.

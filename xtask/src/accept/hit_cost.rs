@@ -19,8 +19,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
 }
 
 /// Measures hits of one popular object, and for comparison the simplest possible server, which shows the
-/// kernel's part of the cost. Then it measures hits of many objects that do not fit into the second-level
-/// cache of a processor. For these hits, copying into the socket waits for memory.
+/// kernel's part of the cost. Then it measures hits of many objects, which together are larger than the
+/// second-level cache of a processor. Copying such an object into the socket waits for memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
     for (work, name) in [

@@ -10,8 +10,9 @@ const LITTLE: f64 = 2.0 * 1024.0 * 1024.0;
 const GIB: u64 = 1 << 30;
 /// Number of pieces of this object. Nearly every piece begins and ends within a fragment.
 const PIECES: &str = "3000";
-/// Bytes per second that the origin of this object sends. A busy disk can still write at this rate. A
-/// fragment that the store cannot write in time is not stored, and would be fetched again.
+/// Bytes per second that the origin of this object sends. A busy disk can still write at this rate. At a
+/// higher rate, the store might not write a fragment in time. The fragment would then not be stored, and
+/// would be fetched again.
 const RATE: u64 = 100_000_000;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {

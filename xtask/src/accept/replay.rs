@@ -62,8 +62,8 @@ fn find(file: &str) -> Option<PathBuf> {
     found
 }
 
-/// Replays many requests to 200 origin servers. The size of all data is 10 times that of the memory and 2
-/// times that of the disk.
+/// Replays many requests to 200 origin servers. All data together are 10 times as large as the memory and 2
+/// times as large as the disk.
 pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
     let requests = requests.to_string();
     let load = [

@@ -21,7 +21,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Kills and starts Foxy, and requests all objects that were on disk for over five seconds.
+/// Kills Foxy and starts it again. Then requests all objects that were on disk for over five seconds before
+/// the kill.
 fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let store = bench.path("restart-store").to_string_lossy().into_owned();
     let args = [
@@ -67,7 +68,8 @@ fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let stopped = unix_millis();
     let _ = running.wait_with_output();
     drop_page_cache();
-    // The start is not awaited, so the clock of `expect` starts with the process.
+    // This call does not wait until Foxy listens. So the clock of `expect` begins at the start of the
+    // process.
     let again = bench.foxy_at(foxy_port, &args)?;
     let mut expect = bench.tool(
         "expect",
@@ -189,8 +191,8 @@ fn unix_millis() -> String {
     SystemClock::default().wall().millis().to_string()
 }
 
-/// Drops the page cache. This needs root. Without root the page cache stays, and no check fails for this
-/// reason, because stores use direct I/O. But the results then mean less.
+/// Drops the page cache. This needs root. Without root the page cache stays. The checks do not depend on the
+/// page cache, because stores use direct I/O, but the results then mean less.
 fn drop_page_cache() {
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
 }

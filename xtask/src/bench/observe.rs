@@ -2,7 +2,7 @@
 //! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
 //! and its metrics are read each second.
 //!
-//! Each run starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
+//! Each run starts a new Foxy, because the speed of a process depends on the addresses of its memory. These
 //! addresses differ between two processes of one program. The silent Foxy has two runs in a round, and the
 //! ratio of its two medians is the noise. CPU is the run time of the server's threads as the kernel reports
 //! it, divided by the number of answers.
@@ -27,8 +27,8 @@ const RUNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
-/// Number of pauses between two scrapes of the metrics. All these pauses together take one second. After
-/// each pause the reader may end.
+/// Number of pauses between two scrapes of the metrics. All these pauses together take one second. After each
+/// pause, the reader checks whether the load has ended.
 const PAUSES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 

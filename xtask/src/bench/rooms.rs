@@ -14,7 +14,7 @@ use crate::workspace::output;
 
 /// Samples per second of each worker.
 const RATE: &str = "3000";
-/// A file does not count if it has less than one sample in this number of samples.
+/// A file does not count if it has fewer than one sample among this number of samples.
 const RARE: usize = 2000;
 const WANTS: &str = "it comes with the packages linux-perf and binutils";
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Settings for openssl. Without them, openssl would mark the certificate as that of a certificate authority,
-/// and a server may not present such a certificate.
+/// Settings for openssl. Without these settings, openssl would mark the certificate as the certificate of an
+/// authority, and a server may not present such a certificate.
 const REQUEST: &str = "\
 [req]
 prompt = no
@@ -17,7 +17,7 @@ basicConstraints = CA:FALSE
 subjectAltName = IP:127.0.0.1, DNS:localhost
 ";
 
-/// A certificate that is its own certificate authority, and its key, in two files.
+/// A self-signed certificate and its key, in two files.
 #[derive(Debug)]
 pub(super) struct TestCertificate {
     pub(super) file: PathBuf,

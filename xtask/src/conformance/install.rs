@@ -112,7 +112,8 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Fetches a package unless it exists. Its dependencies are not fetched, because they are not used.
+/// Fetches a package if it does not exist yet. The dependencies of the package are not used, and are not
+/// fetched.
 fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, String> {
     let name = format!("{}-{}", package.name, package.version);
     let at = folder.join(&name);

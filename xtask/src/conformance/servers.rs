@@ -208,8 +208,8 @@ impl Running {
     }
 
     pub(super) fn url(&self) -> String {
-        // In a handshake, clients send a host name but no address, and Foxy refuses handshakes without a
-        // name.
+        // In a handshake, clients send a host name, but they do not send an address. Foxy refuses handshakes
+        // without a name.
         let host = match self.scheme {
             "https" => "localhost",
             _ => "127.0.0.1",

@@ -81,7 +81,7 @@ fn tools() -> Result<(), String> {
     ))
 }
 
-/// Creates a new system of this machine's release. It is kept as an archive for the next run.
+/// Creates a new system of this machine's release. The system is kept as an archive for the next run.
 fn system(args: &DistArgs, root: &Path) -> Result<(), String> {
     let archive = args.folder()?.join("debian.tar");
     if !archive.is_file() {

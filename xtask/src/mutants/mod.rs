@@ -2,7 +2,8 @@
 //!
 //! The sources mark a rule with `foxy_base::rule!`. The tests are built once and contain all mutants. Then
 //! they run once for each mutant, with this mutant selected. The tables in docs/recovery.md and
-//! docs/safety-rules.md contain the test that noticed. The next run starts with this test.
+//! docs/safety-rules.md contain the test that noticed each rule. For each rule, the next run starts with this
+//! test.
 
 mod explained;
 mod program;
@@ -46,8 +47,8 @@ pub(crate) enum Killer {
     Nobody,
 }
 
-/// Checks that the table contains the rules of the sources, each with the test that notices, or with the
-/// reason why no test notices. This is fast.
+/// Checks that the table contains every rule of the sources, with the test that notices or the reason why no
+/// test notices. No test is run, so this is fast.
 pub(crate) fn check() -> Outcome {
     let (rules, told) = match rules::find().and_then(|rules| Ok((rules, table::read()?))) {
         Ok(both) => both,

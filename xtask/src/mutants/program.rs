@@ -13,7 +13,7 @@ use foxy_base::{Clock, SystemClock};
 
 use crate::workspace::cargo;
 
-/// A broken rule may make a test wait for ever. A test without a result after this time counts as failed.
+/// A broken rule may make a test wait forever. So a test without a result after this time counts as failed.
 const HANGS: Duration = Duration::from_secs(180);
 /// Longest duration of a quick test. A slower test is run only when no quick test notices the broken rule.
 const QUICK: Duration = Duration::from_millis(700);
@@ -119,7 +119,7 @@ impl Program {
         tests.collect::<Option<_>>().filter(|_| noted >= built)
     }
 
-    /// Writes the notes. If this fails, the only effect is that the next call takes longer.
+    /// Writes the notes. An error is ignored, because it only makes the next call slower.
     fn note(&self, tests: &BTreeMap<String, Duration>) {
         let lines = tests
             .iter()

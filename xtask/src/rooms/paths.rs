@@ -3,8 +3,8 @@
 //!
 //! This module reads tokens and does not parse the grammar. Code that is compiled only for tests
 //! (`#[cfg(test)]`) is left out. The module does not see paths that are strings in attributes, and it does
-//! not see method calls. In an inline module (`mod name { ... }`), `super` is read as the parent of the
-//! file's own module.
+//! not see method calls. In an inline module (`mod name { ... }`), `super` is resolved as in the file's own
+//! module: it leads to the parent of that module.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

@@ -56,7 +56,7 @@ pub(super) fn glossary(file: &Source) -> Vec<String> {
         .collect()
 }
 
-/// The word of a row, without its addition in brackets: `share (of a store)` is `share`.
+/// The word in the first cell of a row, without an addition in brackets: `share` for `share (of a store)`.
 fn first_cell(line: &str) -> Option<&str> {
     let cell = line.strip_prefix("| ")?.split(" |").next()?;
     let word = cell.split(" (").next()?.trim();
@@ -99,7 +99,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// True if this is the name of a crate, as `FOXY_LOG` contains it.
+    /// True if this is the name of a crate in the form of `FOXY_LOG`.
     fn has_crate(&self, name: &str) -> bool {
         let folder = format!(
             "crates/{}/",
@@ -136,7 +136,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Words that begin like the names of metrics, also in code blocks.
+/// Words that begin like the names of metrics. Words in code blocks are included.
 pub(super) fn metrics(text: &str) -> Vec<&str> {
     let outside = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     text.split(outside)

@@ -9,7 +9,7 @@ const LINES_MAX: usize = 1000;
 /// Greatest number of lines of a scenario, which should be easy to read.
 const SCENARIO_LINES_MAX: usize = 60;
 
-/// Line number of a file's own test module.
+/// Number of lines before a file's own test module, or of all lines if there is no such module.
 fn code_lines(text: &str) -> usize {
     let mut lines = text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {

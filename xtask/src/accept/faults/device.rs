@@ -1,6 +1,7 @@
 //! A disk that can be made to fail: a loop device over a file in a small memory file system.
 //!
-//! All changes are undone when the value is dropped. The device needs root and loop devices.
+//! When a `Device` is dropped, all its changes to the system are undone. A `Device` needs root and loop
+//! devices.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -63,8 +64,8 @@ impl Device {
             .map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// Removes all free space behind the disk, as on a full thinly provisioned disk: writes to new blocks
-    /// return ENOSPC.
+    /// Uses up all free space of the file system that contains the disk's file. The disk then behaves like a
+    /// full thinly provisioned disk: writes to new blocks return ENOSPC.
     pub(super) fn fill(&self) -> Result<(), String> {
         let path = self.folder.join("ballast");
         let mut file = std::fs::File::create(&path).map_err(|e| e.to_string())?;
@@ -73,8 +74,8 @@ impl Device {
         Ok(())
     }
 
-    /// Removes the disk's contents after the first `mib` MiB. Reads there return EIO, and writes return EIO
-    /// or ENOSPC.
+    /// Removes the disk's contents after the first `mib` MiB. From then on, reads of this part return EIO,
+    /// and writes to this part return EIO or ENOSPC.
     pub(super) fn break_behind(&self, mib: u64) -> Result<(), String> {
         self.resize(mib << 20)?;
         self.fill()

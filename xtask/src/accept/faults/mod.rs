@@ -1,5 +1,5 @@
-//! Disks that are full, slow, failing or pulled out while a load runs. Clients may see slower answers, but no
-//! other effect. The operator must see the trouble.
+//! Disks that are full, slow, failing or pulled out while a load runs. The only permitted effect on clients
+//! is slower answers. The operator must see the trouble.
 
 mod device;
 
@@ -146,8 +146,8 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
-    // The statistics are read first, because the other outputs are compared with them. If a
-    // state is in the statistics, it lasts long enough to be in the other outputs too.
+    // The statistics are read first, because the other outputs are compared with them. A state that is in the
+    // statistics lasts long enough to be in the other outputs too.
     let stats = foxy.stats()?;
     let page = bench
         .program()

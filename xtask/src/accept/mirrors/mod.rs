@@ -21,7 +21,7 @@ use crate::report::Outcome;
 struct Mirrors<'a> {
     bench: &'a Bench,
     /// Port of all these processes. Documents contain addresses with this port, and a stored document is used
-    /// only for requests to these addresses.
+    /// only for requests to these addresses. So all the processes must use the same port.
     port: u16,
     log: PathBuf,
 }
@@ -194,7 +194,7 @@ impl Mirrors<'_> {
     }
 
     fn lines(&self) -> Result<Vec<String>, String> {
-        // The log is written a moment after the answer.
+        // Foxy writes a log line some time after the answer.
         std::thread::sleep(std::time::Duration::from_millis(1500));
         let text = std::fs::read_to_string(&self.log)
             .map_err(|error| format!("{}: {error}", self.log.display()))?;

@@ -1,16 +1,16 @@
 //! A slow drive: a loop device with its own file system. The kernel's throttle limits its commands and bytes
 //! per second to the rates of a disk from the year 2000.
 //!
-//! The limit is set for the root control group. So it also applies to pages that the kernel writes back for
-//! a proxy, and not only to the reads and writes of the proxy itself. The run's watcher removes the limit
-//! and unmounts the drive.
+//! The limit is set for the root control group. So it applies to the reads and writes of a proxy, and also to
+//! pages that the kernel writes back for the proxy. At the end of the run, the watcher (see `host.rs`)
+//! removes the limit and unmounts the drive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
-/// Name of the mount point in the run's scratch folder, which the watcher knows.
+/// Name of the mount point in the run's scratch folder. The watcher's script contains the same name.
 pub(super) const MOUNT: &str = "drive";
 /// Name of the file that contains the device's number for the watcher.
 pub(super) const NUMBER: &str = "drive.number";

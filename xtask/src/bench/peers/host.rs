@@ -1,9 +1,9 @@
-//! The machine on which the measurement runs: cores, control groups, the disk, and a watcher that cleans up,
-//! however the run ends.
+//! The machine on which the measurement runs: cores, control groups, the disk, and a watcher. The watcher
+//! cleans up after the run, even if the run is killed.
 //!
-//! Every process that is started joins a control group of the run. A small shell waits on a pipe, and this
-//! program holds the other end. When this program ends, also by Ctrl-C or SIGKILL, the shell kills all
-//! processes in that group and removes groups and scratch files.
+//! Every process that is started joins a control group of the run. The watcher is a small shell that waits on
+//! a pipe, whose other end belongs to this program. When this program ends, also by Ctrl-C or SIGKILL, the
+//! shell kills all processes in that group and removes groups and scratch files.
 
 use std::fs;
 use std::io;
@@ -69,8 +69,8 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Creates the groups, and the scratch folder in `place`. With `keep`, the folder is not removed at the
-    /// end.
+    /// Creates the groups, and the scratch folder in `place`. If `keep` is true, the folder is not removed at
+    /// the end.
     pub(super) fn new(place: &Path, keep: bool) -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -231,7 +231,7 @@ impl Group {
     }
 }
 
-/// Sends a signal. It does not matter if a process has already ended.
+/// Sends a signal. A process that has already ended is not an error.
 pub(super) fn signal(name: &str, pids: &[u32]) {
     let _ = Command::new("kill")
         .args(["-s", name])

@@ -14,7 +14,7 @@ pub(super) struct Lengths {
     pub(super) fill_limit: Duration,
     /// Number of objects that are requested after a restart.
     pub(super) sample: usize,
-    /// Least age of a store before a stop: Traffic Server loses its contents when it is stopped within a
+    /// Least age of a store before a stop. Traffic Server loses its contents when it is stopped within a
     /// minute of its first start.
     pub(super) age_of_store: Duration,
     pub(super) sweep_step: Duration,

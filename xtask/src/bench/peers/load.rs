@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) origin: Origin,
 }
 
-/// The origin. It is killed with the run.
+/// The origin. It is killed at the end of the run.
 pub(super) struct Origin {
     pub(super) port: u16,
     child: Child,
@@ -80,8 +80,8 @@ impl Run {
         Ok(command)
     }
 
-    /// Runs a load to its end. It has one thread that never sleeps. It compares some bodies byte by byte,
-    /// and heads and lengths of all answers.
+    /// Runs a load to its end. The load has one thread that never sleeps. It checks the head and length of
+    /// every answer, and compares some bodies byte by byte.
     pub(super) fn load(&self, server: &Server, args: &[&str]) -> Result<Value, String> {
         server.pin()?;
         let mut command = self.tool("load", server)?;

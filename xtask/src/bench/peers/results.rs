@@ -26,8 +26,8 @@ pub(super) struct Row {
     pub(super) problems: Vec<String>,
 }
 
-/// Greatest permitted busy fraction of the core of the load. If the core is busier, the load limits the
-/// result, and not the proxy.
+/// Greatest permitted busy fraction of the core of the load. If the core is busier, the load, and not the
+/// proxy, limits the result.
 const BUSY: f64 = 0.9;
 
 impl Row {
@@ -78,8 +78,8 @@ impl Row {
         self.judge(part, report);
     }
 
-    /// Turns problems into results. This is used when the offered load exceeds the limits of a peer. Problems
-    /// are then no faults of the measurement.
+    /// Turns the problems of this row into notes. This is done when the offered load exceeds the limits of a
+    /// peer. A problem is then a result, and no fault of the measurement.
     pub(super) fn problems_are_results(&mut self) {
         self.notes.append(&mut self.problems);
     }
@@ -153,7 +153,7 @@ impl Results {
             .any(|c| c.scenario == scenario && c.proxy == kind.name() && c.problems.is_empty())
     }
 
-    /// Adds or replaces a row and writes the file. So an interruption loses no finished row.
+    /// Adds or replaces a row and writes the file. So finished rows are kept if the run is interrupted.
     pub(super) fn keep(&mut self, row: Row) -> Result<(), String> {
         self.rows
             .retain(|c| (&c.scenario, &c.proxy) != (&row.scenario, &row.proxy));

@@ -239,7 +239,7 @@ pub(super) fn markdown(results: &Results) -> String {
         results
             .rows
             .iter()
-            // In S7 the load exceeds the limits of the peers. So errors there are results in their rows.
+            // In S7 the load exceeds the limits of the peers. So errors in rows of S7 are results.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
             .fold(0.0, |sum, value| sum + value)

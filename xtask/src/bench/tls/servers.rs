@@ -1,4 +1,4 @@
-//! nginx with static files, which is its fastest way to answer, and Foxy in front of nginx.
+//! nginx with static files (the fastest answers of nginx), and Foxy in front of nginx.
 
 use std::fs;
 use std::path::{Path, PathBuf};

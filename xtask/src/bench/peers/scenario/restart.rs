@@ -16,7 +16,7 @@ use super::store::Filled;
 
 /// Time from the beginning of the check to the start of the server. The check waits for the server.
 const AHEAD: Duration = Duration::from_millis(100);
-/// Number of the first of the objects that are stored right before the kill.
+/// Number of the first object among the objects that are stored right before the kill.
 const LAST: &str = "100000000";
 
 pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Row, String> {
@@ -109,15 +109,16 @@ fn take(row: &mut Row, part: &str, report: &Value) {
     }
     let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
     row.set(&format!("{part} hits from the start"), all);
-    // An object that is requested before it is loaded is a miss, but it is not lost. So only the second
-    // half of the answers counts. The newest objects are requested last, when all objects are loaded.
+    // While the server still loads its objects, a request can be a miss although the object is not lost. So
+    // only the second half of the answers counts. The newest objects are requested last, when all objects are
+    // loaded.
     let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
     let kept = if part == "newest" { all } else { later };
     row.set(&format!("{part} retained"), kept);
 }
 
-/// Writes evenly spread lines of a record to another file, and returns the path of that file. Reading all
-/// 300,000 lines would take longer than a start.
+/// Writes evenly spread lines of a record to another file, and returns the path of that file. The check reads
+/// this file. Reading all 300,000 lines would take longer than the start that is measured.
 fn sample(record: &Path, count: usize) -> Result<PathBuf, String> {
     let shown = record.display();
     let text = fs::read_to_string(record).map_err(|e| format!("{shown}: {e}"))?;

@@ -13,7 +13,7 @@ use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 use super::mix::{DELAY, MIX, started};
 
-/// S7 has little memory for contents, and no additional page cache that could hold the store.
+/// S7 has little memory for contents, and the remaining memory for the page cache is smaller than the store.
 const SLOW_MEMORY_MIB: u64 = 128;
 const SLOW_LIMIT: u64 = 384 << 20;
 /// The origins of the paper wait for one second. While the store is filled, they do not wait.
@@ -28,8 +28,8 @@ struct Climb<'a> {
     wait: u32,
     warm_up: Duration,
     step: Duration,
-    /// `Some`: all steps continue one stream after this many requests. `None`: each step has its own
-    /// stream.
+    /// `Some`: the steps continue one stream, and the first step begins after this number of requests.
+    /// `None`: each step has its own stream.
     goes_on_from: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Runs S7. Before the drive becomes slow, the store contains more than fits into memory.
+/// Runs S7. The store is filled before the drive becomes slow. Then it contains more than fits into memory.
 pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Row, String> {
     let origin = Origin::start(&run.host, &run.programs.lab)?;
     let port = origin.port;
@@ -69,8 +69,8 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Row, String> {
     let mut row = Row::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
-        // The server's memory contains the contents that the layout does not store. They are not page
-        // cache, so the limit is increased by their size.
+        // The server's memory contains the contents that the layout does not store. These contents are not in
+        // the page cache. So the limit is increased by their size.
         let room = SLOW_LIMIT - (SLOW_MEMORY_MIB << 20);
         server.group.limit(Some(server.memory() + room))?;
     }

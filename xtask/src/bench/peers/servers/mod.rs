@@ -44,7 +44,7 @@ pub(super) enum Kind {
     Varnish,
     /// The model with a process per request, with files. It has its own table.
     Fork,
-    /// The model with a process per request, without files. It is in the table of `Fork`.
+    /// The model with a process per request, without files. It is in the same table as `Fork`.
     ForkBare,
     /// Foxy's front end with the layout of the published Foxy.
     FoxyPublished,
