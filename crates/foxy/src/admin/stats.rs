@@ -25,7 +25,8 @@ pub struct Stats {
     pub listen: Vec<String>,
     /// Finished requests.
     pub requests: u64,
-    /// Share of hits among the requests for which the cache was asked; `None` before the first such request.
+    /// Share of hits among the requests that were looked up in the cache; `None` before the first such
+    /// request.
     pub hit_ratio: Option<f64>,
     /// Requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
@@ -274,7 +275,7 @@ fn device_name(device: Device) -> &'static str {
     }
 }
 
-/// Returns the share of hits among the requests for which the cache was asked.
+/// Returns the share of hits among the requests that were looked up in the cache.
 fn hit_ratio(totals: &Totals) -> Option<f64> {
     let sum = |wanted: &dyn Fn(Outcome) -> bool| -> u64 {
         let all = Outcome::ALL.into_iter().filter(|outcome| wanted(*outcome));

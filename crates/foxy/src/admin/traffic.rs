@@ -14,8 +14,8 @@ pub struct Answers {
     pub classes: BTreeMap<String, u64>,
     /// Body bytes that were sent, by outcome.
     pub body_bytes: BTreeMap<String, u64>,
-    /// Share of body bytes from the cache among the bytes of requests for which the cache was asked; `None`
-    /// before the first such request.
+    /// Share of body bytes from the cache among the body bytes of all requests that were looked up in the
+    /// cache; `None` before the first such request.
     pub byte_hit_ratio: Option<f64>,
 }
 

@@ -131,7 +131,7 @@ pub struct SiteConfig {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
-    /// The kind of requests that wait for a running fetch and take its answer.
+    /// The kind of requests that may wait for a running fetch and use its answer.
     pub collapse: foxy_proxy::Collapse,
     /// True if directives of requests are obeyed; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,

@@ -351,8 +351,8 @@ fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     assert!(said.contains("more than it can hold"), "{said}");
 }
 
-/// Foxy accepts sizes that are not a multiple of the block without a message. If the configured size is
-/// larger than the store, the message names the command that makes the store longer.
+/// If a size is not a multiple of the block size, Foxy accepts the size without a message. If the configured
+/// size is larger than the store, the message names the command that makes the store longer.
 #[test]
 fn the_size_of_a_store_is_spoken_of_only_when_it_is_another() {
     let place = Place::new();
