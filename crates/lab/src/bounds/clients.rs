@@ -1,4 +1,4 @@
-//! The clients of a load: their number, their source addresses and the end of their time.
+//! The clients of a load: their number, their source addresses and the time at which they stop.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// Largest number of connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// Time that running requests may take to end after the end of the load.
+/// Time after the end of the load for requests that are still running.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.

@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// Runs one load that has its own clients, or all such loads at once.
+/// Runs the clients of one load. For [`Load::All`], runs the clients of all its parts at once.
 pub(super) async fn run(load: Load, fixture: &Arc<Fixture>, scale: Scale) -> Outcome {
     let until = Instant::now() + scale.time;
     if load != Load::All {
