@@ -1,5 +1,5 @@
 //! Explains a judgement. The explanation contains the rules up to the rule that decides. For each rule before
-//! it, the explanation names a condition that does not fit.
+//! the deciding rule, the explanation names a condition that does not fit.
 
 use crate::rule::Fit;
 use crate::{Judgement, Request, Rule, RuleSet};
@@ -101,8 +101,8 @@ impl Rule {
 }
 
 impl RuleSet {
-    /// Returns the rules up to the rule that decides. It scans the rules one by one. This scan is the
-    /// definition with which [`judge`](Self::judge) must agree.
+    /// Returns the rules up to the rule that decides. This function checks the rules one by one, and so
+    /// defines the correct judgement: [`judge`](Self::judge) must have the same result.
     #[must_use]
     pub fn explain(&self, request: &Request<'_>) -> Vec<Step> {
         let mut steps = Vec::new();

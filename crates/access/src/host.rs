@@ -1,4 +1,4 @@
-//! The hosts that a rule applies to.
+//! The hosts to which a rule applies.
 
 use foxy_base::Pattern;
 
@@ -60,8 +60,9 @@ impl HostPattern {
         }
     }
 
-    /// Returns the name in the index, whether the pattern may match that name itself, and whether it may
-    /// match names under that name. The empty name stands for all names.
+    /// Returns the name in the index, and two flags. The first flag is true if the pattern may match that
+    /// name itself. The second flag is true if the pattern may match names under that name. The empty name
+    /// stands for all names.
     pub(crate) fn index_entry(&self) -> (&str, bool, bool) {
         match self {
             Self::Is(name) => (name, true, false),
@@ -70,7 +71,7 @@ impl HostPattern {
             Self::Like(pattern) => {
                 let text = std::str::from_utf8(pattern.as_bytes()).unwrap_or_default();
                 let last = text.rsplit('*').next().unwrap_or_default();
-                // After the last star all text is fixed, so the labels after the first dot in this text are
+                // The text after the last star is fixed. So the labels after the first dot in this text are
                 // complete.
                 let name = last.split_once('.').map_or("", |(_, name)| name);
                 (name, true, true)

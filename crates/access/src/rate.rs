@@ -1,6 +1,6 @@
-//! Rates: limits on the number of units per second on average, with a burst (the algorithm GCRA). Each unit
-//! that is taken occupies the rate for a fixed time. The state of a rate is one number: the time up to which
-//! the units taken so far occupy the rate.
+//! Rates: limits on the average number of units per second, with a burst (the algorithm GCRA). Each unit that
+//! is taken occupies the rate for a fixed time. The state of a rate is one number: the time until which the
+//! units taken so far occupy the rate.
 
 use foxy_base::MonoTime;
 
@@ -9,14 +9,14 @@ use foxy_base::MonoTime;
 pub struct Rate {
     /// Nanoseconds for which one unit occupies the rate.
     unit: f64,
-    /// Largest number of nanoseconds for which the units of a charge may still occupy the rate.
+    /// Largest number of nanoseconds from now until which the units taken may occupy the rate.
     burst: f64,
 }
 
 /// The units taken from a rate so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// The time up to which the units taken so far occupy the rate, in nanoseconds of the clock.
+    /// The time until which the units taken so far occupy the rate, in nanoseconds of the clock.
     until: u64,
 }
 
@@ -52,7 +52,8 @@ impl Rate {
         charge.until = charge.until.saturating_sub(self.cost(units));
     }
 
-    /// Takes units in any case. Returns the nanoseconds to wait before more units are taken.
+    /// Takes units even if the rate does not allow them. Returns the nanoseconds to wait before more units
+    /// are taken.
     pub fn spend(&self, charge: &mut Charge, units: u64, now: MonoTime) -> u64 {
         charge.until = self.after(*charge, units, now);
         let ahead = charge.until.saturating_sub(now.nanos());

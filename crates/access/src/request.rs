@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use crate::Judgement;
 use crate::index::{Block, Class};
 
-/// The way of a request to its destination.
+/// The protocol by which a request reaches its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Without TLS.
     Http,
-    /// With TLS that Foxy speaks itself.
+    /// With TLS between Foxy and the destination.
     Https,
-    /// Through a tunnel (`CONNECT`). Only host and port are known.
+    /// In a tunnel (`CONNECT`). Only host and port are known.
     Connect,
 }
 
@@ -42,8 +42,8 @@ pub enum User<'a> {
     Known(&'a Principal),
 }
 
-/// A user who is logged in, and the rules that apply to that user. A principal belongs to the rule set that
-/// made it.
+/// A user who is logged in, and the rules that apply to that user. A principal is valid only for the rule set
+/// that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub(crate) name: Box<str>,
@@ -60,7 +60,7 @@ impl Principal {
         Self { token, ..self }
     }
 
-    /// Returns the number of the token that the user logged in with. Returns 0 if the user logged in without
+    /// Returns the number of the token with which the user logged in. Returns 0 if the user logged in without
     /// a token.
     #[must_use]
     pub const fn token(&self) -> u64 {
@@ -80,11 +80,11 @@ impl Principal {
     }
 }
 
-/// The client and user of a request, with site and time: the part that stays the same for many requests.
+/// The client, user, site and time of a request. They are usually the same for many successive requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
-    /// Address of the client. `None` means that the address is unknown. Rules that refuse some clients then
-    /// apply to this client too.
+    /// Address of the client. `None` means that the address is unknown. Then rules that refuse some clients
+    /// also apply to this client.
     pub client: Option<IpAddr>,
     /// User of the request.
     pub user: User<'a>,
@@ -94,14 +94,14 @@ pub struct Requester<'a> {
     pub minute: u16,
 }
 
-/// The rules that apply to a requester, for any destination. The value belongs to the rule set that made it,
-/// and holds only for this requester. It remembers the last way to a destination (method, scheme, port and
-/// address), and judgements of hosts for that way. The next request usually has the same way, and a host of
-/// the same class as an earlier host.
+/// The rules that apply to a requester, for any destination. The value is valid only for the rule set that
+/// made it, and only for this requester. It remembers the method, scheme, port and address of the last
+/// request, and judgements of host classes for these four values. The next request usually has the same four
+/// values, and a host of a remembered class.
 #[derive(Clone, Debug)]
 pub struct ApplicableRules {
     pub(crate) rules: Box<[Block]>,
-    /// The applicable rules that fit the last way.
+    /// The applicable rules that fit the method, scheme, port and address of the last request.
     pub(crate) left: Box<[Block]>,
     method: Vec<u8>,
     address: Option<IpAddr>,
@@ -110,13 +110,14 @@ pub struct ApplicableRules {
     found: [Found; FOUND],
 }
 
-/// A number that is not the number of a class, because there are always fewer classes.
+/// A number that no class has, because there are always fewer classes.
 const NO_CLASS: Class = Class::MAX;
 
 /// Number of host classes that are remembered.
 const FOUND: usize = 4;
 
-/// The remembered result for a class of hosts, for requests with the last way.
+/// The remembered result for a class of hosts, for requests with the same method, scheme, port and address as
+/// the last request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     class: Class,
@@ -173,8 +174,8 @@ impl ApplicableRules {
     }
 }
 
-/// Returns the host without the dot at its end. Few requests have such a dot. A host that is only a dot stays
-/// as it is.
+/// Returns the host without the dot at its end. Few requests have such a dot. A host that is only a dot is
+/// not changed.
 #[cold]
 fn undotted(bare: &[u8]) -> &[u8] {
     match bare {
@@ -200,7 +201,7 @@ pub struct Request<'a> {
     pub address: Option<IpAddr>,
     /// Port of the destination.
     pub port: u16,
-    /// The way to the destination.
+    /// The protocol by which the request reaches its destination.
     pub scheme: Scheme,
     /// The method as the client wrote it.
     pub method: &'a [u8],

@@ -16,7 +16,7 @@ pub enum Action {
     Allow,
     /// The request is refused.
     Deny,
-    /// The request is refused unless it is a tunnel.
+    /// A tunnel is permitted. Any other request is refused.
     Tunnel,
     /// The request bypasses the cache.
     Bypass,
@@ -48,7 +48,8 @@ impl Action {
     }
 }
 
-/// A rule. It fits a request if all its conditions fit. An empty list is no condition.
+/// A rule. It fits a request if all its conditions fit. An empty list means that the rule has no such
+/// condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// The name of the rule in answers, logs and explanations.
@@ -65,7 +66,7 @@ pub struct Rule {
     pub addresses: Vec<IpNet>,
     /// Ports of destinations.
     pub ports: Vec<RangeInclusive<u16>>,
-    /// Ways to destinations.
+    /// Protocols by which requests reach their destinations.
     pub schemes: Vec<Scheme>,
     /// Methods.
     pub methods: Vec<String>,
@@ -77,7 +78,7 @@ pub struct Rule {
     pub times: Vec<Span>,
     /// The decision of the rule.
     pub action: Action,
-    /// Text for people whose request the rule refuses.
+    /// Text for users whose requests the rule refuses.
     pub text: String,
 }
 
@@ -107,7 +108,7 @@ impl Rule {
         !self.users.is_empty() || !self.groups.is_empty()
     }
 
-    /// Returns true if an unknown client fits the rule's condition on clients.
+    /// Returns true if the rule's condition on clients fits a client whose address is unknown.
     pub(crate) fn means_unknown(&self) -> bool {
         self.clients.is_empty() || matches!(self.action, Action::Deny | Action::Tunnel)
     }

@@ -74,8 +74,8 @@ impl RuleSet {
         self.index.judge(&self.rules, applicable, request)
     }
 
-    /// Returns true if rules differ by client (by network, user or time) and a rule names this address.
-    /// Answers from this address may then be for some clients only.
+    /// Returns true if some rules apply only to some clients, users or times, and a rule names this address.
+    /// In this case, only some clients may be permitted to get answers from this address.
     #[must_use]
     pub fn keeps_apart(&self, address: IpAddr) -> bool {
         self.index.keeps_apart(address)

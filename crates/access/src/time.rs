@@ -8,7 +8,8 @@ const DAY: u16 = 24 * 60;
 /// The days of the week, from Monday.
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// A time of day on some days of the week. A time whose end is before its beginning ends on the next day.
+/// A time of day on some days of the week. If the end is not after the beginning, the time ends on the next
+/// day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Days on which the time begins. Bit 0 is Monday.
@@ -58,7 +59,7 @@ impl Span {
         begins.flat_map(move |day| {
             let first = day * DAY + from;
             let last = first + length - 1;
-            // The night from Sunday to Monday is at both ends of the week.
+            // The night from Sunday to Monday consists of two parts: the end and the beginning of the week.
             let over = (last >= MINUTES).then(|| (0, last - MINUTES));
             [Some((first, last.min(MINUTES - 1))), over]
                 .into_iter()

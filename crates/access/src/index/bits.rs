@@ -74,7 +74,7 @@ pub(crate) type Class = u32;
 pub(crate) const EVERY: Class = 0;
 
 impl Classes {
-    /// Makes a value whose only class is the class of all rules. `per` is the number of blocks of one class.
+    /// Makes classes with only one class, the class of all rules. `per` is the number of blocks of one class.
     pub(crate) fn new(per: usize) -> Self {
         Self {
             blocks: vec![Block::ALL; per],
@@ -106,7 +106,7 @@ impl Classes {
     }
 }
 
-/// Adds the rule to a set.
+/// Adds a rule to a set.
 pub(crate) fn put(set: &mut [Block], rule: usize) {
     set[rule / BITS].set(rule % BITS);
 }

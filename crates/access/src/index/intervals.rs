@@ -7,14 +7,14 @@ use super::bits::{Block, Class, Classes, put};
 /// First and last value of a range. Both values are included.
 pub(super) type Range = (u128, u128);
 
-/// Intervals that cover all values of `K`. The same rules fit all values of an interval.
+/// Intervals that cover all values of `K`. All values in one interval fit the same rules.
 #[derive(Debug)]
 pub(super) struct Intervals<K> {
     /// The first value of each interval. The first interval begins at the smallest value of `K`.
     starts: Vec<K>,
     classes: Vec<Class>,
-    /// One entry for each value of the upper byte: the count of intervals that begin below the smallest value
-    /// of `K` with this upper byte. Most searches end with this table.
+    /// One entry for each value of the upper byte: the number of intervals that begin below the smallest
+    /// value of `K` with this upper byte. For most values, this table is enough to find the interval.
     below: Vec<u32>,
 }
 
@@ -42,8 +42,8 @@ impl Number for u128 {
 }
 
 impl<K: Number> Intervals<K> {
-    /// Builds the intervals. `free` are the rules without this condition. `ranges` are the ranges of each
-    /// rule that has this condition.
+    /// Builds the intervals. `free` contains the rules without this condition. `ranges` contains the ranges
+    /// of each rule with this condition.
     pub(super) fn new(
         free: &[Block],
         ranges: &[(usize, Vec<Range>)],

@@ -1,10 +1,10 @@
-//! The rules as sets of bits. Each condition divides its values into classes. The same rules fit all values
-//! of a class. A request has one class of each condition, and the first rule that is in all these classes
-//! decides.
+//! The rules as sets of bits. Each condition divides its values into classes, so that all values of a class
+//! fit the same rules. A request has one class for each condition. The first rule that is in all these
+//! classes decides.
 //!
 //! Host patterns with `*` and all path patterns have no exact classes. A rule with such a pattern is in each
-//! class that it may fit. If it is the first rule in all classes of a request, its patterns are compared with
-//! the request.
+//! class that it may fit. If such a rule is the first rule in all classes of a request, its patterns are
+//! compared with the request.
 
 mod bits;
 mod intervals;
@@ -283,8 +283,8 @@ impl Index {
         found
     }
 
-    /// Finds the rules for the way (method, scheme, port and address) of this request, and remembers the way.
-    /// The caller calls this only if the way differs from the way of the last request.
+    /// Finds the rules for the method, scheme, port and address of this request, and remembers these four
+    /// values. It is called only if one of them differs from the last request.
     #[cold]
     #[inline(never)]
     fn narrow_to(&self, applicable: &mut ApplicableRules, request: &Request<'_>) {
@@ -299,7 +299,7 @@ impl Index {
         applicable.note(request);
     }
 
-    /// Returns one class for each condition on the way (address, port, scheme and method).
+    /// Returns one class for each of the conditions on address, port, scheme and method.
     fn classes_of(&self, request: &Request<'_>) -> [Class; 4] {
         let mut classes = [EVERY; 4];
         if let Some((addresses, _)) = &self.addresses
@@ -319,7 +319,7 @@ impl Index {
         classes
     }
 
-    /// Returns the first rule in `left` whose patterns match the request too.
+    /// Returns the first rule in `left` whose patterns also match the request.
     #[cold]
     #[inline(never)]
     fn compared(

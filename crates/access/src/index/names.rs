@@ -1,8 +1,8 @@
 //! Conditions on names with levels: hosts from their end, paths from their beginning.
 //!
-//! The hash of a level is computed from the hash of the level above it. If the table has a level, it also has
-//! all levels above that level, so the search ends at the first missing level. Entries with the same hash are
-//! distinguished by their names.
+//! The hash of a level is computed from the hash of the level above it. If the table contains a level, it
+//! also contains all levels above that level. So the search ends at the first missing level. Names
+//! distinguish entries with the same hash.
 
 use hashbrown::HashMap;
 
@@ -10,8 +10,8 @@ use super::bits::{Block, Class, Classes, put};
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
-/// The bit that is set to convert letters to lower case. Other bytes that hosts may contain stay different
-/// from each other.
+/// The bit that is set to convert letters to lower case. With this bit set, other bytes that hosts may
+/// contain are still different from each other.
 const FOLD: u8 = 0x20;
 
 /// Classes of hosts.
@@ -43,8 +43,8 @@ struct Table {
     shift: u32,
 }
 
-/// A slot of the table. The hash is stored beside the number, so that a search reads only one place in memory
-/// for each level.
+/// A slot of the table. The hash is stored beside the number of the entry. So a search reads only one cache
+/// line for each level.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u64,
@@ -55,8 +55,8 @@ struct Slot {
 /// The entry for values without a level in the table. It is the level above all levels and has no name.
 const ROOT: u32 = 0;
 
-/// A rule at a level: its number, the level, whether the rule may fit that level, and whether it may fit the
-/// levels below.
+/// A rule at a level: the number of the rule, the level, and two flags. The first flag is true if the rule
+/// may fit that level. The second flag is true if the rule may fit the levels below.
 pub(super) type Named<'a> = (usize, &'a [u8], bool, bool);
 
 impl Hosts {
@@ -150,7 +150,7 @@ impl Paths {
         }
     }
 
-    /// Returns the class of a path, which contains the rules that may fit it.
+    /// Returns the class of a path. The class contains the rules that may fit the path.
     #[inline]
     pub(super) fn class(&self, path: &[u8]) -> Class {
         let (mut hash, mut found) = (SEED, (ROOT, 0));
@@ -185,8 +185,9 @@ fn step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(FACTOR)
 }
 
-/// Calls `each` with the levels of a host from its end, until it returns false. The arguments are the hash of
-/// the level, without regard to case, and the position where the level begins (after a dot, or at 0).
+/// Calls `each` with the levels of a host from its end, until it returns false. The first argument is the
+/// hash of the level, which does not depend on upper and lower case. The second argument is the position at
+/// which the level begins (after a dot, or at 0).
 #[inline]
 fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
     let (mut hash, mut end) = (SEED, host.len());
@@ -276,12 +277,12 @@ fn alike(a: &[u8], b: &[u8]) -> bool {
 
 type Set = Vec<Block>;
 
-/// Name of a level, the rules for the level, and the rules for the levels below it.
+/// Name of a level, the rules for this level, and the rules for the levels below.
 type Level = (Box<[u8]>, Set, Set);
 
 /// Returns the rules for values without a level in the table. Also returns each level with its name, the
-/// rules for it and the rules for the levels below it. `parts` returns the level with a name, and all levels
-/// above this level. `below` returns true if its second argument is a level below its first argument.
+/// rules for this level and the rules for the levels below. `parts` returns the level with a name, and all
+/// levels above this level. `below` returns true if its second argument is a level below its first argument.
 fn sets(
     free: &[Block],
     named: &[Named<'_>],

@@ -177,8 +177,8 @@ fn the_index_judges_as_a_scan_does() {
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // Judges further requests of the same requester. Each has another path and may differ in one
-            // other property.
+            // Judges more requests of the same requester. Each request has another path, and may differ in
+            // one other property.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {
