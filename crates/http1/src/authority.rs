@@ -1,10 +1,10 @@
 //! Host and port of a URL: check and normal form (RFC 3986 section 3.2, RFC 9110 section 4.2).
 //!
-//! This module makes two promises. If RFC 9110 section 4.2.3 calls two authorities equivalent under a scheme,
-//! they have the same normal form. A text is refused if the URL parsers of other programs could find another
-//! host in it. Such a text contains userinfo, percent escapes, IPv6 zones, IPvFuture addresses, or bytes
-//! other than letters, digits, `-`, `.`, `_`. A dot at the end of a name is kept: in DNS it makes no
-//! difference, but in HTTP the names differ.
+//! This module makes two promises. If two authorities are equivalent under a scheme by RFC 9110 section
+//! 4.2.3, they have the same normal form. If URL parsers of other programs could find another host in a text,
+//! the text is refused. Such a text contains userinfo, percent escapes, IPv6 zones, IPvFuture addresses, or
+//! bytes other than letters, digits, `-`, `.`, `_`. A dot at the end of a name is kept, because HTTP
+//! distinguishes names with and without this dot (DNS does not).
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;
@@ -39,7 +39,7 @@ impl<'b> Authority<'b> {
     /// # Errors
     /// If there is userinfo, if the host is empty or malformed, or if the port is out of range.
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
-        // No valid host or port contains `@`, so it is searched for only after parsing failed.
+        // No valid host or port contains `@`. So `@` is searched for only after parsing has failed.
         Self::parse_parts(text).map_err(|reject| {
             if text.contains(&b'@') {
                 Reject::USERINFO
@@ -122,8 +122,9 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
 }
 
-/// The length of the name at the start of `text`; the name ends at a colon or at the end. A dot at
-/// the end of the name stands for the root. A dot at the start, or after another dot, is an error.
+/// The length of the name at the start of `text`. The name ends at a colon or at the end of `text`. A dot at
+/// the end of the name is permitted, and stands for the root of DNS. A dot at the start, or after another
+/// dot, is an error.
 fn name_length(text: &[u8]) -> Result<usize, Reject> {
     let (mut end, mut after_dot, mut empty_label) = (0, true, false);
     while let Some(byte) = text.get(end).filter(|b| NAME[usize::from(**b)]) {

@@ -54,8 +54,8 @@ impl BodyReader {
         })
     }
 
-    /// Reads `input`, the bytes received and not yet consumed. Call it again after [`BodyStep::Data`]. After
-    /// [`BodyStep::End`] every further step is an empty End.
+    /// Reads `input`, the bytes received and not yet consumed. Call this function again after
+    /// [`BodyStep::Data`]. After [`BodyStep::End`], every further step is an empty End.
     ///
     /// # Errors
     /// Bad chunking, with status 400 or 431. For the body of an origin, convert the error with
@@ -83,8 +83,9 @@ impl BodyReader {
         }
     }
 
-    /// Call this when the connection ends. If the body has not ended by then, the body is truncated. A
-    /// truncated body must not be stored, and must not be presented as complete.
+    /// Call this function when the connection ends. It returns an error if the body has not ended, because
+    /// the body is then truncated. A truncated body must not be stored, and must not be presented as
+    /// complete.
     ///
     /// # Errors
     /// [`Reject::TRUNCATED_BODY`].

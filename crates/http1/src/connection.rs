@@ -1,17 +1,17 @@
 //! Fields that concern only one connection, and fields that are forwarded (RFC 9110 section 7.6.1).
 //!
 //! Two rules decide which fields are dropped. Fields that are hop-by-hop by definition are always dropped.
-//! Fields that the sender names in Connection are dropped too, except those that every recipient needs. RFC
-//! 9110 forbids senders from naming these protected fields. If they were dropped on request, an attacker
-//! could remove a cookie, a length, a validator or the client's address before the request reaches the
-//! origin.
+//! Fields that the sender names in Connection are also dropped, but protected fields are not. Protected
+//! fields are fields that every recipient needs, and RFC 9110 forbids senders to name them in Connection. If
+//! protected fields were dropped, an attacker could remove a cookie, a length, a validator or the client's
+//! address before the request reaches the origin.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
 use crate::facts::members;
 use crate::slots::FieldView;
 
-/// Names of fields that are never forwarded, whether or not Connection names them. `Proxy-Authorization` and
+/// Names of fields that are never forwarded, even if Connection does not name them. `Proxy-Authorization` and
 /// `Proxy-Authenticate` concern only the client and this proxy. `HTTP2-Settings` belongs to an h2c upgrade,
 /// which is not forwarded.
 const HOP_BY_HOP: &[&str] = &[
@@ -101,9 +101,9 @@ pub struct ForwardFields<'b> {
     drop_length: bool,
 }
 
-/// Returns the fields that are forwarded. A caller may pass false for `lists_names` only if Connection names
-/// no field. Connection is not searched then. Transfer-Encoding is never forwarded: code that forwards the
-/// body in chunks writes this field anew.
+/// Returns the fields that are forwarded. If `lists_names` is false, Connection is not searched. So a caller
+/// may pass false only if Connection names no field. Transfer-Encoding is never forwarded: code that forwards
+/// the body in chunks writes a new field.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {
@@ -117,22 +117,22 @@ pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields
 }
 
 impl ForwardFields<'_> {
-    /// Drops Host too.
+    /// Also drops Host.
     #[must_use]
     pub const fn without_host(mut self) -> Self {
         self.drop_host = true;
         self
     }
 
-    /// Drops Expect too. This is for HTTP/1.0 requests, in which Expect has no effect (RFC 9110 section
-    /// 10.1.1). They are forwarded in HTTP/1.1, where the origin would obey Expect.
+    /// Also drops Expect. This is for HTTP/1.0 requests, in which Expect has no effect (RFC 9110 section
+    /// 10.1.1). These requests are forwarded as HTTP/1.1 requests, in which the origin would obey Expect.
     #[must_use]
     pub const fn without_expect(mut self) -> Self {
         self.drop_expect = true;
         self
     }
 
-    /// Drops Content-Length too. This is for messages that are forwarded with another framing, and for
+    /// Also drops Content-Length. This is for messages that are forwarded with another framing, and for
     /// responses that must not have this field.
     #[must_use]
     pub const fn without_length(mut self) -> Self {

@@ -5,7 +5,7 @@ use foxy_base::WallTime;
 /// Length of an IMF-fixdate in bytes (RFC 9110 section 5.6.7).
 const LEN: usize = 29;
 
-/// Keeps the text of the last date. Each network thread has its own cache.
+/// A cache of the text of the last date. Each network thread has its own cache.
 #[derive(Clone, Debug)]
 pub struct DateCache {
     secs: i64,

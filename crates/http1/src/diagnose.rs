@@ -1,5 +1,4 @@
-//! Finds the error in a head that could not be parsed. It runs rarely, so it is thorough and not
-//! fast.
+//! Finds the error in a head that could not be parsed. This code runs rarely, so it is thorough and not fast.
 
 use crate::Reject;
 use crate::scan::is_token_byte;

@@ -1,4 +1,4 @@
-//! Framing and connection options of a head. They are collected from its fields in one pass.
+//! Framing and connection options of a head. They are collected in one pass over the fields of the head.
 
 use crate::slots::Span;
 use crate::{Limits, Method, Reject, Version};
@@ -20,8 +20,8 @@ pub enum Upgrade {
     None,
     /// An upgrade to `websocket` by GET with a key (RFC 6455 section 4.1).
     WebSocket,
-    /// An upgrade to another protocol (`h2c` for instance). A proxy ignores it, because requests in
-    /// the tunnel would bypass the proxy's rules.
+    /// An upgrade to another protocol (`h2c` for instance). A proxy ignores such an upgrade, because requests
+    /// in the tunnel would bypass the proxy's rules.
     Other,
 }
 
@@ -69,8 +69,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Takes one field of a response into account. The fields that only `note_request` handles mean
-    /// nothing in a response.
+    /// Takes one field of a response into account. `note_request` handles more fields, which have no meaning
+    /// in a response.
     pub(crate) fn note_response(
         &mut self,
         (name, value): (&[u8], &[u8]),

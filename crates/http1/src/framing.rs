@@ -44,15 +44,16 @@ pub(crate) fn of_request(method: Method, length: Length) -> Result<BodyFraming, 
         Length::Bytes(n) => BodyFraming::Length(n),
         Length::Chunked => BodyFraming::Chunked,
     };
-    // Servers disagree on whether requests with these methods have content. So bytes behind the
-    // head could be either a body or a smuggled request.
+    // For requests with these methods, some servers expect content, and other servers do not. So the bytes
+    // after the head could be a body or a smuggled request.
     if matches!(method, Method::Connect | Method::Trace) && !framing.is_empty() {
         return Err(Reject::UNEXPECTED_BODY);
     }
     Ok(framing)
 }
 
-/// The framing of a response. Its status and the request's method are considered before the fields.
+/// The framing of a response. The status of the response and the method of the request have precedence over
+/// the fields.
 pub(crate) fn of_response(status: u16, length: Length, request: Method) -> BodyFraming {
     match status {
         101 => return BodyFraming::Tunnel,

@@ -1,9 +1,9 @@
-//! The strict codec of HTTP/1.1 and HTTP/1.0 messages. It reads bytes and decides about framing.
+//! The strict codec of HTTP/1.1 and HTTP/1.0 messages. It parses messages and determines their framing.
 //!
 //! The codec does no I/O and needs neither clock nor runtime. The client side and the origin side of the
-//! proxy use the same code, so both sides agree on where a message ends. Request smuggling is an attack on
-//! this agreement. Bytes that two parsers could read in two ways are refused with a [`Reject`], which
-//! contains a status and a stable reason word.
+//! proxy use the same code, so both sides agree on where a message ends. Request smuggling is an attack that
+//! needs a disagreement about the end of a message. So bytes that two parsers could read in two ways are
+//! refused with a [`Reject`], which contains a status and a stable reason word.
 //!
 //! A connection uses the codec as follows. Once the connection's buffers have grown, the codec allocates
 //! nothing.

@@ -14,15 +14,14 @@ pub struct Limits {
     pub target_bytes: usize,
     /// Field lines in a head, at most [`MAX_FIELDS`]. A head with more field lines is refused with 431.
     pub fields: usize,
-    /// Members of all `Connection` fields of a head. This limits the work of comparing every field
-    /// with every listed name.
+    /// Members of all `Connection` fields of a head. Every field is compared with every listed name, and this
+    /// limit bounds the work.
     pub connection_options: usize,
     /// Bytes of one chunk-size line, including extensions and CRLF.
     pub chunk_line_bytes: usize,
-    /// Bytes of all chunk extensions in a body. They are only read and discarded.
+    /// Bytes of all chunk extensions in a body. Extensions are read and discarded.
     pub chunk_extension_bytes: usize,
-    /// Bytes of a trailer section, including the blank line. The reader's buffer must have room for
-    /// this many bytes.
+    /// Bytes of a trailer section, including the blank line. The reader's buffer must be at least that large.
     pub trailer_bytes: usize,
     /// Field lines in a trailer section.
     pub trailer_fields: usize,

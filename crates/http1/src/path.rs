@@ -1,9 +1,9 @@
-//! The normal form of a path (RFC 3986 section 6.2.2). Escapes of unreserved characters are
-//! decoded; all other escapes have upper-case digits. Queries stay as received.
+//! The normal form of a path (RFC 3986 section 6.2.2). Escapes of unreserved characters are decoded; all
+//! other escapes have upper-case digits. Queries are not changed.
 //!
-//! This module guarantees three properties. A path in normal form is unchanged. No segment becomes
-//! `.` or `..`, even for readers that split segments at `\`, `;` and their escapes. An invalid
-//! escape stays as received and never becomes a valid escape.
+//! This module guarantees three properties. A path in normal form is not changed. No segment becomes `.` or
+//! `..`, even for readers that split segments at `\`, `;` and their escapes. An invalid escape is not
+//! changed, and never becomes a valid escape.
 
 /// The form of the escapes in paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Escapes {
     /// Escapes are in their normal form.
     #[default]
     Normal,
-    /// Escapes stay as received.
+    /// Escapes are not changed.
     AsReceived,
 }
 
@@ -29,8 +29,8 @@ impl Escapes {
     }
 }
 
-/// True if there is a percent sign. Eight bytes are examined at a time. Paths are so short that the start of
-/// a vectorised search would take longer.
+/// True if there is a percent sign. Eight bytes are examined at a time. A vectorised search would be slower,
+/// because paths are short and such a search takes time to start.
 fn has_percent(text: &[u8]) -> bool {
     const PERCENTS: u64 = u64::from_ne_bytes([b'%'; 8]);
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -82,7 +82,7 @@ const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// True for characters at which some servers end a segment's name: `/`, `\`, and `;` before
+/// True for characters at which some servers end the name of a segment: `/`, `\`, and the `;` before
 /// parameters.
 const fn separates(byte: u8) -> bool {
     matches!(byte, b'/' | b'\\' | b';')
@@ -101,7 +101,8 @@ fn only_dots(path: &[u8], mut at: usize) -> bool {
     count > 0
 }
 
-/// True if `written` ends with an incomplete escape (`%` or `%4`) that `byte` would continue.
+/// True if `written` ends with an incomplete escape (such as `%` or `%4`) and `byte` would continue this
+/// escape.
 fn completes_escape(written: &[u8], byte: u8) -> bool {
     let open = match written {
         [.., b'%'] => true,

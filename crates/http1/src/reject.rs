@@ -25,9 +25,9 @@ macro_rules! rejects {
 
 rejects! {
     // Refusals because of the form of a head.
-    /// A line that ends with LF without CR, in a head, trailer or chunk line. RFC 9112 section 2.2 permits a
-    /// recipient to accept such a line. So some parsers accept it and others do not, and an attacker can use
-    /// this difference.
+    /// A line of a head, a trailer section or chunked coding that ends with LF without CR. RFC 9112 section
+    /// 2.2 permits a recipient to accept such a line. So some parsers accept such a line and other parsers do
+    /// not, and an attacker can use this difference.
     BARE_LF = 400 "bare-lf";
     /// A CR without an LF after it.
     BARE_CR = 400 "bare-cr";

@@ -1,8 +1,8 @@
 //! Request heads. They are parsed once and checked completely.
 //!
-//! This module promises that an accepted head is unambiguous. Its own end, the end of its body, and the
-//! server to which the request is addressed can be understood in only one way. All other heads are refused
-//! with a [`Reject`].
+//! This module promises that an accepted head is unambiguous. There is only one way to understand its end,
+//! the end of its body, and the server to which the request is addressed. All other heads are refused with a
+//! [`Reject`].
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
@@ -41,8 +41,8 @@ pub struct RequestParts {
 }
 
 impl RequestParts {
-    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes
-    /// that were parsed and `slots` must not have been used since.
+    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes that were
+    /// parsed. `slots` must not have been used for another head since then.
     ///
     /// # Panics
     /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).
@@ -90,7 +90,7 @@ impl RequestParts {
 
     /// True if the client wants to keep the connection open (RFC 9112 section 9.3). In HTTP/1.0, the option
     /// `keep-alive` counts only if the target is in origin-form. A request with another target may come
-    /// through an older proxy that does not know this option and has forwarded it. Such a proxy would wait
+    /// through an older proxy that has forwarded this option without knowing it. Such a proxy would wait
     /// forever for the end of the connection.
     #[must_use]
     pub fn persistent(&self) -> bool {
@@ -114,14 +114,13 @@ impl RequestParts {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
     }
 
-    /// True if Connection names fields, which are then not forwarded ([`goes_on`](crate::goes_on)).
+    /// True if Connection names fields. These fields are not forwarded ([`goes_on`](crate::goes_on)).
     #[must_use]
     pub const fn lists_names(&self) -> bool {
         self.facts.lists_names
     }
 
-    /// True if the request has been through a proxy: then there is a Via field (RFC 9110 section
-    /// 7.6.3).
+    /// True if there is a Via field: the request has passed through a proxy (RFC 9110 section 7.6.3).
     #[must_use]
     pub const fn has_via(&self) -> bool {
         self.facts.via
@@ -142,9 +141,9 @@ pub struct RequestHead<'b> {
 }
 
 impl<'b> RequestHead<'b> {
-    /// Parses the head at the start of `bytes`; `None` while it is incomplete. For an incomplete
-    /// head, call it again with the same scanner and the longer buffer; only new bytes are
-    /// examined. The body, or the next request, begins at [`len`](RequestParts::len).
+    /// Parses the head at the start of `bytes`. Returns `None` if the head is incomplete. In this case, call
+    /// this function again with the same scanner and the longer buffer. Only new bytes are examined. The
+    /// body, or the next request, begins at [`len`](RequestParts::len).
     ///
     /// # Errors
     /// A [`Reject`] with status 400, 414, 417, 431, 501 or 505.
@@ -206,9 +205,9 @@ impl<'b> RequestHead<'b> {
         host.map(|named| named.get(self.fields.bytes))
     }
 
-    /// The requested URL. The target's own authority has precedence over Host (RFC 9112 section
-    /// 3.2.2). `scheme` is the listener's scheme; it is used for targets without a scheme. The
-    /// result is `None` for CONNECT, and for an HTTP/1.0 request without a host.
+    /// The requested URL. An authority in the target has precedence over Host (RFC 9112 section 3.2.2).
+    /// `scheme` is the listener's scheme; it is used for targets without a scheme. The result is `None` for
+    /// CONNECT, and for an HTTP/1.0 request without a host.
     #[must_use]
     pub fn url(&self, scheme: Scheme) -> Option<Url<'b>> {
         let target = self.target();
@@ -228,8 +227,8 @@ impl<'b> RequestHead<'b> {
         self.fields
     }
 
-    /// The fields to forward. Host is left out, because the proxy writes it from the URL. For
-    /// HTTP/1.0, Expect is left out too, because it means nothing there.
+    /// The fields to forward. Host is left out, because the proxy writes it from the URL. For HTTP/1.0,
+    /// Expect is also left out, because it has no meaning in HTTP/1.0.
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
         let fields = forward_fields(self.fields, self.parts.facts.lists_names).without_host();
@@ -334,7 +333,8 @@ fn host<'b>(
     }
 }
 
-/// The authority of an absolute-form target, as the client wrote it; empty for the other forms.
+/// The authority of a target in absolute form, as the client wrote it. The result is empty for the other
+/// forms.
 fn authority_text<'b>(text: &'b [u8], target: &Target<'_>) -> &'b [u8] {
     let before = target.scheme.map_or(0, |scheme| scheme.as_str().len() + 3);
     text.get(before..text.len() - target.path.len())

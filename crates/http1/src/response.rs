@@ -1,8 +1,8 @@
 //! Response heads of origins.
 //!
-//! The promises are the same as those for request heads, and every refusal has status 502. Errors of an
-//! origin are tolerated if nothing can be smuggled by them: a missing reason phrase, an unknown status, a
-//! length in a 204.
+//! This module makes the same promise as the module for request heads. Every refusal has status 502. Errors
+//! of an origin that cannot be used for smuggling are tolerated: a missing reason phrase, an unknown status,
+//! a length in a 204.
 
 use std::mem::MaybeUninit;
 
@@ -27,8 +27,8 @@ pub struct ResponseParts {
 }
 
 impl ResponseParts {
-    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes
-    /// that were parsed and `slots` must not have been used since.
+    /// The view of the head from which these parts were taken. `bytes` must begin with the bytes that were
+    /// parsed. `slots` must not have been used for another head since then.
     ///
     /// # Panics
     /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).
@@ -79,9 +79,8 @@ impl ResponseParts {
         framing::of_response(self.status, self.facts.length, request)
     }
 
-    /// True if the connection can carry another request once the body has been read. False if the fields
-    /// declare a body although the status excludes a body, because the origin may send this body
-    /// nevertheless.
+    /// True if the connection can carry another request once the body has been read. False if the fields of a
+    /// 1xx or 204 declare a body. The status excludes a body, but the origin may send it nevertheless.
     #[must_use]
     pub fn persistent(&self, request: Method) -> bool {
         let reusable = match self.version {
@@ -107,7 +106,7 @@ pub struct ResponseHead<'b> {
 }
 
 impl<'b> ResponseHead<'b> {
-    /// Parses the head at the start of `bytes`; `None` while it is incomplete. See
+    /// Parses the head at the start of `bytes`. Returns `None` if the head is incomplete. See
     /// [`RequestHead::parse`](crate::RequestHead::parse).
     ///
     /// # Errors
@@ -147,8 +146,8 @@ impl<'b> ResponseHead<'b> {
         self.fields
     }
 
-    /// The fields to store and to forward. For 1xx and 204, Content-Length is left out, because
-    /// these must not have it (RFC 9110 section 8.6).
+    /// The fields to store and to forward. For 1xx and 204, Content-Length is left out, because such
+    /// responses must not have this field (RFC 9110 section 8.6).
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
         let fields = forward_fields(self.fields, self.parts.facts.lists_names);

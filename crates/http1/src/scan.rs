@@ -1,12 +1,12 @@
 //! Finds the end of a head while bytes arrive. Each byte is examined once.
 //!
-//! This module makes two promises. The result does not depend on how the input was split. A line that ends
-//! with LF without CR, a head over its limits, and a first byte that cannot begin a message are refused as
-//! soon as the wrong byte arrives.
+//! This module makes two promises. The result does not depend on how the input was split. Three errors are
+//! refused as soon as the wrong byte arrives: a line that ends with LF without CR, a head over its limits,
+//! and a first byte that cannot begin a message.
 
 use crate::{Limits, Reject};
 
-/// Remembers up to which byte the head in a growing buffer was examined. Each connection has its own scanner.
+/// The position up to which the head in a growing buffer was examined. Each connection has its own scanner.
 /// The scanner resets itself after each complete head.
 #[derive(Clone, Debug, Default)]
 pub struct HeadScanner {
@@ -44,8 +44,7 @@ impl HeadScanner {
     }
 
     /// The length of the request head at the start of `bytes`, including an empty line before it; `None` if
-    /// more bytes are needed. `bytes` must begin with the bytes of the previous call, and may only have
-    /// grown.
+    /// more bytes are needed. `bytes` must begin with the bytes of the previous call.
     ///
     /// # Errors
     /// The reason to refuse the bytes received so far: limits, bare LF, a bad first byte.
@@ -74,7 +73,8 @@ impl HeadScanner {
         loop {
             let limit = self.window(limits, kind);
             let end = bytes.len().min(limit);
-            // Bytes past the limit are not examined: the result must not depend on whether they have arrived.
+            // Bytes past the limit are not examined. Otherwise the result would depend on how many of these
+            // bytes have arrived.
             self.check_start(&bytes[..end], kind)?;
             let Some(found) = memchr::memchr(b'\n', bytes.get(self.seen..end).unwrap_or(&[]))
             else {
@@ -115,7 +115,7 @@ impl HeadScanner {
         }
     }
 
-    /// The offset at which the current line must have ended at the latest.
+    /// The largest permitted offset of the end of the current line.
     fn window(&self, limits: &Limits, kind: Kind) -> usize {
         if self.lines == 0 && kind == Kind::Request {
             let first_line = limits.target_bytes.saturating_add(AROUND_TARGET);
@@ -175,8 +175,8 @@ impl HeadScanner {
     }
 }
 
-/// True if `bytes` are exactly one complete head without any error that a scanner finds. This is the usual
-/// case. Otherwise the exact scan decides.
+/// True if `bytes` are exactly one complete head, without an error that a scanner finds. This is the usual
+/// case. In all other cases, the complete scan decides.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {
         (Kind::Request, Some(first)) => is_token_byte(*first),

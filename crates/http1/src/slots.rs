@@ -36,15 +36,15 @@ pub(crate) struct FieldSpan {
     pub(crate) value: Span,
 }
 
-/// Reusable room for the fields of one head at a time (16 bytes per field). It grows until the largest head
-/// fits, but never beyond [`MAX_FIELDS`](crate::MAX_FIELDS) fields. After that, parsing allocates nothing.
+/// Reusable memory for the fields of one head at a time (16 bytes per field). It grows if the fields of a
+/// head do not fit, up to [`MAX_FIELDS`](crate::MAX_FIELDS) fields. Otherwise parsing allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSlots {
     spans: Vec<FieldSpan>,
 }
 
 impl FieldSlots {
-    /// Room for a usual head (32 fields).
+    /// Memory for a usual head (32 fields).
     #[must_use]
     pub fn new() -> Self {
         Self {

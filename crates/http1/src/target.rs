@@ -1,7 +1,7 @@
-//! The four forms of a request target, and the URL that a target stands for (RFC 9112 section 3.2).
+//! The four forms of a request target, and the URL that a target means (RFC 9112 section 3.2).
 //!
-//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is kept byte
-//! for byte, so that the request to the origin and the cache key contain the same query.
+//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is not
+//! changed. So the request to the origin and the cache key contain the same query.
 
 use crate::{Authority, Escapes, Method, Reject};
 
@@ -103,7 +103,7 @@ impl<'b> Target<'b> {
 const GROUP: usize = 16;
 
 fn check_bytes(text: &[u8]) -> Result<(), Reject> {
-    // The last group overlaps the group before it, so that no bytes are left over.
+    // The last group overlaps the group before it. So no bytes remain.
     let groups = text.chunks_exact(GROUP);
     let last = match text.last_chunk::<GROUP>() {
         Some(last) => last,
@@ -122,8 +122,8 @@ fn check_bytes(text: &[u8]) -> Result<(), Reject> {
     }
 }
 
-/// Returns two results: true if all bytes are printable, and true if one of them is `#`. There is
-/// no early exit, so that the compiler uses vector instructions.
+/// Returns two results: true if all bytes are printable, and true if one of them is `#`. The loop never ends
+/// early, so the compiler can use vector instructions.
 fn look(text: &[u8]) -> (bool, bool) {
     text.iter().fold((true, false), |(graphic, fragment), b| {
         (graphic & b.is_ascii_graphic(), fragment | (*b == b'#'))

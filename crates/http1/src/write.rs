@@ -1,5 +1,5 @@
-//! Writes heads into a reusable `Vec<u8>`, without formatting code, and without allocation once the
-//! `Vec` has grown.
+//! Writes heads into a reusable `Vec<u8>`, without formatting code. When the `Vec` is large enough, the
+//! functions do not allocate.
 //!
 //! The functions write their arguments unchanged. Names and values come from parsed heads or from
 //! the proxy itself, so they contain no CR, LF or NUL. Debug builds check this.
@@ -19,8 +19,8 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `HTTP/1.1 status reason` and CRLF, with the registered phrase. The version is always
-/// Foxy's own, whatever version the client uses (RFC 9110 section 6.2).
+/// Appends `HTTP/1.1 status reason` and CRLF, with the registered phrase. The version is always HTTP/1.1,
+/// even if the client uses HTTP/1.0 (RFC 9110 section 6.2).
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
     if status == 200 {
         // Most answers have this status.

@@ -16,14 +16,14 @@ const SIZE_DIGITS: u8 = 16;
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
     state: State,
-    /// The chunk size, as far as its digits have been read. After that, the number of bytes of the chunk
-    /// still to come.
+    /// While a chunk size is read, the value of its digits so far. After that, the number of bytes of the
+    /// chunk still to come.
     left: u64,
     /// Number of digits of the size so far.
     digits: u8,
     /// Number of bytes of the current chunk line so far.
     line: usize,
-    /// Number of bytes that chunk extensions may still have in this body.
+    /// Number of bytes that further chunk extensions in this body may have.
     extensions_left: usize,
     /// Number of bytes of the trailer section that were already searched for its end.
     searched: usize,
@@ -157,7 +157,7 @@ impl ChunkedDecoder {
             _ => return Err(Reject::BAD_CHUNK_SIZE),
         };
         self.digits += 1;
-        // The top digit is kept below 8, so the size fits in 63 bits.
+        // The highest of 16 digits is below 8, so the size fits in 63 bits.
         if self.digits > SIZE_DIGITS || self.left >= 1 << 59 {
             return Err(Reject::BAD_CHUNK_SIZE);
         }

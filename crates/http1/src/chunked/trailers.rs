@@ -7,7 +7,8 @@ use crate::slots::{FieldSlots, FieldView};
 use crate::{Limits, Reject, diagnose};
 
 /// Fields that affect framing, routing, authentication, caching or the interpretation of the content. In a
-/// trailer section they would come too late, or would bypass the checks of the head (RFC 9110 section 6.5.1).
+/// trailer section, these fields would arrive too late, or would bypass the checks of the head (RFC 9110
+/// section 6.5.1).
 const FORBIDDEN: &[&str] = &[
     "age",
     "authorization",
@@ -42,8 +43,8 @@ const FORBIDDEN: &[&str] = &[
     "www-authenticate",
 ];
 
-/// True if a field may be sent in a trailer section. Other fields are dropped, not refused, because nothing
-/// reads them.
+/// True if a field may be sent in a trailer section. Other fields in a trailer section are dropped. They are
+/// not a reason to refuse the message, because Foxy does not read them.
 #[must_use]
 pub fn is_trailer_allowed(name: &[u8]) -> bool {
     !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
@@ -52,7 +53,7 @@ pub fn is_trailer_allowed(name: &[u8]) -> bool {
 /// Largest number of fields in a trailer section, even if the limits permit more.
 const FIELDS: usize = 64;
 
-/// Reads a complete section into `room`.
+/// Parses a complete section. `room` receives its fields.
 fn read<'b, 'h>(
     section: &'b [u8],
     room: &'h mut [httparse::Header<'b>],
@@ -76,8 +77,8 @@ pub(super) fn check(section: &[u8], fields: usize) -> Result<(), Reject> {
     read(section, &mut room[..fields.min(FIELDS)]).map(|_| ())
 }
 
-/// Parses a complete trailer section, as [`BodyStep::End`](crate::BodyStep::End) delimits it (empty, or up to
-/// and including the blank line). Fields that are not permitted in a trailer section are left out.
+/// Parses a complete trailer section from [`BodyStep::End`](crate::BodyStep::End). The section is empty, or
+/// ends with its blank line. Fields that are not permitted in a trailer section are left out.
 ///
 /// # Errors
 /// Malformed fields (400), or too many fields (431). A section that the decoder returns has neither of these

@@ -19,8 +19,8 @@ struct Read {
     rest: usize,
 }
 
-/// Reads `text`, which arrives in pieces that end at `ends`. As on a connection, unconsumed bytes
-/// are kept.
+/// Reads `text`, which arrives in pieces that end at `ends`. Bytes that are not consumed are kept, as on a
+/// connection.
 fn read(
     framing: BodyFraming,
     text: &[u8],

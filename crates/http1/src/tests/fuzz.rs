@@ -1,6 +1,6 @@
-//! Seeded mutation fuzzing: valid messages are damaged at random, and all messages that are still
-//! accepted must keep the codec's promises. Every failure message contains the seed, which repeats
-//! the run.
+//! Seeded mutation fuzzing: valid messages are damaged at random. If the codec still accepts a message, the
+//! message must keep the codec's promises. Every failure message contains the seed, with which the run can be
+//! repeated.
 
 use foxy_base::Rng;
 
@@ -106,8 +106,8 @@ fn damaged_messages_are_refused_or_keep_every_promise() {
             Err(_) => panic!("seed {seed}: {:?}", String::from_utf8_lossy(&text)),
         }
     }
-    // Texts that are accepted and texts that are refused must both be frequent, or the test checks only one
-    // of the two cases.
+    // Many texts must be accepted, and many texts must be refused. Otherwise the test would check only one of
+    // these two cases.
     assert!(
         (rounds / 20..rounds * 19 / 20).contains(&passed),
         "{passed} of {rounds} passed"

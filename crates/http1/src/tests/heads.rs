@@ -1,4 +1,4 @@
-//! Tests of heads: a head that was written is read back, in whatever pieces its bytes arrive.
+//! Tests of heads: a head is written and read again. The bytes arrive in random pieces.
 
 use foxy_base::{WallTime, first};
 use proptest::prelude::*;
@@ -38,8 +38,8 @@ fn write_fields(out: &mut Vec<u8>, fields: &OwnedFields) {
     write::end(out);
 }
 
-/// The result of a scanner for `text` that arrives in pieces, cut at `cuts`: the first result that
-/// does not ask for more bytes.
+/// The result of a scanner for `text`, which arrives in pieces that are cut at `cuts`. It is the first result
+/// that does not request more bytes.
 fn scan_in_pieces(
     text: &[u8],
     cuts: &[usize],

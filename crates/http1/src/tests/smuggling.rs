@@ -17,8 +17,8 @@ fn request_attacks_are_refused() {
     }
 }
 
-/// Refusals that need more bytes than a table row has, or the end of a connection. Other tests
-/// cause them.
+/// Refusals that are not in the tables, because they need more bytes than a row, or the end of a connection.
+/// Other tests check these refusals.
 const ELSEWHERE: &[Reject] = &[
     Reject::HEAD_TOO_LARGE,
     Reject::TOO_MANY_FIELDS,

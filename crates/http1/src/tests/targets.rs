@@ -1,4 +1,4 @@
-//! Tests of targets and authorities: their forms, and the same spelling for equal URLs.
+//! Tests of targets and authorities: their forms, and the normal form of equal URLs.
 
 use proptest::prelude::*;
 
