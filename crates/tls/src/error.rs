@@ -3,8 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why certificates or keys cannot be used. Every text names the file and tells what to
-/// do.
+/// The reason why certificates or keys cannot be used. The texts name the file and the correction.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.

@@ -1,4 +1,4 @@
-//! Reasons why a handshake failed. Each has a stable word.
+//! Reasons why a handshake failed. Each reason has a stable word.
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
@@ -19,7 +19,7 @@ pub enum Failure {
     Version,
     /// The client requested a name for which there is no certificate.
     UnknownName,
-    /// The peer has ended the handshake, or does not speak TLS.
+    /// The peer has ended the handshake, or does not use TLS.
     Handshake,
 }
 

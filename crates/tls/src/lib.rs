@@ -1,5 +1,5 @@
-//! TLS for connections to origins and from clients: settings, certificates, and sessions. The
-//! sessions do no I/O of their own.
+//! TLS for connections to origins and from clients: settings, certificates, and sessions. The sessions do no
+//! I/O: their caller provides the socket.
 //!
 //! There is one provider of cryptography (aws-lc-rs), and no option turns checks off.
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Served, ServerTls, Session};
 
-/// The certificates of a listener: one set for each of its sites. Copies share the sets.
+/// The certificates of a listener: one set for each site of the listener. Copies share the sets.
 #[derive(Clone, Debug)]
 pub struct ListenerTls(Arc<Inner>);
 
@@ -33,15 +33,15 @@ impl ListenerTls {
         Self(Arc::new(inner))
     }
 
-    /// Makes a session with a client. None of the client's bytes may have been read before.
+    /// Makes a session with a client. No byte of the client may have been read before.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::accepting(self.clone())
     }
 
-    /// Returns the certificate for the name that a client requests, and true if the certificate has that
-    /// name. The set of the site whose host is this name is searched first. In the other sets, an exact name
-    /// has precedence over a wildcard. `None` means that the client is refused.
+    /// Returns the certificate for the name that a client requests. The flag is true if the certificate has
+    /// that name. If a site has this name as a host, the set of this site is searched first. In the other
+    /// sets, an exact name has precedence over a wildcard. `None` means that the client is refused.
     pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let sets = || self.0.sets.iter().map(ServerTls::table);

@@ -24,9 +24,9 @@ pub struct OriginOptions {
     pub name: Option<String>,
 }
 
-/// TLS settings that were read and can be used. Copies are cheap and share the stored sessions. Two
-/// values are equal only if one is a copy of the other. A connection that was made with one value
-/// must not be used with another value.
+/// TLS settings that were read and can be used. Copies are cheap and share the stored sessions. Two values
+/// are equal only if one is a copy of the other. A connection that was made with one value must not be used
+/// for an unequal value.
 #[derive(Clone)]
 pub struct OriginTls(Arc<Inner>);
 
@@ -128,8 +128,8 @@ fn likeness(options: &OriginOptions) -> u64 {
     let pair = options.certificate.iter();
     let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
     for path in options.authorities.iter().chain(pair) {
-        // The files were read successfully a moment ago. If a file cannot be read now, the hash differs from
-        // the hash of its contents.
+        // The files were already read successfully. If a file cannot be read now, the hash differs from the
+        // hash with the contents of the file.
         std::fs::read(path).ok().hash(&mut hash);
     }
     hash.finish()

@@ -1,6 +1,6 @@
-//! Bytes that came from a socket and are not decrypted yet. The sessions of a thread share one buffer. A
-//! session takes the buffer when it reads from the socket. It returns the buffer when all bytes in the buffer
-//! are consumed.
+//! Bytes that were read from a socket and are not decrypted yet. The sessions of a thread share one buffer. A
+//! session takes the buffer when it reads from the socket, and returns the buffer when all bytes in the
+//! buffer are consumed.
 
 use std::cell::RefCell;
 use std::io;

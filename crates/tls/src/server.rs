@@ -19,8 +19,8 @@ use crate::{ClientOptions, TlsError};
 pub struct ServerOptions {
     /// PEM files of one certificate and of its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders
-    /// that contain `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
+    /// A folder with more certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain
+    /// `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
     pub folder: Option<PathBuf>,
     /// The name whose certificate is used for clients that request no name, or a name without a certificate.
     /// `None` means that these clients are refused.
@@ -40,7 +40,8 @@ struct Inner {
     options: ServerOptions,
     table: RwLock<Arc<Table>>,
     tickets: Arc<dyn ProducesTickets>,
-    /// Pairs that could not be used at the last check. Each problem is reported only once.
+    /// Pairs of certificate and key that could not be used at the last check. They are kept so that each
+    /// problem is reported only once.
     bad: Mutex<HashMap<Pair, Option<Stamp>>>,
 }
 
@@ -49,7 +50,7 @@ struct Inner {
 pub struct Renewed {
     /// Certificates that are new or have changed.
     pub changed: Vec<Arc<Served>>,
-    /// Descriptions of new problems. The earlier certificates stay in use.
+    /// Descriptions of new problems. For files with a problem, the earlier certificates remain in use.
     pub problems: Vec<String>,
 }
 
@@ -118,7 +119,7 @@ impl ServerTls {
         renewed
     }
 
-    /// Loads the pair again if its files have changed. Keeps `old` if the new files cannot be used.
+    /// Loads the pair again if its files have changed. Returns `old` if the new files cannot be used.
     fn look(
         &self,
         pair: &Pair,

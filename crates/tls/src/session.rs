@@ -38,14 +38,16 @@ pub trait Wire {
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,
-    /// The certificate that the client got, and true if the client requested one of the certificate's names.
+    /// The certificate that the client got. The flag is true if the client requested one of the certificate's
+    /// names.
     served: RefCell<Option<(Arc<Served>, bool)>>,
 }
 
 struct State {
     stage: Stage,
     received: Received,
-    /// Number of bytes that are already encrypted, but not yet reported to the caller as written.
+    /// Number of bytes of the caller that are already encrypted, but not yet reported to the caller as
+    /// written.
     owed: usize,
     closing: Closing,
 }
@@ -61,7 +63,7 @@ enum Closing {
     No,
     /// The end of the session was announced to the peer.
     Announced,
-    /// The end is not announced, so that the peer treats it as a failure.
+    /// The end of the session is not announced. So the peer treats the end as a failure.
     Aborted,
 }
 
@@ -130,14 +132,14 @@ impl Session {
         named.map(|(served, _)| Arc::clone(served))
     }
 
-    /// Returns the certificate that the client got, whatever name it requested.
+    /// Returns the certificate that the client got, even if the client requested none of its names.
     pub fn given(&self) -> Option<Arc<Served>> {
         let served = self.served.borrow();
         served.as_ref().map(|(served, _)| Arc::clone(served))
     }
 
-    /// Returns the certificate that the client presented. It is available after the handshake, in which it
-    /// was verified.
+    /// Returns the certificate that the client presented. Returns `None` before the end of the handshake,
+    /// because the handshake verifies the certificate.
     pub fn client(&self) -> Option<ClientCertificate> {
         let Stage::Running(connection) = &self.state.borrow().stage else {
             return None;
@@ -189,11 +191,11 @@ impl Session {
         }
     }
 
-    /// Encrypts and sends as many bytes as there is room for. After `WouldBlock`, the first of these bytes
+    /// Encrypts and sends as many bytes as the buffers accept. After `WouldBlock`, the first of these bytes
     /// may already be encrypted. So the next call must begin with the same bytes.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room, and the errors of the socket.
+    /// Returns `WouldBlock` if the buffers are full, and the errors of the socket.
     pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.flush(wire)?;
@@ -230,8 +232,8 @@ impl Session {
         connection.is_ok_and(|connection| connection.reader().fill_buf().is_ok())
     }
 
-    /// Announces the end to the peer, unless [`abort`](Self::abort) was called. Returns true if the
-    /// announcement and all bytes before it were sent, so that the socket may be closed.
+    /// Announces the end of the session to the peer, unless [`abort`](Self::abort) was called. Returns true
+    /// if the announcement and all bytes before it were sent, so that the socket may be closed.
     pub fn close<W: Wire>(&self, wire: &W) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.closing == Closing::No {
@@ -281,8 +283,8 @@ impl State {
         }
     }
 
-    /// Reads the first message of a new client, and chooses the certificate. Returns the certificate, and
-    /// true if the client requested one of the certificate's names.
+    /// Reads the first message of a new client, and chooses the certificate. Returns the certificate. The
+    /// flag is true if the client requested one of the certificate's names.
     fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<(Arc<Served>, bool)>> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
@@ -335,7 +337,7 @@ impl State {
         }
     }
 
-    /// Fills `into` with plain bytes, as far as the received bytes suffice.
+    /// Fills `into` with plain bytes from the received bytes, as far as possible.
     fn take<W: Wire>(&mut self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
         let mut taken = 0;
         loop {
@@ -353,7 +355,7 @@ impl State {
         }
     }
 
-    /// Reads from the socket. Returns 0 at its end.
+    /// Reads from the socket. Returns 0 at the end of the stream.
     fn receive<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
         let n = self.received.fill(wire, want)?;
         if n == 0 {

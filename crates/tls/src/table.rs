@@ -20,8 +20,8 @@ pub(crate) struct Pair {
     pub(crate) clients: Option<ClientOptions>,
 }
 
-/// A value that distinguishes two versions of a pair of files. If a path is a symbolic link, the value comes
-/// from the file to which the link leads. So a replaced link changes the value.
+/// A value that distinguishes two versions of a pair of files. If a path is a symbolic link, the value
+/// describes the file to which the link leads. So the value changes when the link is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
 
@@ -60,8 +60,8 @@ impl Served {
         set: u64,
         tickets: &Arc<dyn ProducesTickets>,
     ) -> Result<Self, TlsError> {
-        // The stamp is taken before the contents are read, so that the next check notices a change that
-        // happens between these two steps.
+        // The stamp is taken before the contents are read. So the next check notices a change between these
+        // two steps.
         let stamp = pair.stamp()?;
         let chain = files::certificates(&pair.certificate)?;
         let content = |text: String| TlsError::content(&pair.certificate, text);
@@ -89,8 +89,8 @@ impl Served {
         config.alpn_protocols = vec![ALPN.to_vec()];
         match pair.clients {
             None => config.ticketer = Arc::clone(tickets),
-            // Resumption is turned off, because the client's certificate would not be checked again in a
-            // resumed session.
+            // Resumption is turned off, because a resumed session would not check the client's certificate
+            // again.
             Some(_) => config.send_tls13_tickets = 0,
         }
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
