@@ -1,5 +1,5 @@
-//! The part of a mirror that a URL belongs to, for operators. Operators write a URL as clients do, but stored
-//! objects have the upstream's name in their keys.
+//! Finds the part of a mirror to which a URL belongs, for operators. Operators write the URL that clients
+//! use, but the keys of stored objects contain the upstream's name.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use super::{Roles, Wants, own_name};
 use crate::http::route::key_url;
 use crate::{Proxy, Role, Site};
 
-/// The part of a mirror that a request for a URL belongs to.
+/// The part of a mirror to which a request for a URL belongs.
 #[derive(Clone, Debug)]
 pub struct MirrorPart(Site);
 
@@ -22,7 +22,7 @@ impl MirrorPart {
         self.0.mirror.as_ref().map_or("", |part| part.name())
     }
 
-    /// Returns the partition. It depends on the document form and on the host name that the request asks for.
+    /// Returns the partition. The partition depends on the document form and on the host name in the request.
     #[must_use]
     pub fn partition(&self) -> &str {
         &self.0.name
@@ -42,7 +42,7 @@ impl MirrorPart {
 }
 
 impl Proxy {
-    /// Returns the part of a mirror that a request for `url` with these fields belongs to. Returns `None` if
+    /// Returns the part of a mirror to which a request for `url` with these fields belongs. Returns `None` if
     /// the request is not for a mirror: no mirror has the path, or the host is not one of Foxy's names.
     /// Foxy's names are the public names. An address and `localhost` are also Foxy's names, if the URL has
     /// the port of one of the `listeners`.
@@ -63,9 +63,9 @@ impl Proxy {
         self.part(url, Method::Get, accept, base)
     }
 
-    /// Returns the URL that keys contain for objects which mirrors store under `url`. The host of `url` does
-    /// not matter. A purge in all partitions uses the result. Returns `None` if no mirror has the path, or if
-    /// the path belongs to a mirror other than `mirror`.
+    /// Converts a client's URL of a mirror to the URL in the keys of its stored objects. The host of `url`
+    /// does not matter. A purge in all partitions uses the result. Returns `None` if no mirror has the path,
+    /// or if the path belongs to a mirror other than `mirror`.
     #[must_use]
     pub fn mirrored_text(&self, url: &Url<'_>, mirror: Option<&str>) -> Option<Vec<u8>> {
         let part = self.part(url, Method::Purge, b"", String::new())?;

@@ -1,5 +1,5 @@
-//! The body of a mirror's answer on its way from the upstream. A document is decoded and rewritten. An
-//! artefact is compared with the digest that a document contains for it.
+//! The body of a mirror's answer, as it arrives from the upstream. A document is decoded and rewritten. An
+//! artefact is compared with its digest in a document.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ pub(crate) struct Rewriting {
 pub(crate) struct Comparing {
     /// One comparison for each digest that the artefact must have.
     comparisons: Vec<Comparison>,
-    /// The last piece of the artefact. No client gets it before the digest is found to be right.
+    /// The last piece of the artefact. No client gets this piece before the comparison has shown that the
+    /// digest is right.
     held: Bytes,
     /// The part of the mirror that the artefact belongs to, and the path of the artefact.
     name: (Arc<Mirrored>, Box<[u8]>),
@@ -76,8 +77,8 @@ impl Edit {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, req.target());
-                // A document may have arrived after the head of this answer was read. It may contain a
-                // different digest for the artefact.
+                // A document may have arrived after the head of this answer was read. This document may
+                // contain a different digest for the artefact.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),
@@ -141,8 +142,8 @@ impl Edit {
     /// Ends the body.
     ///
     /// # Errors
-    /// The body is incomplete, or does not have the expected digest. The piece that is held back is then not
-    /// sent.
+    /// The body is incomplete, or does not have the expected digest. In this case, the last piece of an
+    /// artefact is not sent.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,

@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::Mirrored;
 
 /// Largest number of entries of one generation. There are two generations. A digest is forgotten if no
-/// document has contained it since the older generation began. One generation fits into 131,072 buckets of
-/// 104 bytes, so both generations need 27 MB at most.
+/// document with this digest was read since the older generation began. One generation fits into 131,072
+/// buckets of 104 bytes, so both generations need 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
 /// Largest number of documents that one generation of `documents` remembers. Both generations need 1.2 MB at
@@ -43,8 +43,8 @@ impl Default for Expected {
 struct Generations {
     young: HashMap<KeyHash, Entry>,
     old: HashMap<KeyHash, Entry>,
-    /// Documents whose digests were noted since the start, by their keys in the store. A document is not
-    /// remembered for longer than its digests.
+    /// Documents whose digests were noted since the start, by their keys in the store. A document is
+    /// remembered at most as long as its digests.
     documents: [HashSet<KeyHash>; 2],
 }
 
@@ -52,10 +52,11 @@ struct Generations {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     digest: Digest,
-    /// True if the bytes that were stored or fetched last did not have this digest. Caches between Foxy and
-    /// the upstream may have the wrong bytes.
+    /// True if the bytes that were last stored or fetched did not have this digest. Caches between Foxy and
+    /// the upstream may contain the wrong bytes.
     doubted: bool,
-    /// Version of the stored object whose bytes were found to have the digest. 0 if there is no such version.
+    /// Version of the stored object whose bytes have the digest, as a comparison has shown. 0 if there is no
+    /// such version.
     right: u64,
 }
 
@@ -109,8 +110,8 @@ impl Expected {
         self.add(scope, found, true);
     }
 
-    /// Notes the digests that a stored document contains. Digests of the same scope that are known already
-    /// are kept, because they may come from documents that were fetched later.
+    /// Notes the digests that a stored document contains. Known digests of the same scope are not replaced,
+    /// because they may come from documents that were fetched later.
     pub(crate) fn recall(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, false);
     }
@@ -203,8 +204,8 @@ impl Expected {
         }
     }
 
-    /// Notes whether the bytes of an artefact that were stored or fetched last had a digest other than the
-    /// expected digest.
+    /// Notes the result of the last comparison of an artefact. `doubted` is true if the bytes did not have
+    /// the expected digest.
     pub(crate) fn doubt(&self, part: &Mirrored, path: &[u8], doubted: bool) {
         self.set_doubt(&key_of(part, path), doubted);
     }
@@ -216,8 +217,7 @@ impl Expected {
         }
     }
 
-    /// Returns true if the bytes of an artefact that were stored or fetched last had a digest other than the
-    /// expected digest.
+    /// Returns true if, at the last comparison, the bytes of the artefact did not have the expected digest.
     pub(crate) fn is_doubted(&self, part: &Mirrored, path: &[u8]) -> bool {
         self.has_doubt(&key_of(part, path))
     }

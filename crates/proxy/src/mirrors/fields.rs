@@ -6,9 +6,9 @@ use foxy_mirror::{Class, Kind, Mirror, MirrorTarget};
 
 use super::Login;
 
-/// Fields of clients that are passed to upstreams, in addition to the fields that Foxy needs. All other
-/// fields are left out, because the answers are for all clients. If other fields were passed on, registries
-/// could identify users, and users could choose text that is written into documents.
+/// Fields of clients that are sent to upstreams, in addition to the fields that Foxy needs. All other fields
+/// are left out, because the answers are for all clients. With other fields, registries could identify users,
+/// and users could choose text that registries write into documents.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -21,11 +21,11 @@ const FROM_CLIENTS: &[&str] = &[
     "user-agent",
 ];
 
-/// Returns the changes of the path and the fields of requests to the server. Fields of the client that name a
-/// user or select a different form of the answer are not passed on. The only exception is the client's
-/// credential, which is passed on if `own` is true. Otherwise the mirror's credential is sent. Credentials
-/// are sent only to the upstream's own scheme, host and port. For images, the changes contain no credential
-/// of the client.
+/// Returns the changes of the path and the fields of requests to the server. If a field of the client names a
+/// user or selects a different form of the answer, it is not sent. The only exception is the client's
+/// credential, which is sent if `own` is true. If `own` is false, the mirror's credential is sent.
+/// Credentials are sent only to the upstream's own scheme, host and port. For images, the changes contain no
+/// credential of the client.
 pub(super) fn rewriting(
     mirror: &Mirror,
     target: MirrorTarget,
@@ -54,7 +54,7 @@ pub(super) fn rewriting(
     let accept = form.and_then(|form| class.accept.get(form));
     let accept = accept.map(|(_, accept)| &accept[..]);
     let screens = mirror.screens(target.class);
-    // Only one form of a document has the dates that rules about ages need.
+    // Only one form of a document contains the dates that rules about ages need.
     let dated = screens.filter(|rules| rules.min_age.is_some());
     let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
     changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
@@ -81,7 +81,7 @@ pub(super) fn rewriting(
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),
-        // The rule adds a directive and keeps the upstream's own directives, because they may be stricter.
+        // This change adds a directive and keeps the upstream's own directives, because they may be stricter.
         (true, Kind::Pass) => "add Cache-Control: private".to_owned(),
         (true, _) => "set Cache-Control: private".to_owned(),
     };

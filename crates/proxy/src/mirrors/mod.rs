@@ -1,11 +1,12 @@
 //! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
 //!
-//! A request for a mirror has the role of a site. Foxy makes one site for each server of the mirror and each
-//! class of URLs. For documents that are rewritten, there is one site for each name by which clients know
-//! Foxy. So each of these roles has its own keys. Everything else works as for a site of the configuration.
+//! A request for a mirror has the role of a site. Foxy makes a separate site for each server of the mirror
+//! and each class of URLs. For documents that are rewritten, there is also a separate site for each name by
+//! which clients know Foxy. So each of these sites has separate keys. In all other respects, such a site
+//! works like a site of the configuration.
 //!
-//! This room (top-level module) may use cache, http, state, sites and access. Requests to the servers of
-//! mirrors are in origin.
+//! This room (top-level module) may use cache, http, state, sites and access. The room `origin` sends the
+//! requests to the servers of mirrors.
 
 mod asked;
 mod comparison;
@@ -62,8 +63,8 @@ pub struct MirrorSite {
     pub tls: OriginTls,
     /// Credential for the upstream. `None` means that the upstream is asked without a credential.
     pub login: Option<Login>,
-    /// True if clients may send their own credentials, which are passed to the upstream. For a registry of
-    /// container images, clients always may.
+    /// True if clients may send their own credentials, which are passed to the upstream. Clients of a
+    /// registry of container images may always send them.
     pub client_logins: bool,
 }
 
@@ -77,8 +78,9 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Returns the number of the mirror that owns a path (without query), if this is a mirror other than
-    /// `number`. The owner is the only mirror that provides the package at this path.
+    /// Returns the number of the mirror that owns a path (without query). Returns `None` if there is no
+    /// owner, or if the owner is the mirror `number`. The owner is the only mirror that provides the package
+    /// at this path.
     fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
         let asked = &self.sites.get(number)?.mirror;
         let mut sites = self.sites.iter();
@@ -127,7 +129,7 @@ impl Mirrored {
         self.is_document() && self.mirror.screens(self.mirror_target.class).is_some()
     }
 
-    /// Returns the mirror, the class and the form that the screening of the documents needs.
+    /// Returns the values that the screening of documents needs: the mirror, the class and the form.
     pub(crate) fn screening(&self) -> (Arc<Mirror>, Option<usize>, Option<usize>) {
         (
             Arc::clone(&self.mirror),
@@ -141,7 +143,7 @@ impl Mirrored {
         self.mirror.refusal(self.mirror_target, path)
     }
 
-    /// Returns media type and body of a refusal, in a form that the registry's clients show.
+    /// Returns media type and body of a refusal, in a form that the registry's clients can show.
     pub(crate) fn page(&self, refused: &Refused) -> (&'static str, Vec<u8>) {
         let text = refused.text();
         match self.mirror.rules().map(|rules| rules.listing) {
@@ -190,12 +192,12 @@ impl Mirrored {
         self.image.as_ref().map(|image| &*image.key_path)
     }
 
-    /// Returns path and query for the upstream, if rewriting rules do not determine them.
+    /// Returns path and query for the upstream. Returns `None` if rewriting rules determine them.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         Some(self.image()?.target().as_bytes())
     }
 
-    /// Returns true if the complete answer is checked before a client gets all of it. In this case, Foxy
+    /// Returns true if the complete answer is checked before a client gets its last byte. In this case, Foxy
     /// never requests parts of the answer.
     pub(crate) fn comes_whole(&self) -> bool {
         self.is_document() || self.is_compared() || self.image.is_some()
@@ -212,7 +214,7 @@ impl Mirrored {
         &self.scope
     }
 
-    /// Returns the path by which documents name the artefact at this path.
+    /// Returns the path that documents contain for the artefact at `path`.
     pub(crate) fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         self.mirror.named_path(path)
     }
@@ -233,8 +235,8 @@ impl Mirrored {
         self.mirror.hosts()
     }
 
-    /// Returns two facts about a server, if the mirror lists it: whether the operator has named the server,
-    /// and the TLS settings for it.
+    /// Returns two facts about a server that the mirror lists. The first is true if the operator has named
+    /// the server. The second contains the TLS settings for the server.
     pub(crate) fn listed(&self, server: &Upstream) -> Option<(bool, Option<OriginTls>)> {
         let image = self.image.as_ref()?;
         let mut servers = self.mirror.servers().iter();
@@ -248,8 +250,8 @@ impl Mirrored {
         self.document.as_ref()
     }
 
-    /// Returns a rewriter that reads a stored document again. The document was rewritten for this part before
-    /// it was stored. `stored` is the path and the media type of the document.
+    /// Returns a rewriter that reads a stored document again. The stored document is already rewritten for
+    /// this part. `stored` contains the path and the media type of the document.
     pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
@@ -265,9 +267,9 @@ impl Mirrored {
         self.mirror.class(self.mirror_target.class)
     }
 
-    /// Returns the head of an upstream's answer in the form that the cache receives. `fresh` is the longest
-    /// lifetime of the answer in seconds, if it differs from the value of the class. `expected` is the digest
-    /// that the body must have. The head contains this digest instead of the upstream's own digest.
+    /// Returns the head of an upstream's answer as the cache receives it. `fresh` is the longest lifetime of
+    /// the answer in seconds, if it differs from the value of the class. `expected` is the digest that the
+    /// body must have. The head contains this digest instead of the upstream's own digest.
     pub(crate) fn answer<'a>(
         &self,
         (status, fresh): (u16, Option<u32>),
@@ -337,8 +339,8 @@ impl MirrorSite {
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
-                // All forms are made from one document of the upstream, which has one ETag. The number in the
-                // mark makes the ETags of the forms different.
+                // All forms are made from one document of the upstream, which has one ETag. The number of the
+                // form in the mark makes the ETags of the forms different.
                 Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
                 _ => mirror.mark(base),
             },
@@ -402,7 +404,8 @@ impl MirrorSite {
             port,
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(rules),
-            // With this flag, `route` uses the path in keys, which differs from the client's path.
+            // With this flag, `route` uses the path that keys contain. This path differs from the client's
+            // path.
             preserve_host: true,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {

@@ -1,5 +1,5 @@
-//! A request for a part of a mirror. This module determines its registry and the digest that its answer must
-//! have.
+//! A request for a part of a mirror. This module determines the registry for the request, and the digest that
+//! the answer must have.
 
 use foxy_base::{FieldBlock, first};
 use foxy_mirror::digests_of_field;
@@ -22,16 +22,15 @@ impl OwnedRequest {
         part.is_screened().then_some(&**part)
     }
 
-    /// Returns true if the request is for an artefact of a mirror, and the last bytes that were stored or
-    /// fetched for this artefact are wrong. Wrong bytes do not have the digest that documents of the mirror
-    /// contain. Such a request bypasses the caches between Foxy and the upstream.
+    /// Returns true if the request is for an artefact of a mirror, and the bytes that were last stored or
+    /// fetched for this artefact do not have the digest in the mirror's documents. Such a request bypasses
+    /// the caches between Foxy and the upstream.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_compared());
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, self.target()))
     }
 
-    /// Compares a stored object with the digest that documents of a mirror contain for it, and returns the
-    /// result.
+    /// Returns the result of comparing a stored object with its digest in documents of a mirror.
     pub(crate) fn digest_check(&self, local: &Local, object: &Object) -> DigestCheck {
         let part = self.role.mirrored();
         part.map_or(DigestCheck::Right, |part| {

@@ -1,4 +1,4 @@
-//! The roles of a worker for parts of mirrors. A role is made once and kept. The number of kept roles is
+//! The roles of a worker for parts of mirrors. Roles are kept for later requests. The number of kept roles is
 //! bounded.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use crate::Role;
 use crate::access::refusal::Refusal;
 use crate::sites::table::has_dots;
 
-/// Number of roles that are kept. Further roles are made anew for each request.
+/// Number of roles that are kept. Other roles are made again for each request.
 const ROLES_MAX: usize = 1000;
 
 /// Reason why a request has no mirror.
@@ -41,7 +41,7 @@ type Part = (usize, MirrorTarget, Option<usize>, Option<String>, bool);
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
-    /// Changes of requests for images. There are too many parts of images to keep a role for each.
+    /// Changes of requests for images. There are too many parts of images to keep a role for each part.
     images: RefCell<HashMap<(usize, MirrorTarget, bool), Arc<Rewriting>>>,
     /// Roles that redirect from one mirror to another.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
@@ -102,8 +102,8 @@ impl Roles {
             return Err(refused(405, "method-not-of-mirror"));
         }
         let base = match class.rewrite {
-            // URLs that are written into a document must be right for all clients that get it. So the request
-            // is refused if its host is not a name by which clients know Foxy.
+            // URLs that are written into a document must be right for all clients that get the document. So
+            // the request is refused if its host is not a name by which clients know Foxy.
             Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
             // No URL is written into the document.
             Some(_) => Some(String::new()),

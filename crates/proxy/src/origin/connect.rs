@@ -55,8 +55,8 @@ pub(crate) async fn connect(
         let ahead = proxy.ledger.receive_bytes();
         let raced = race(&good, ahead).await;
         let (stream, peer) = raced.map_err(|_| UpstreamError::Connect)?;
-        // Foxy writes complete heads and large pieces of bodies. If the kernel waited for more bytes before
-        // it sends a packet, this would only delay the heads and bodies.
+        // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes
+        // before it sends a packet (`TCP_NODELAY`).
         let _ = stream.set_nodelay(true);
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
@@ -177,8 +177,8 @@ async fn through_parent(
     })
 }
 
-/// Returns the addresses of a parent. A destination that is an address is judged here. Names of destinations
-/// are resolved by the parent.
+/// Returns the addresses of a parent. If the destination is an address, the guard judges it here. If the
+/// destination is a name, the parent resolves it.
 fn of_parent(
     proxy: &Proxy,
     to: &Destination,
@@ -243,7 +243,8 @@ fn permitted(
     Ok(interleave(good))
 }
 
-/// Alternates IPv6 and IPv4 addresses, IPv6 first. The order within each family stays (RFC 8305 section 4).
+/// Alternates IPv6 and IPv4 addresses, IPv6 first. The order within each family does not change (RFC 8305
+/// section 4).
 fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (six, four): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
     let (mut six, mut four) = (six.into_iter(), four.into_iter());
@@ -262,7 +263,8 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
 /// Prepares a connection whose peer may send `ahead` bytes before Foxy reads them. `None` means the limit of
-/// the system. Without a limit, an origin that is faster than the client would fill megabytes in the kernel.
+/// the system, which can be megabytes. An origin that is faster than the client would fill this memory of the
+/// kernel.
 fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
     Box::pin(async move {
         let socket = match to {

@@ -13,10 +13,10 @@ use super::{ResolveError, Resolved};
 
 /// Longest time for which an answer is kept. It limits the time to live.
 const MAX_TTL: Duration = Duration::from_secs(3600);
-/// Shortest time for which an answer is kept, even if its time to live is shorter. Loading one page often
-/// needs the same name several times.
+/// Shortest time for which an answer is kept, even if its time to live is shorter. The reason is that one
+/// page often needs the same name several times.
 const MIN_TTL: Duration = Duration::from_secs(1);
-/// Longest time for which the answer "no such name" is trusted.
+/// Longest time for which the answer "no such name" is kept.
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(60);
 /// Time for which a name is not looked up again if no name server has answered its last lookup.
 const UNAVAILABLE_TTL: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ pub(crate) enum UpstreamError {
     BadResponse(&'static str),
     /// The origin no longer has the stored version.
     AnotherVersion,
-    /// The origin answered a request for missing bytes with an error status. This status does not tell
+    /// The origin answered a request for missing bytes with an error status. This status does not show
     /// whether the origin still has the stored version.
     ErrorStatus,
     /// Foxy gave up the fetch.
@@ -57,8 +57,8 @@ impl From<BadBody> for UpstreamError {
 }
 
 impl UpstreamError {
-    /// Returns the error for a request with a stored answer. If that answer must be validated and the origin
-    /// cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
+    /// Returns the error for a request whose stored answer is `stored`. If the stored answer must be
+    /// validated and the origin cannot be reached, the error has the status 504 (RFC 9111 section 5.2.2.2).
     pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
         let facts = stored.and_then(stored_facts);
@@ -93,8 +93,8 @@ impl UpstreamError {
         }
     }
 
-    /// Returns true if the exchange failed before the head of an answer arrived, for a reason that a second
-    /// attempt may avoid.
+    /// Returns true if a second attempt may succeed. The caller uses this function for an exchange that
+    /// failed before the head of an answer arrived.
     pub(crate) const fn is_transport(self) -> bool {
         !matches!(
             self,
@@ -125,8 +125,8 @@ impl UpstreamError {
     }
 
     /// Returns true if the origin may have carried out the request. `replayed` is true if the request was
-    /// first sent on a pooled connection that broke. In this case the origin may have received the request,
-    /// even if Foxy then failed to open a new connection.
+    /// first sent on a pooled connection that broke. In this case, the origin may have received the request
+    /// on the broken connection, even if Foxy then failed to open a new one.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,

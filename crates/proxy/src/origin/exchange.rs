@@ -58,7 +58,8 @@ struct Wait {
 pub(crate) struct Leased {
     pub(crate) up: Upstream,
     born: Ticks,
-    /// True if the connection has carried other requests before. The origin may have closed it since then.
+    /// True if the connection has carried other requests before. The origin may have closed such a connection
+    /// since the last request.
     pub(crate) reused: bool,
     counted: (u64, u64),
     /// The outstanding request at an origin of a site.
@@ -160,9 +161,9 @@ impl Leased {
         if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
             return;
         }
-        // A thousand idle connections hold 16 MB of empty buffers. They free these buffers when memory is
-        // short, or after some time. A busy connection keeps its buffer, because it would otherwise need a
-        // new buffer for each answer.
+        // The empty buffers of a thousand idle connections need 16 MB. An idle connection frees its buffer
+        // when memory is short, or after some time. A busy connection keeps its buffer, because it would
+        // otherwise need a new buffer for each answer.
         if local.proxy.ledger.pressure() > Pressure::Low {
             self.up.rest();
         }
@@ -212,7 +213,7 @@ impl Leased {
         }
     }
 
-    /// Does the same as [`ask`](Self::ask), but always asks the origin `to`.
+    /// Does the same as [`ask`](Self::ask), but sends the request to the origin `to` without a choice.
     pub(crate) async fn ask_one(
         local: &Local,
         to: &Destination,
@@ -260,7 +261,8 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Restarts the time limit for the answer. Called while the body of the request is still being sent.
+    /// Restarts the time limit for the answer. This function is called while the body of the request is still
+    /// being sent.
     pub(crate) fn wait_on(&mut self) {
         let deadline = self.io.deadline(self.timeouts.first_byte);
         if let Some(wait) = &mut self.wait {
@@ -326,8 +328,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the head in the buffer in the form that the cache receives. If the head is from a mirror's
-    /// upstream, it is changed for the cache.
+    /// Returns the head in the buffer, as the cache receives it. A final head from a mirror's upstream is
+    /// changed first.
     pub(super) fn seen(
         &mut self,
         local: &Local,
@@ -384,7 +386,7 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
-    /// Puts another answer in place of an answer that was already read to its end.
+    /// Replaces an answer that was already read to its end by another answer.
     pub(crate) fn put(
         &mut self,
         local: &Local,

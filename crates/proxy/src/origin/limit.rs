@@ -1,9 +1,9 @@
-//! Limits the number of fetches that wait at the same time for an answer of one origin. Further requests wait
+//! Limits the number of fetches that wait at the same time for answers of one origin. Further requests wait
 //! in a bounded queue. If the queue is full, a request is refused at once, before it uses memory.
 //!
-//! A request holds a permit until the head of the answer arrives, because the origin works during that time.
-//! Downloads hold no permit. One client can use at most three quarters of an origin's permits and of its
-//! queue. So one client that sends slow requests does not stop other clients.
+//! A request has a permit until the head of the answer arrives, because the origin works during that time.
+//! The download of a body needs no permit. One client can use at most three quarters of an origin's permits
+//! and of its queue. So one client that sends slow requests does not stop other clients.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::access::client_connections;
 use crate::http::destination::Destination;
 
 const SHARDS: usize = 16;
-/// Number of origins per shard from which on idle origins are dropped.
+/// Number of origins in a shard at which idle origins are dropped.
 const SWEEP_AT: usize = 256;
-/// Number of clients per origin from which on idle clients are dropped.
+/// Number of clients of an origin at which idle clients are dropped.
 const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.
@@ -45,7 +45,7 @@ pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
     /// The permit from the client's share.
     _share: Option<OwnedSemaphorePermit>,
-    /// Keeps the origin's entry while the permit is held.
+    /// Keeps the origin's entry until the permit is dropped.
     _origin: Arc<Origin>,
 }
 
@@ -71,8 +71,8 @@ impl OriginLimit {
         }
     }
 
-    /// Waits for a permit for a request of `client`. `None` means that no client's share is used. Cancel
-    /// safe: a dropped wait leaves the queue.
+    /// Waits for a permit for a request of `client`. If `client` is `None`, the permit does not count against
+    /// any client's share. Cancel safe: when the future is dropped, the request leaves the queue.
     ///
     /// # Errors
     /// Returns [`UpstreamError::Busy`] at once if the queue is full.
@@ -217,7 +217,7 @@ mod tests {
         drop(held);
         let busy = limit.permit(&to("a"), None).await.err();
         assert_eq!(busy, Some(UpstreamError::Busy));
-        // Only the limit of the queue changes. Permits that are held count as before.
+        // Only the limit of the queue changes. Permits in use still count.
         limit.set(2, 1);
         let origin = to("a");
         let mut waits = std::pin::pin!(limit.permit(&origin, None));

@@ -1,5 +1,5 @@
-//! The way of a request to its origin. It leads through a parent, to a registry, to one of several origins,
-//! or directly to the only origin.
+//! The path of a request to its origin. The path leads through a parent, to a registry, to one of several
+//! origins, or directly to the only origin.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ impl OwnedRequest {
         self.role.origins()
     }
 
-    /// Begins a request at the only origin of the site. Returns `None` if the request is not for origins of a
-    /// site, if an origin must be chosen, or if a parent is asked.
+    /// Begins a request at the only origin of the site. Returns `None` if the request is not for a site with
+    /// origins, if an origin must be chosen, or if the request goes through a parent.
     pub(crate) fn only_origin(&self) -> Option<OutstandingRequest> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)
@@ -36,8 +36,8 @@ impl OwnedRequest {
             let target = self.target_at_origin();
             let absolute;
             let target = match self.parents() {
-                // A parent receives the absolute form, like any proxy. Through a tunnel, the origin itself
-                // receives the request, in origin form.
+                // A parent receives the absolute form of the target, like any proxy. A request in a tunnel
+                // reaches the origin itself, so its target has the origin form.
                 Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
                     let mut text = b"http://".to_vec();
                     url.authority.write_normalised(url.scheme, &mut text);
@@ -53,8 +53,8 @@ impl OwnedRequest {
         out
     }
 
-    /// Returns the failure of a recent attempt to reach the only origin, if the stale answer `stored` may be
-    /// sent instead of an error. In this case the request does not wait for another attempt.
+    /// Returns the failure of a recent attempt to reach the only origin. The request then does not wait for
+    /// another attempt. Returns `None` if the stale answer `stored` may not be sent instead of an error.
     pub(crate) fn fails_at_once(
         &self,
         local: &Local,

@@ -10,10 +10,9 @@ use crate::UpstreamConfig;
 use crate::http::destination::Destination;
 use crate::http::net::Ticks;
 
-/// Time after which an idle connection frees its buffer. The connection is then also closed if its
-/// destination has more connections than permitted. Before that time, all connections are kept, because
-/// concurrent requests use them in turn. For each closed connection, these requests would have to open a new
-/// connection.
+/// Time after which an idle connection frees its buffer. If the destination has more connections than
+/// permitted, the connection is closed at this time. Connections beyond the limit are not closed earlier,
+/// because concurrent requests may soon use them, and would otherwise open new connections.
 const RESTING: Duration = Duration::from_secs(1);
 
 /// Idle connections by destination. `C` is the type of a connection, so that tests need no sockets.

@@ -1,6 +1,6 @@
-//! A request to a registry of container images, with the other requests that its protocol needs. These are a
-//! request for a token to the service that the registry names, and requests to the servers to which layers
-//! are redirected.
+//! A request to a registry of container images, with the other requests that the registry's protocol needs.
+//! One other request fetches a token from the service that the registry names. The others follow redirects to
+//! the servers that contain the layers.
 
 use foxy_base::{eq_name, first, values};
 use foxy_http1::{BodyReader, Method, ResponseParts};
@@ -19,7 +19,7 @@ use crate::{Event, Mirrored, OriginTimeouts};
 const HOPS: usize = 5;
 /// Longest answer of a token service, in bytes.
 const TOKEN_BYTES: usize = 64 << 10;
-/// Longest body, in bytes, that is read so that its connection can be used again.
+/// Longest body, in bytes, that is read only so that its connection can be used again.
 const REST_BYTES: usize = 16 << 10;
 
 const UNLISTED: UpstreamError = UpstreamError::BadResponse("token-service-not-listed");
@@ -44,8 +44,8 @@ pub(crate) async fn ask(
         image,
         request,
     };
-    // The method of `request` decides here. It can be GET although the client sent HEAD, because a fetch uses
-    // GET.
+    // The method of `request` decides here, not the client's method. If the client sent HEAD, the method of
+    // `request` can be GET, because a fetch uses GET.
     let head = request.starts_with(b"HEAD ");
     match (image.is_proof(), &image.image().wanted) {
         (true, _) => registry.proof().await,
@@ -67,8 +67,8 @@ impl Registry<'_> {
     /// Asks the registry whether the repository has the layer.
     async fn proof(&self) -> Answered {
         let (leased, parts) = self.run("HEAD", None).await?;
-        // A status 403, 405 or 501 may mean that the URL of the layer is signed only for GET. So GET is
-        // tried.
+        // A status 403, 405 or 501 may mean that the URL of the layer is signed only for GET. So GET is tried
+        // for these statuses.
         if !matches!(parts.status(), 403 | 405 | 501) {
             return self.bare(
                 leased,
@@ -235,7 +235,7 @@ impl Registry<'_> {
     }
 
     /// Follows redirects. The guard of destinations checks each step. Only listed servers may be at private
-    /// addresses, and only the registry itself gets its credential again.
+    /// addresses. The credential is sent again only to the registry itself.
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;
         let registry = self.part.upstream();
@@ -274,7 +274,7 @@ impl Registry<'_> {
             return Ok(listed);
         }
         let (host, port) = server.host_and_port();
-        // Storage that is not listed is asked only with TLS and only at port 443.
+        // A server that is not listed is asked only with TLS and only at port 443.
         if !server.secure || port != 443 {
             self.local.count(Event::MirrorLeft);
             tracing::warn!(

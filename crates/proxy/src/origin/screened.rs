@@ -2,9 +2,9 @@
 //! There are two reasons. The freshness and the ETag in the head depend on the versions that are hidden. And
 //! a document may name a version first and state its date only later.
 //!
-//! The ETag of a screened document is the upstream's ETag with a mark. The mark is the time at which the next
-//! hidden version is old enough. Until then, the upstream's validator is also valid for the screened form.
-//! After that, the complete document is requested again.
+//! The ETag of a screened document is the upstream's ETag with a time. At this time, the next hidden version
+//! is old enough to be shown. Before this time, the upstream's validator is also valid for the screened
+//! document. After this time, the complete document is requested again.
 
 use std::io::Write;
 
@@ -34,7 +34,7 @@ const SHORT_BYTES: usize = 256 << 10;
 /// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
 /// thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
-/// Number of bytes that are passed on at once.
+/// Number of bytes that are returned at once.
 const PIECE: usize = 32 << 10;
 
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
@@ -57,8 +57,8 @@ const REPLACED: &[&str] = &[
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A screened document that waits to be passed on. A long document also has one of the [`LONG_AT_ONCE`]
-/// permits.
+/// A screened document that waits until the fill reads it. A long document also has one of the
+/// [`LONG_AT_ONCE`] permits.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
@@ -77,7 +77,7 @@ impl Held {
 
 /// The facts about a stored document that its ETag contains.
 struct Known {
-    /// The ETag without the mark of the name under which clients know Foxy.
+    /// The complete ETag of the stored document.
     etag: Vec<u8>,
     origin: Vec<u8>,
     matures: Option<i64>,
@@ -167,8 +167,8 @@ pub(crate) async fn ask(
         }
         200 => {
             // This is the answer to HEAD. Without the document, the head of its screened form is not known.
-            // This answer does not prolong the lifetime of the stored document, because it does not state
-            // when the next version is old enough.
+            // This answer does not prolong the lifetime of the stored document, because the answer does not
+            // state when the next hidden version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
@@ -193,7 +193,8 @@ fn is_replaced(name: &[u8]) -> bool {
     REPLACED.iter().any(|own| eq_name(name, own.as_bytes()))
 }
 
-/// Returns a request with the upstream's own validator, or without a condition.
+/// Returns the request without its conditions. If `known` is given, adds a condition with the upstream's own
+/// validator.
 fn with_condition(request: &[u8], known: Option<&Known>) -> Vec<u8> {
     let end = request.windows(2).position(|part| part == b"\r\n");
     let mut out = request[..end.map_or(request.len(), |end| end + 2)].to_vec();

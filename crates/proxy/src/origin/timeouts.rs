@@ -1,4 +1,4 @@
-//! Timeouts of a connection to an origin. They come from the proxy or from the site.
+//! Timeouts of a connection to an origin. They come from the settings of the proxy or of the site.
 
 use crate::OriginTimeouts;
 use crate::http::net::Ticks;

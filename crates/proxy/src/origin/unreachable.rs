@@ -1,8 +1,8 @@
 //! Destinations that could not be reached recently.
 //!
-//! A request that may get a stale answer does not wait for such a destination again. Otherwise each request
-//! would wait for an attempt of, for example, ten seconds. The installation of a project would then take
-//! hours while its registry cannot be reached.
+//! A request that may get a stale answer does not wait for another attempt to reach such a destination.
+//! Otherwise each request would wait, for example, ten seconds for its attempt. While a registry cannot be
+//! reached, the installation of a project would then take hours.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::UpstreamError;
 use crate::http::destination::Destination;
 
 /// Time for which a failure is remembered, in multiples of the duration of the attempt. So clients wait for
-/// attempts only during a small part of the time. A refused connection takes almost no time, so this failure
-/// is forgotten at once, and each request tries to connect.
+/// attempts only during a small part of the time. A refused connection fails almost at once, so its failure
+/// is also forgotten almost at once, and each request tries to connect.
 const TIMES: u32 = 3;
 /// Longest time for which a failure is remembered. After this time, Foxy tries the destination again and can
 /// notice that it is reachable.

@@ -63,8 +63,8 @@ fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns the field lines of an answer in the form that the cache receives. In `lines`, the changes that all
-/// kinds of mirrors need are already made.
+/// Returns the field lines of an answer as the cache receives them. `lines` already contains the changes that
+/// all kinds of mirrors need.
 pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len() + 128);
     if part.is_proof() {
@@ -76,7 +76,7 @@ pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) 
             out.extend_from_slice(control.as_bytes());
         }
     }
-    // `fields` skips the first line. So an empty line is put before the field lines.
+    // The function `fields` skips the first line. So an empty line is added before the field lines.
     let text = [b"\n", lines].concat();
     let digest = fields(&text).find(|(name, _)| eq_name(name, b"docker-content-digest"));
     let digest = digest.filter(|(_, value)| {

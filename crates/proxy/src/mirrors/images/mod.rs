@@ -1,8 +1,9 @@
 //! Container images: the part of a mirror that a request is for, and the requests to its registry.
 //!
-//! A layer is stored once for a registry, under its digest. A client gets a layer only after the registry has
-//! confirmed, for this client's credential, that the repository has the layer. This answer of the registry is
-//! the proof. The proof is a separate object, under the name that the client used.
+//! Each layer of a registry is stored once, under its digest. A client gets a layer only after the registry
+//! has confirmed that the repository has the layer, for the credential of this client. This answer of the
+//! registry is called the proof. The proof is stored as a separate object, under the name that the client
+//! used.
 
 pub(crate) mod heads;
 mod tokens;
@@ -12,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use tokens::Tokens;
 
-/// Seconds for which a proof is valid. After that, the registry is asked again. While the registry fails, the
-/// old proof is used.
+/// Seconds for which a proof is valid. After that time, the registry is asked again. While the registry
+/// fails, the old proof is used.
 const PROOF_SECONDS: u32 = 86_400;
 /// Seconds for which a proof is used while the registry fails.
 const PROOF_STALE: u32 = 365 * 86_400;
@@ -58,7 +59,8 @@ impl Login {
         &self.header
     }
 
-    /// Returns the login that a client has sent. Returns `None` if it is another kind of credential.
+    /// Returns the login that a client has sent. Returns `None` if the client has sent another kind of
+    /// credential.
     pub(crate) fn shown(authorization: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(authorization).ok()?;
         let (scheme, coded) = text.split_once(' ')?;
@@ -100,8 +102,8 @@ pub(crate) struct ImagePart {
 }
 
 impl ImagePart {
-    /// Makes the part of the mirror that a new request is for. `own` contains the client's credential, and
-    /// the seed for the name of this credential.
+    /// Makes the part of the mirror for a new request. `own` contains the client's credential, and the seed
+    /// for the name of this credential.
     pub(crate) fn new(
         image: Image,
         own: Option<(Login, u64)>,
@@ -154,7 +156,7 @@ impl ImagePart {
         self.step == Step::Proof
     }
 
-    /// Returns true if the part is a layer that the client may have.
+    /// Returns true if the part is a layer, and it is known that the client may have the layer.
     pub(super) fn is_layer(&self) -> bool {
         matches!(self.image.wanted, Wanted::Blob(_)) && !self.is_proof()
     }
@@ -208,7 +210,7 @@ impl ImagePart {
         matches!(self.image.wanted, Wanted::Tag | Wanted::Manifest(_))
     }
 
-    /// Returns the field lines of the registry's answer in the form that the cache receives.
+    /// Returns the field lines of the registry's answer as the cache receives them.
     pub(crate) fn answer(&self, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
         heads::answer(self, mirror, status, lines)
     }

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 
 /// Largest number of entries. If the table is full, all entries are dropped. Each entry can be fetched again.
 const ENTRIES: usize = 4096;
-/// Number of seconds at the end of a credential's validity in which the credential is not used any more.
+/// Number of seconds before the end of a value's validity at which Foxy stops using the value.
 const EARLY: u64 = 10;
-/// Longest time in seconds for which a credential is kept.
+/// Longest time in seconds for which a value is kept.
 const SECONDS_MAX: u64 = 3600;
 
 /// Values of `Authorization`, by mirror, credential and repository.

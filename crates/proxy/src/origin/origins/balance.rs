@@ -6,10 +6,11 @@ use foxy_base::hash64;
 /// The way in which requests are distributed over the origins of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Two origins are drawn by weight. The request goes to the origin with fewer requests under way.
+    /// Two origins are drawn by weight. The request goes to the origin with fewer requests under way,
+    /// relative to its weight.
     #[default]
     LeastOutstanding,
-    /// Requests go to each origin in turn, by weight.
+    /// Requests go to one origin after the other, by weight (round robin).
     RoundRobin,
     /// Requests with the same key go to the same origin (weighted rendezvous hashing).
     Hash,
@@ -22,7 +23,7 @@ pub(super) struct Candidate {
     pub(super) at: usize,
     /// Present weight of the origin, above 0.
     pub(super) weight: f64,
-    /// Sum of requests under way and recent errors.
+    /// Number of requests under way plus number of recent errors.
     pub(super) load: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Limits retries: requests that are sent again to another origin. The limit is 20 % of all requests, with a
 //! burst of 100 retries.
 
-/// Number of parts in a retry. Each request earns one part, which is a fifth of a retry.
+/// Number of parts that a retry costs. Each request earns one part, so five requests earn one retry.
 const PARTS: u32 = 5;
 /// Largest number of retries that can be saved.
 const BURST: u32 = 100;

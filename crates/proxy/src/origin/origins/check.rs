@@ -1,4 +1,4 @@
-//! Checks: Foxy's own requests to origins, to find out whether the origins work.
+//! Checks: requests that Foxy itself sends to origins, to find out whether the origins work.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -56,7 +56,7 @@ pub struct OriginCounts {
     pub requests: u64,
     /// Requests without an answer, or with an answer of status 500 or above.
     pub failures: u64,
-    /// Number of times that the origin was left out because requests failed.
+    /// Number of times that the origin was left out of the choice because requests failed.
     pub ejections: u64,
 }
 
@@ -109,7 +109,7 @@ impl Group {
     }
 
     /// Chooses an origin for a request, and counts the request as under way at this origin. Every attempt
-    /// after the first is a retry. A retry needs another healthy origin, and uses up a part of the budget.
+    /// after the first is a retry. A retry needs another healthy origin, and spends one retry of the budget.
     pub(super) fn choose(
         &mut self,
         now: MonoTime,
@@ -117,8 +117,8 @@ impl Group {
         draw: Draw,
     ) -> std::result::Result<usize, Nobody> {
         let any_in = (0..self.members.len()).any(|at| self.is_in(at, now));
-        // If all origins are down, the first attempt may go to any of them, because each may have recovered.
-        // A retry is not sent, because it would only add to their load.
+        // If all origins are down, the first attempt may go to any origin, because each origin may have
+        // recovered. A retry is not sent, because it would only increase the load of these origins.
         let open = |at: &usize| self.is_in(*at, now) || (!any_in && tried.is_first());
         let fit: Vec<usize> = (0..self.members.len())
             .filter(|at| !tried.has(*at))
@@ -187,8 +187,8 @@ impl Group {
 
     /// Notes the result of an attempt. Returns true if the origin is left out from now on.
     ///
-    /// The origin is left out only if another origin that gets requests has answered well since the errors
-    /// began. So at least one origin still gets requests. If all origins fail, no origin is left out.
+    /// The origin is left out only if another origin still gets requests and has answered well since the
+    /// errors began. So at least one origin remains. If all origins fail, no origin is left out.
     pub(super) fn note(&mut self, at: usize, result: Result, now: MonoTime) -> bool {
         let rules = self.rules;
         let Some(member) = self.members.get_mut(at) else {

@@ -9,8 +9,8 @@ use foxy_base::MonoTime;
 const SERIES: Duration = Duration::from_secs(10);
 /// Longest time for which an origin is left out, unless the configured time ([`HealthRules::out`]) is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
-/// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Without this time,
-/// an origin that fails fast would have the fewest requests under way and get most requests.
+/// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Without this rule,
+/// an origin that fails fast would have the fewest requests under way, and so it would get the most requests.
 const ERROR_COUNTS: u64 = 1_000_000_000;
 /// Number of parts into which [`ERROR_COUNTS`] is divided.
 const PARTS: usize = 10;
@@ -20,11 +20,11 @@ const FIRST_SHARE: f64 = 0.1;
 /// Rules for leaving out an origin, and for its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRules {
-    /// Errors in a row after which the origin is left out. With 0, failed requests never cause an origin to
-    /// be left out.
+    /// Errors in a row after which the origin is left out. If it is 0, an origin is never left out because of
+    /// failed requests.
     pub errors: u32,
     /// Time for which the origin is left out the first time. If the origin fails again soon after its return,
-    /// it is left out for twice as long as the last time.
+    /// this time is doubled.
     pub out: Duration,
     /// Time from the return of the origin until it has its full share of requests.
     pub slow_start: Duration,
@@ -90,7 +90,7 @@ pub(super) struct Health {
     out_until: Option<MonoTime>,
     /// Length of the last ejection, and the number of ejections in a row.
     out: (Duration, u32),
-    /// True if the origin has not answered well since its return.
+    /// True if the origin has not answered well since it was last left out.
     on_trial: bool,
     /// Time at which checks showed that the origin is up again.
     up_since: Option<MonoTime>,
@@ -149,8 +149,8 @@ impl Health {
     }
 
     /// Notes an error. `answered` is true for an answer with status 5xx, and false if there was no answer.
-    /// Returns a time if there were enough errors to leave the origin out. The origin is then left out if
-    /// another origin has answered well since that time.
+    /// Returns `None` if there were too few errors to leave the origin out. Otherwise returns a time: the
+    /// origin is left out if another origin has answered well since that time.
     pub(super) fn bad(
         &mut self,
         now: MonoTime,
@@ -211,7 +211,7 @@ impl Health {
 #[derive(Clone, Debug, Default)]
 struct RecentErrors {
     counts: [u32; PARTS],
-    /// Number of the part that was counted last.
+    /// Number of the part in which the last error was counted.
     part: u64,
 }
 

@@ -2,8 +2,9 @@
 //! after an error, and keeps figures about origins. For a site with one origin, this module only keeps the
 //! figures.
 //!
-//! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file lets
-//! all workers use one group. `ask` connects to origins. `check` sends Foxy's own requests to origins.
+//! The decisions are in `group`, which uses `balance`, `health` and `budget`, and does no I/O. This file
+//! makes one group usable by all workers. `ask` connects to origins. `check` sends requests that test whether
+//! origins work.
 
 mod ask;
 mod balance;
@@ -193,7 +194,7 @@ impl Origins {
         self.0.requests.finished(local.index, outcome, status);
     }
 
-    /// Begins a request at the only origin, which is asked without a choice. Returns `None` if there are
+    /// Begins a request at the only origin, so that no origin must be chosen. Returns `None` if there are
     /// several origins, or if the origin has a limit.
     pub(crate) fn only(&self) -> Option<OutstandingRequest> {
         if !self.0.is_only() {
@@ -283,7 +284,7 @@ impl OutstandingRequest {
         &self.origins.0.members[self.at].0
     }
 
-    /// Notes that the request was sent, so that from now on it waits only for the origin's answer.
+    /// Notes that the request was sent. From now on, the request waits for the origin's answer.
     pub(crate) fn wait(&self, local: &Local) {
         let now = local.mono();
         self.asked.set(Some(now));
@@ -338,7 +339,7 @@ impl OutstandingRequest {
         }
     }
 
-    /// Notes that the request no longer waits for an answer. This does not count as a result of the origin.
+    /// Notes that the request no longer waits for an answer, without a result of the origin.
     fn end_wait(&self, now: MonoTime) {
         if self.asked.take().is_some()
             && let Some(record) = self.origins.0.group.lock().record(self.at)

@@ -1,5 +1,5 @@
-//! The last results of one origin, which tell people whether and how the origin is failing. The choice of an
-//! origin does not depend on them. This module does no I/O and reads no clock.
+//! The last results of one origin. They show people whether and how the origin is failing. The choice of an
+//! origin does not depend on these results. This module does no I/O and reads no clock.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use foxy_base::MonoTime;
 
 /// Number of results that are remembered.
 const RESULTS: u32 = 32;
-/// Number of failures in a row from which on an origin counts as failing.
+/// Number of failures in a row at which an origin counts as failing.
 const FAILS: u32 = 3;
-/// Number of failures among the remembered results from which on an origin counts as flapping.
+/// Number of failures among the remembered results at which an origin counts as flapping.
 const FLAPS: u32 = 5;
 /// Time since the last failure after which an origin does not count as flapping any more.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// An origin is slow if, on average, its answers begin later than this, or if no answer has come for this
-/// time.
+/// An origin is slow if its answers begin, on average, after more than this time. It is also slow if requests
+/// wait and no answer has come for this time.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// A way in which an origin is failing.

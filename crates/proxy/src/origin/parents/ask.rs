@@ -28,7 +28,8 @@ pub(crate) async fn ask(
         match Leased::ask_one(local, &to, &request, replay).await {
             Ok((leased, parts)) => {
                 parent.answered();
-                // The client has no login for the parent, and must not be asked for such a login.
+                // The parent demands a login. Only Foxy can have a login for the parent, so the client must
+                // not be asked for one.
                 if parts.status() == 407 {
                     return Err(UpstreamError::BadResponse(WANTS_LOGIN));
                 }
@@ -93,8 +94,8 @@ fn order(local: &Local, req: &OwnedRequest) -> Vec<Arc<Parent>> {
     req.parents().map(order).unwrap_or_default()
 }
 
-/// Returns destination and head of a request through this parent. A request for https goes through a tunnel,
-/// so its head does not contain the login for the parent.
+/// Returns the destination and the head of a request through this parent. A request for https goes through a
+/// tunnel to the origin, so its head does not contain the login for the parent.
 fn through(req: &OwnedRequest, parent: &Arc<Parent>, request: &[u8]) -> (Destination, Vec<u8>) {
     let tunnel = req.to.tls.is_some();
     let to = Destination {
@@ -111,7 +112,7 @@ fn through(req: &OwnedRequest, parent: &Arc<Parent>, request: &[u8]) -> (Destina
     (to, head)
 }
 
-/// Returns `Ok` with the error if another parent may be asked, and otherwise `Err` with the error.
+/// Returns `Ok` with the error if another parent may be asked. Otherwise returns `Err` with the error.
 fn failed(
     local: &Local,
     parent: &Parent,

@@ -10,8 +10,8 @@ use crate::origin::UpstreamError;
 /// Longest head of an answer, in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// Makes the parent open a tunnel to `host` and `port`. Reads the answer byte by byte, because the bytes
-/// after it belong to the destination.
+/// Requests a tunnel to `host` and `port` from the parent. Reads the head of the parent's answer byte by
+/// byte, because the bytes after the head come from the destination.
 pub(crate) async fn open_tunnel<S: Transport>(
     stream: &S,
     parent: &Parent,
