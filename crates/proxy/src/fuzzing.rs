@@ -11,9 +11,9 @@ use crate::client::listen::proxy_header::parse;
 /// Parameter names for query rules. The low four bits of the first input byte select the names of a rule.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
-/// Makes the key of a URL, and checks the request target in the key, which Foxy sends to the origin. The
-/// first byte of `data` selects the query rule. The other bytes are appended to `http://e.test/`. Returns
-/// false if the result is not a URL.
+/// Makes the key of a URL, and checks the request target that the key contains. Foxy sends this target to the
+/// origin. The first byte of `data` selects the query rule. The other bytes are appended to `http://e.test/`.
+/// Returns false if the result is not a URL.
 ///
 /// # Panics
 /// Panics if an invariant is violated.

@@ -17,10 +17,10 @@
 //! - `sites`: the table of sites, and the behaviour of a site that does not depend on its origins
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
-//! There are two exceptions. `state` holds tables of `fill`, `origin`, `mirrors`, `cache` and `http`, because
-//! these tables live as long as a worker or the process. `cache` uses `fill` for two things. `cache::gate`
-//! requires a proof from `fill` that a request itself started the fetch of its answer, and `cache::purge`
-//! invalidates running fills.
+//! There are two exceptions. `state` contains tables of `fill`, `origin`, `mirrors`, `cache` and `http`,
+//! because these tables exist as long as a worker or the process. `cache` uses `fill` for two things.
+//! `cache::gate` requires a proof from `fill` that a request itself started the fetch of its answer, and
+//! `cache::purge` invalidates running fills.
 
 mod access;
 mod cache;

@@ -34,7 +34,8 @@ impl Counts {
     }
 }
 
-/// One connection that is counted for its client. It is no longer counted when this value is dropped.
+/// One connection that is counted for its client. When this value is dropped, the connection is no longer
+/// counted.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     connections: Arc<PerClientConnections>,
@@ -90,7 +91,7 @@ impl PerClientConnections {
         })
     }
 
-    /// Changes the largest number of connections per client. A client that has more connections keeps them.
+    /// Changes the largest number of connections per client. No open connection is closed.
     pub(crate) fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! The rule for the addresses that the forward proxy may connect to.
 //!
-//! The rule judges the *resolved* address, right before the connection is opened. So neither a name nor a
-//! change of its addresses gets around the rule. A site's own origin is exempt.
+//! The rule judges the *resolved* address, right before the connection is opened. So a client cannot evade
+//! the rule by a name, or by a name whose addresses change. The configured origins of a site are exempt.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -73,7 +73,7 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
             .any(|net| net.contains(&ip))
     };
     // A list entry for all networks (prefix length 0) does not permit special addresses, because no web
-    // server uses them. A special address is permitted only by a narrower network in the list.
+    // server uses such addresses. Only a narrower network in the list permits a special address.
     let named = |ip: IpAddr| {
         let mut nets = access.allow_destinations.iter();
         nets.any(|net| {
@@ -108,8 +108,8 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// Returns true if `to` is one of Foxy's own listeners. A listener is never a destination, whatever the allow
-/// list contains. A request to a listener would reach the admin interface, or would loop.
+/// Returns true if `to` is one of Foxy's own listeners. A listener is never a destination, even if the allow
+/// list contains its address. A request to a listener would reach the admin interface, or would loop.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
     let ip = rule!(
         "guard: the mapped form of an own address is one too",

@@ -1,11 +1,11 @@
 //! Access of clients: address lists, rules of the operator, logins, limits, and the addresses that Foxy may
 //! connect to.
 //!
-//! This is the lowest room (top-level module), so it uses no other room. `settings` has the lists of clients
-//! and proxies. `gatekeeper` applies the rules of the crate `foxy_access`. `logins` checks users. `parents`
-//! has the proxies that a rule may choose. `client_connections` and `purge_rate` are limits per client.
-//! `guard` judges addresses of destinations. `token` is the admin credential. `refusal` is the answer to a
-//! request that is not permitted.
+//! This is the lowest room (top-level module), so it uses no other room. `settings` contains the lists of
+//! clients and proxies. `gatekeeper` applies the rules of the crate `foxy_access`. `logins` checks users.
+//! `parents` contains the proxies that a rule may choose. `client_connections` and `purge_rate` are limits
+//! per client. `guard` judges addresses of destinations. `token` is the admin credential. `refusal` is the
+//! answer to a request that is not permitted.
 
 pub(crate) mod client_connections;
 pub(crate) mod gatekeeper;

@@ -1,8 +1,8 @@
 //! Parents: other proxies, through which the forward proxy sends its requests.
 //!
 //! The parent resolves the names of destinations. So the guard checks only the address of the parent itself,
-//! and destinations that are stated as addresses. For a while, a parent that could not be reached is tried
-//! after the other parents of its group.
+//! and destinations that are addresses. If a parent could not be reached, it is tried after the other parents
+//! of its group for a while.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,8 +16,8 @@ use foxy_access::{HostPattern, Scheme};
 use foxy_base::{MonoTime, hash64};
 use foxy_tls::OriginTls;
 
-/// Reason word for a parent that answers 407. Such a parent cannot be used: the client has no login for the
-/// parent, and must not be asked for a login.
+/// Reason word for a parent that answers 407. Such a parent cannot be used: only Foxy can have a login for
+/// the parent, so the client must not be asked for one.
 pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
 
 /// Time for which a parent that could not be reached is tried last.
@@ -26,7 +26,7 @@ const DOWN: Duration = Duration::from_secs(10);
 /// The way in which a group chooses the parent that is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentBalance {
-    /// Each parent in turn.
+    /// One parent after the other.
     #[default]
     RoundRobin,
     /// The same parent for the same URL.
@@ -70,14 +70,13 @@ pub struct ParentGroup {
     pub servers: Vec<ParentServer>,
     /// The way in which the group chooses the parent that is asked first.
     pub balance: ParentBalance,
-    /// True if all requests go through this group, unless a rule sends them through another group. If false,
-    /// only requests that a rule sends through this group go through it.
+    /// True if requests go through this group even if no rule names a group. If false, the group gets only
+    /// the requests for which a rule names it.
     pub always: bool,
     /// Schemes of the requests that go through the group because of `always`. An empty list means all
     /// schemes.
     pub schemes: Vec<Scheme>,
-    /// Hosts that are asked without a parent even if `always` is set, unless a rule sends the request through
-    /// this group.
+    /// Hosts to which `always` does not apply. Requests to these hosts use the group only if a rule names it.
     pub except: Vec<HostPattern>,
 }
 
@@ -158,8 +157,7 @@ impl Parents {
         self.group.always && (schemes.is_empty() || schemes.contains(&scheme)) && !self.spares(host)
     }
 
-    /// Returns true if this host is asked without a parent, unless a rule sends the request through this
-    /// group.
+    /// Returns true if `always` does not apply to this host.
     pub(crate) fn spares(&self, host: &[u8]) -> bool {
         let host = host.strip_suffix(b".").unwrap_or(host);
         self.group.except.iter().any(|except| except.fits(host))
@@ -197,7 +195,7 @@ impl Parents {
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) parent: Arc<Parent>,
-    /// True if the request goes through a tunnel, whatever its scheme is.
+    /// True if the parent opens a tunnel to the destination for the request.
     pub(crate) tunnel: bool,
 }
 

@@ -1,8 +1,7 @@
 //! Rate limits of purges on listeners. There is one bucket for each client, and one bucket for all clients
 //! together.
 //!
-//! Requests with the admin credential are exempt, so that a flood by clients does not delay an
-//! operator.
+//! Requests with the admin credential are exempt. So a flood by clients does not delay an operator.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,12 +12,12 @@ use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
 /// Capacity of a bucket, stated as a time in seconds. A full bucket contains the purges that its rate permits
-/// in this time, and a client may send all of them at once.
+/// in this time. A client may send all these purges at once.
 const BURST: u64 = 10;
 /// Limit of all clients together, in multiples of the limit of one client.
 const ALL: u64 = 4;
-/// Largest number of clients that are remembered. Clients with a full bucket are forgotten to make room. If
-/// no bucket is full, requests of additional clients are refused.
+/// Largest number of clients that are remembered. When this number is reached, clients with a full bucket are
+/// forgotten. If no bucket is full, requests of additional clients are refused.
 const CLIENTS: usize = 4096;
 /// Units per purge. Buckets count in these units.
 const PART: u64 = 1_000_000_000;

@@ -14,7 +14,7 @@ use crate::Token;
 pub struct Access {
     /// Clients of the forward proxy. Each site has its own list.
     pub allow_clients: Vec<IpNet>,
-    /// Trusted proxies. Their forwarding fields name the client.
+    /// Proxies whose forwarding fields are trusted. These fields name the client.
     pub trusted_proxies: Vec<IpNet>,
     /// Ports that plain requests of the forward proxy may reach.
     pub ports: Vec<RangeInclusive<u16>>,
@@ -23,18 +23,18 @@ pub struct Access {
     /// Clients that may `PURGE`.
     pub purge_from: Vec<IpNet>,
     /// Largest number of `PURGE` requests per second from one client. All clients together may send four
-    /// times as many.
+    /// times this number.
     pub purge_rate: u32,
     /// Credential that gives a `PURGE` request on a listener the rights of the admin address.
     pub token: Option<Token>,
-    /// Destinations that are reachable in spite of the guard.
+    /// Destinations that the guard permits in addition.
     pub allow_destinations: Vec<IpNet>,
-    /// True if every listener is on loopback. Private and loopback destinations are permitted then.
+    /// True if every listener is on loopback. Then private and loopback destinations are also permitted.
     pub loopback_only: bool,
     /// Foxy's own listening addresses (admin included), which are never a destination. An unspecified address
     /// stands for every local address with that port.
     pub own: Vec<SocketAddr>,
-    /// Addresses of this machine. They are guarded like loopback.
+    /// Addresses of this machine. The guard treats them like loopback.
     pub local_addresses: LocalAddresses,
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn contains(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// The addresses of the machine's interfaces. They change while the proxy runs. All copies of this value
-/// share one list. The program that runs the proxy replaces the list after a change.
+/// The addresses of the machine's interfaces. They may change while the proxy runs. All copies of this value
+/// share one list. The program that runs the proxy replaces this list after a change.
 #[derive(Clone, Debug, Default)]
 pub struct LocalAddresses(Arc<RwLock<Vec<IpNet>>>);
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foxy_base::{Fields, first, rule};
 
-/// Field that may carry the credential instead of `Authorization`.
+/// Field that may contain the credential instead of `Authorization`.
 pub const TOKEN_FIELD: &str = "X-Foxy-Token";
 
 /// The admin credential. Its text is never printed.
@@ -25,7 +25,7 @@ impl Token {
         fits.then(|| Self(text.as_bytes().into()))
     }
 
-    /// Returns true if a request carries the credential: `Authorization: Bearer TOKEN`, or `X-Foxy-Token:
+    /// Returns true if a request contains the credential: `Authorization: Bearer TOKEN`, or `X-Foxy-Token:
     /// TOKEN`.
     #[must_use]
     pub fn is_in<F: Fields + ?Sized>(&self, fields: &F) -> bool {
@@ -34,8 +34,8 @@ impl Token {
         given.into_iter().flatten().any(|given| self.is(given))
     }
 
-    /// Compares every byte, so that the time of the comparison does not depend on where the first difference
-    /// is.
+    /// Compares every byte. So the time of the comparison does not depend on the position of the first
+    /// difference.
     fn is(&self, given: &[u8]) -> bool {
         if rule!(
             "admin: all of the credential is compared",

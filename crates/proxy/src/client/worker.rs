@@ -28,11 +28,11 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Largest number of connections of one client that are closed together to make room for a new connection of
-/// that client.
+/// Largest number of connections of one client that are closed at once for a new connection of the same
+/// client.
 const OF_ONE: usize = 8;
 
-/// The input of a worker at its start.
+/// A worker before its start.
 #[derive(Debug)]
 pub struct Worker {
     /// State that all workers share.
@@ -49,7 +49,7 @@ pub struct Worker {
 
 impl Worker {
     /// Serves on the calling thread until [`Proxy::shutdown`] is called. Then returns when all work in
-    /// progress has ended, but at the latest [`Timeouts::drain`](crate::Timeouts::drain) after that call.
+    /// progress has ended, or when [`Timeouts::drain`](crate::Timeouts::drain) has passed since that call.
     ///
     /// # Errors
     /// Only errors that prevent the start: the runtime or a listener cannot be set up.
@@ -80,7 +80,7 @@ impl Worker {
         }
         loop {
             tokio::select! {
-                // An error means that the sender was dropped. That ends the worker too.
+                // An error means that the sender was dropped. Then the worker ends too.
                 _ = shutdown.wait_for(|stop| *stop) => break,
                 (renewal, applied) = renewals.next() => {
                     listening.renew(renewal);
@@ -100,8 +100,8 @@ impl Worker {
     }
 }
 
-/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every iteration of the
-/// loop, so the root future only checks a flag. If the work itself were the root future, it would be polled
+/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every iteration of its
+/// loop. So the root future only checks a flag. If the work itself were the root future, it would be polled
 /// once for each request. One such poll takes 540 instructions.
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
@@ -139,7 +139,7 @@ struct Ended {
     waiting: Cell<Option<Waker>>,
 }
 
-/// Notes the end of a task, also if the task panics.
+/// Notes the end of a task when it is dropped, even if the task panics.
 struct Ends(Rc<Ended>);
 
 impl Drop for Ends {
@@ -158,7 +158,7 @@ async fn idle(local: &Local) {
     }
 }
 
-/// Several times a second, checks deadlines, unused connections and the log.
+/// Checks deadlines, unused connections and the log several times a second.
 pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -184,9 +184,10 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     let Some(guard) = Open::count(&local, peer) else {
         return;
     };
-    // Foxy writes complete heads and large pieces of bodies. Waiting for more bytes would only delay them.
+    // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes
+    // before it sends a packet (`TCP_NODELAY`).
     let _ = stream.set_nodelay(true);
-    // Without this limit, megabytes stay in the kernel for a client that does not read.
+    // Without this limit, the kernel would buffer megabytes for a client that does not read.
     let most = local.proxy.ledger.send_bytes() as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let post = Rc::clone(post);
@@ -200,7 +201,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
                 Some(client) => client,
                 None => return,
             };
-            // Limits count the client that the header names.
+            // From now on, limits per client count the client that the header names.
             guard.counted = match count_connection(&local, client) {
                 Some(counted) => counted,
                 None => return,
@@ -272,15 +273,15 @@ fn count_connection(local: &Local, client: SocketAddr) -> Option<Option<CountedC
     Some(Some(counted?))
 }
 
-/// True if a client may have this connection too. If the client already has its share, other connections of
-/// the same client are closed to make room.
+/// True if a client may have this additional connection. If the client already has its share of connections,
+/// other connections of the same client are closed first.
 fn has_share(local: &Local, counted: &CountedConnection) -> bool {
     let proxy = &local.proxy;
     proxy.ledger.has_share(counted.counts(), proxy.workers())
         || local.shed_client(counted.client(), OF_ONE) > 0
 }
 
-/// Counts an open connection until it is dropped.
+/// Counts an open connection until this value is dropped.
 pub(crate) struct Open {
     _busy: crate::state::local::Busy,
     counted: Option<CountedConnection>,
@@ -288,13 +289,14 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Counts an accepted connection, and makes room for it. Returns `None` if the connection is refused.
+    /// Counts an accepted connection. If there are too many connections, closes others. Returns `None` if the
+    /// connection is refused.
     pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
         let open = &local.proxy.connections;
         let counted = count_connection(local, peer)?;
         let limit = local.proxy.config.limits.connections;
         let full = open.fetch_add(1, Ordering::Relaxed) >= limit;
-        // A connection that is closed to make room is no longer counted from now on.
+        // When another connection is closed for this connection, the other connection is no longer counted.
         let made_room = match full {
             true => local.shed_for_new(),
             false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,
@@ -313,7 +315,7 @@ impl Open {
     }
 
     /// Waits while connections and their buffers use too much memory. Returns false if the connection must
-    /// not be served after all.
+    /// not be served.
     pub(crate) async fn enter(&self) -> bool {
         if self.local.proxy.ledger.is_over() {
             // The future is boxed. Otherwise it would enlarge the task of every connection.
@@ -322,7 +324,8 @@ impl Open {
         self.is_let_in()
     }
 
-    /// Returns the number that distinguishes the client from other clients; 0 if the client is not counted.
+    /// Returns the number that distinguishes the client from other clients. Returns 0 if the client is not
+    /// counted.
     pub(crate) fn client(&self) -> u64 {
         self.counted.as_ref().map_or(0, CountedConnection::client)
     }

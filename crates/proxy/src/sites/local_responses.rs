@@ -1,5 +1,5 @@
-//! Responses that a site makes without its origins: redirects to https, maintenance, and error pages. This
-//! module also has the time limits for the origins of a site.
+//! Responses that a site makes without its origins: redirects to https, maintenance, and error pages. The
+//! module also defines the time limits for the origins of a site ([`OriginTimeouts`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct LocalResponses {
     pub to_https: Option<ToHttps>,
     /// The state of maintenance, which decides whether the origins are asked.
     pub maintenance: Maintenance,
-    /// Time after which clients are told to try again during maintenance.
+    /// Time in the field `Retry-After` of refusals during maintenance.
     pub retry_after: Duration,
     /// Error pages that replace Foxy's own pages, by status.
     pub pages: Arc<[ErrorPage]>,

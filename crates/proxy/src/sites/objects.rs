@@ -1,8 +1,9 @@
 //! Build caches: sites whose objects are stored by the clients. There is no origin.
 //!
-//! A path names an object. Below a segment `cas` the name is the SHA-256 of the object. Below `ac` it is the
-//! key of an action's result. Clients need a separate right to store results of actions. This is the layout
-//! of Bazel's HTTP cache. Every other path is a plain name, as Gradle and ccache use it.
+//! A path names an object. After a segment `cas`, the name is the SHA-256 of the object. After a segment
+//! `ac`, the object is the result of an action (a build step), and the name is a digest of this action.
+//! Clients need a separate right to store results of actions. Bazel uses `cas` and `ac` in this way. Every
+//! other path is a plain name, as Gradle and ccache use it.
 
 use foxy_access::Principal;
 use foxy_base::rule;

@@ -1,8 +1,9 @@
 //! The table of sites that share a listener. The host of a request selects all sites with this host. Among
 //! these sites, the longest path that fits the request decides.
 //!
-//! A request whose host no site names finds the site for `*` (every other host). Without a site for `*`, it
-//! finds no site. If no site of the host has the path of a request, the request finds no site.
+//! If no site names the host of a request, the request finds the site for `*` (every other host). If there is
+//! no site for `*` either, the request finds no site. A request also finds no site if no site of its host has
+//! its path.
 
 use std::io::Write;
 
@@ -42,7 +43,8 @@ pub enum NoSite {
     Host,
     /// No site of the host has the path.
     Path,
-    /// The path has a segment `.` or `..`. Programs disagree about the site that such a path means.
+    /// The path has a segment `.` or `..`. Programs disagree about the meaning of such a path, and so about
+    /// its site.
     Dots,
 }
 
@@ -190,8 +192,8 @@ impl Paths {
     }
 }
 
-/// True if some program that reads the path may take a segment for `.` or `..`. For some programs, `\` and
-/// `;` also end a segment.
+/// True if some programs may read a segment of the path as `.` or `..`. For some programs, `\` and `;` also
+/// end a segment.
 pub(crate) fn has_dots(path: &[u8]) -> bool {
     // Number of dots since the beginning of the segment. `None` if the segment has more than three dots, or a
     // byte that is not a dot.
@@ -323,7 +325,7 @@ mod tests {
         assert_eq!(table.find(None, b"/"), Err(NoSite::Host));
         assert_eq!(others.find(None, b"/"), Ok(1));
         assert_eq!(of(&others, "z.test", "/a"), Ok(1));
-        // A host that a site names never selects the site of all other hosts, whatever the path is.
+        // A host that a site names never selects the site of all other hosts, even if no site has the path.
         assert_eq!(of(&others, "a.test", "/b"), Err(NoSite::Path));
         assert!(!others.has(Host::Name(b"z.test")) && others.has(Host::Name(b"A.test")));
         let long = "a".repeat(300);

@@ -80,8 +80,8 @@ impl AccessQuestion {
         }
     }
 
-    /// Returns this question, but for a site. An address in the URL is dropped, because it is not the address
-    /// of the origin.
+    /// Returns the same question for a site. An address in the URL is dropped, because it is not the address
+    /// of the site's origin.
     #[must_use]
     pub fn of_site(self, site: &str) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Limits of clients, users and sites: requests and bytes per second, and requests under way.
 //!
 //! Each subject of a limit (a client, a user, a token or a site) has a bucket, in which its requests and
-//! bytes are counted. The number of buckets is bounded. If there is no room for a new bucket, buckets that
-//! count nothing are dropped. Subjects for which there is still no room share one bucket.
+//! bytes are counted. The number of buckets is bounded. If the table is too full for a new bucket, idle
+//! buckets are dropped. If it is still too full, the new subject shares one bucket with other such subjects.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::Gatekeeper;
 use crate::access::client_connections;
 
 const SHARDS: usize = 64;
-/// Number of buckets at which a shard is full. A shard is a part of the table of buckets, with its own lock.
+/// Number of buckets at which a shard is full. A shard is a part of the table of buckets with a separate
+/// lock.
 const BUCKETS: usize = 1024;
-/// Second part of the key of a shared bucket. Subjects that get no bucket of their own, because their shard
-/// is full, share this bucket.
+/// Second part of the key of a shared bucket. If the shard is full, new subjects share this bucket.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
@@ -30,7 +30,8 @@ pub enum Per {
     Client,
     /// Requests of one user. Requests without a user are counted by address.
     User,
-    /// Requests with one token. Requests without a token are counted as under [`User`](Self::User).
+    /// Requests with one token. Requests without a token are counted in the same way as with
+    /// [`User`](Self::User).
     Token,
     /// Requests to one site.
     Site,
@@ -43,7 +44,8 @@ pub struct Limit {
     pub name: String,
     /// The requests that the limit counts together.
     pub per: Per,
-    /// Partitions that the limit is for: `forward` and names of sites. An empty list means all partitions.
+    /// Partitions to which the limit applies: `forward` and names of sites. An empty list means all
+    /// partitions.
     pub sites: Vec<String>,
     /// Requests per second.
     pub requests: Option<Rate>,
@@ -145,7 +147,7 @@ impl Limits {
     /// Counts a request under all limits that apply to it.
     ///
     /// # Errors
-    /// Returns the limit that the request exceeds. No limit counts the request then.
+    /// Returns the limit that the request exceeds. In this case, no limit counts the request.
     fn enter(&self, subject: &Subject<'_>, now: MonoTime) -> Result<Vec<Key>, Exceeded> {
         let mut keys = Vec::new();
         for (at, limit) in self.all.iter().enumerate() {
@@ -176,7 +178,8 @@ impl Limits {
         Ok(keys)
     }
 
-    /// Takes a request out of the buckets `keys`, because a limit later in the list refuses the request.
+    /// Removes a request from the buckets `keys`. This is needed if a later limit in the list refuses the
+    /// request.
     fn undo(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
             self.with(*key, now, |bucket| {
@@ -206,7 +209,7 @@ impl Limits {
     }
 }
 
-/// A request under way that the limits count. It counts as ended when this value is dropped.
+/// A request under way that the limits count. When this value is dropped, the request has ended.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gate: Arc<Gatekeeper>,
@@ -320,7 +323,7 @@ mod tests {
         };
         assert_eq!((through(5, "ci"), through(7, "ci")), (10, 10));
         assert_eq!(through(5, "ci"), 0);
-        // Logins without a token are limited by user, and requests without a login are limited by address.
+        // Logins without a token are counted by user. Requests without a login are counted by address.
         assert_eq!((through(0, "ci"), through(0, "ann")), (10, 10));
         assert_eq!((through(0, ""), through(0, "")), (10, 0));
     }
@@ -449,7 +452,7 @@ mod tests {
         }
         let held: usize = limits.shards.iter().map(|shard| shard.lock().len()).sum();
         assert!(held <= SHARDS * (BUCKETS + 1), "{held}");
-        // A minute later no bucket has a debt. So old buckets are dropped, and there is room for new buckets.
+        // A minute later, all buckets are idle. So old buckets are dropped, and new buckets can be added.
         assert!(limits.enter(&subject("192.0.2.1", ""), at(60_000)).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A request is judged before the lookup in the cache, so that a denied request gets no hit. If a rule
 //! depends on the destination's address, the name is resolved first. Each address is judged again right
-//! before the connection is opened, so a name whose addresses change does not get around a rule.
+//! before the connection is opened. So a client cannot evade a rule by a name whose addresses change.
 
 mod explain;
 mod limits;
@@ -85,8 +85,8 @@ impl Gatekeeper {
     }
 
     /// Returns the group of parents for a request of the forward proxy. If the rule that decided names a
-    /// group, the result is that group. Otherwise it is the first group with `always` that is for this scheme
-    /// and does not except this host.
+    /// group, the result is that group. Otherwise the result is the first group with `always` that includes
+    /// this scheme and does not except this host.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,
@@ -142,7 +142,7 @@ impl Gatekeeper {
         self.paths
     }
 
-    /// Returns the minute of the week if a rule has a time, and otherwise 0.
+    /// Returns the current minute of the week. Returns 0 if no rule has a time.
     pub(crate) fn minute(&self, now: WallTime) -> u16 {
         if !self.times {
             return 0;

@@ -1,4 +1,4 @@
-//! The pass: the judgement that permits a request. `ClientIdentity` carries it along with the request.
+//! The pass: the judgement that permits a request. `ClientIdentity` contains the pass of the request.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub(crate) struct Pass {
     /// Index of the rule that decided, in the list of rules.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
-    /// True if the request's `Authorization` was a login at Foxy itself, so that it is not meant for the
+    /// True if the request's `Authorization` was a login at Foxy itself. Such a field is not meant for the
     /// origin.
     pub(crate) spent: bool,
     /// The parents that the request is sent through.
@@ -47,7 +47,7 @@ impl Pass {
         }
     }
 
-    /// Adds the facts by which each address of the destination is judged before Foxy connects to it.
+    /// Adds the facts by which each address of the destination is judged before Foxy connects to the address.
     pub(crate) fn reaching(self, reach: Reach) -> Self {
         Self {
             reach: Some(Arc::new(reach)),
@@ -69,7 +69,7 @@ impl Pass {
         self.user.as_ref().map_or("", |user| user.name())
     }
 
-    /// Returns the number of the token that the user logged in with. 0 means no token.
+    /// Returns the number of the token with which the user logged in. 0 means no token.
     pub(crate) fn token(&self) -> u64 {
         self.user.as_ref().map_or(0, |user| user.token())
     }
@@ -89,7 +89,7 @@ impl Pass {
     }
 }
 
-/// A request whose judgement depends on the address that it is sent to.
+/// A request whose judgement depends on the address of its destination.
 #[derive(Debug)]
 pub(crate) struct Reach {
     pub(crate) gate: Arc<Gatekeeper>,
@@ -142,8 +142,8 @@ impl Reach {
 }
 
 /// The addresses that a request may reach. All values of this type compare equal. So requests to the same
-/// destination share connections even if they may reach different addresses. Before a request uses a
-/// connection that another request opened, [`has`](Self::has) checks the address of the connection.
+/// destination share connections, even if the permitted addresses of these requests differ. Before a request
+/// uses a connection that another request opened, [`has`](Self::has) checks the address of the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Option<Arc<Reach>>);
 

@@ -16,8 +16,9 @@ pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
 }
 
 /// Writes the path of a target, without its query, in the form that rules are compared with. Needless escapes
-/// are decoded, the segments `.` and `..` are resolved, and empty segments are left out. Some origins resolve
-/// paths in the same way. Without this form, a client could reach a denied path by another spelling of it.
+/// are decoded, the segments `.` and `..` are resolved, and empty segments are left out. The reason is that
+/// some origins resolve paths in the same way. If rules saw the original form, a client could reach a denied
+/// path by another spelling of the path.
 pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     let end = target.iter().position(|b| matches!(b, b'?' | b'#'));
     let mut normal = Vec::with_capacity(target.len());
@@ -53,7 +54,8 @@ pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the number of dots if the segment is `.` or `..`, with or without escapes, and otherwise 0.
+/// Returns the number of dots if the segment is `.` or `..`, with or without escapes. Returns 0 for other
+/// segments.
 fn dots(segment: &[u8]) -> usize {
     let (mut rest, mut count) = (segment, 0);
     loop {

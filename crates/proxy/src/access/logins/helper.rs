@@ -1,4 +1,4 @@
-//! A program that checks users. It speaks Squid's protocol for helpers of Basic authentication: Foxy writes a
+//! A program that checks users. It uses Squid's protocol for helpers of Basic authentication: Foxy writes a
 //! line with user and password, escaped as in URLs, and the program answers with a line `OK` or `ERR`.
 
 use std::io::{BufRead, BufReader, Write};

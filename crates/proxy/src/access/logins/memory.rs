@@ -1,4 +1,4 @@
-//! Results of recent checks of logins, under a keyed hash of the value that the client sent.
+//! Results of recent checks of logins. The key of a result is a keyed hash of the value that the client sent.
 
 use std::hash::Hasher;
 use std::sync::Arc;

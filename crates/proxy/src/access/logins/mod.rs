@@ -1,8 +1,8 @@
 //! Logins of users: passwords, tokens, and logins that were checked before.
 //!
 //! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login is
-//! remembered under a keyed hash of the value that the client sent, for a limited time and at most until a
-//! reload. A wrong login is remembered for a few seconds.
+//! remembered for a limited time, and at most until a reload. A wrong login is remembered for a few seconds.
+//! Instead of the value that the client sent, a keyed hash of this value is kept.
 
 mod challenge;
 mod helper;
@@ -31,14 +31,14 @@ const WRONG: Duration = Duration::from_secs(5);
 /// Longest user name and longest password, in bytes.
 const LONGEST: usize = 256;
 
-/// Users and the ways by which they log in.
+/// Users, and the credentials with which they log in.
 #[derive(Clone, Default)]
 pub struct LoginsConfig {
     /// The name of the realm.
     pub realm: String,
     /// The partitions where users log in: `forward` and names of sites.
     pub at: Vec<String>,
-    /// True if requests to these partitions need a login, whatever the rules state.
+    /// True if all requests to these partitions need a login, even if no rule demands a login.
     pub required: bool,
     /// Hashes of passwords by user, as bcrypt or as argon2 in PHC form.
     pub passwords: HashMap<String, String>,
@@ -69,14 +69,14 @@ pub struct LoginToken {
     pub expires: Option<WallTime>,
 }
 
-/// A program that answers `OK` or `ERR` to lines with user and password (a Squid helper for Basic).
+/// A program that reads lines with user and password, and answers `OK` or `ERR` (a Squid helper for Basic).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helper {
     /// The program and its arguments.
     pub command: Vec<String>,
 }
 
-/// The output changes if the settings change, but shows neither passwords nor tokens.
+/// The output contains neither passwords nor tokens. It changes if the settings change.
 impl fmt::Debug for LoginsConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut users: Vec<_> = self.passwords.iter().collect();
@@ -266,7 +266,7 @@ impl Logins {
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // The names come only from verified logins and certificates, so there are normally few of them.
+        // The names come only from verified logins and certificates, so there are normally few names.
         if all.len() >= memory::MOST {
             all.clear();
         }
@@ -275,7 +275,7 @@ impl Logins {
         user
     }
 
-    /// Waits for the check of user and password. Returns `None` if they are wrong. Cancel safe.
+    /// Waits for the check of user and password. Returns `None` if user or password is wrong. Cancel safe.
     ///
     /// # Errors
     /// Too many checks are waiting.

@@ -88,7 +88,7 @@ async fn tokens_end() {
     config.tokens.insert(Sha256::digest(b"abc").into(), token);
     let logins = Logins::new(config, &RuleSet::new(Vec::new()));
     let known = Some("ci [\"robots\"]".to_owned());
-    // The token is also a password of its user, and of no other user.
+    // The token is also a password of its user. It is not a password of another user.
     assert_eq!(log_in(&logins, &clock, &value("ci", "abc")).await, known);
     assert_eq!(log_in(&logins, &clock, &value("alice", "abc")).await, None);
     assert_eq!(log_in(&logins, &clock, b"bearer abc").await, known);

@@ -1,10 +1,10 @@
 //! Threads that check passwords, and the queues of waiting checks.
 //!
 //! There are two queues: one for names that have a password, and one for names that no user has. The threads
-//! take from both queues in turn, so a flood of invented names does not keep users out. Only a few checks of
-//! one name may wait: there is a limit for each client, and a limit for all clients together. So a flood of
-//! checks of one name does not keep users with other names out. Requests with the same user and password
-//! share one check.
+//! take checks from both queues alternately, so a flood of invented names does not keep users out. Only a few
+//! checks of one name may wait: there is a limit for each client, and a limit for all clients together. So a
+//! flood of checks of one name does not keep out users with other names. Requests with the same user and
+//! password share one check.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -43,8 +43,8 @@ pub(super) struct Job {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first queue has checks of names that have a password, or of all names if there is a helper. The
-    /// second queue has checks of other names.
+    /// The first queue contains the checks of names that have a password. If there is a helper, the first
+    /// queue contains the checks of all names. The second queue contains the checks of other names.
     queues: [VecDeque<Job>; 2],
     /// Index of the queue that is served next.
     turn: usize,

@@ -9,8 +9,8 @@ use super::context::Admission;
 use crate::http::net::Transport;
 
 impl<T: Transport> Conn<T> {
-    /// Asks the gatekeeper about a request. Returns `None` if the request is admitted. Otherwise the request
-    /// was answered, and the result is true if the connection can carry another request.
+    /// Asks the gatekeeper about a request. Returns `None` if the request is admitted. Otherwise this
+    /// function has answered the request, and the result is true if the connection can carry another request.
     pub(super) async fn turned_away(
         &mut self,
         parts: &RequestParts,

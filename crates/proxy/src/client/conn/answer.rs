@@ -38,7 +38,7 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Outcome, Role};
 
-/// The next step for a request that [`Conn::short`] did not answer.
+/// The next step for a request, if [`Conn::short`] did not answer the request.
 pub(super) enum Instead {
     /// The request is refused.
     Refuse(Refusal, Outcome),
@@ -259,8 +259,8 @@ impl<T: Transport> Conn<T> {
         let mut exchange = self.exchange(Rc::clone(&req), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_room(SliceLost::Memory).await,
-            // Every future except that of a fill is boxed. Otherwise every miss would need as much memory as
-            // the largest of these futures.
+            // Only the future of a fill is not boxed. If the other futures were not boxed either, every miss
+            // would need as much memory as the largest of them.
             Long::Purge => Box::pin(exchange.purge()).await,
             Long::Fill(want) => exchange.through_fill(want).await,
             Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
@@ -303,8 +303,8 @@ fn is_bypass(local: &Local, client: &ClientIdentity, by: RuleId, head: &RequestH
     )
 }
 
-/// Returns the answer that the request's site prescribes, whether an object is stored or not. Returns `None`
-/// if the site prescribes no answer.
+/// Returns the answer that the request's site prescribes. The site prescribes it even if an object is stored.
+/// Returns `None` if the site prescribes no answer.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -327,8 +327,8 @@ fn aside(
     }
 }
 
-/// Returns the next step for a request that no stored object answers. A build cache (`own`) has no origin, so
-/// it refuses the request. In all other cases, [`missed`] decides.
+/// Returns the next step for a request that no stored object answers. A build cache (`own` is true) has no
+/// origin, so it refuses the request. In all other cases, [`missed`] decides.
 fn absent(
     own: bool,
     parts: &RequestParts,
@@ -352,8 +352,8 @@ fn bypass(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the next step for a request that stores or removes an object of a build cache, or that a build
-/// cache refuses. Returns `None` for all other requests.
+/// Returns the next step for a request to a build cache, if the request stores or removes an object, or if
+/// the build cache refuses it. Returns `None` for all other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {
@@ -407,7 +407,7 @@ fn to_fetch<'b>(
     }))
 }
 
-/// The results of a lookup that does not answer the request.
+/// The results of a lookup, if they do not answer the request.
 pub(super) struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,

@@ -1,5 +1,6 @@
-//! Handles two kinds of stored objects of mirrors. Some artefacts were stored before a document named their
-//! digest. Documents must be read again if Foxy no longer knows the digests in them.
+//! Handles two kinds of stored objects of mirrors. The first kind are artefacts that were stored before a
+//! document named their digest: they are compared with this digest. The second kind are documents whose
+//! digests Foxy no longer knows: they are read again.
 
 use std::sync::Arc;
 
@@ -17,14 +18,15 @@ use crate::mirrors::{Comparison, DigestCheck, Mirrored};
 use crate::state::local::Local;
 use crate::{Event, Role};
 
-/// Bytes of a document that are parsed before the digests found in them are noted.
+/// Bytes of a document that are parsed at once. After these bytes, the digests that were found are noted.
 const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
     /// Compares a stored object with the digest that documents of a mirror name for this request.
     ///
     /// # Errors
-    /// Returns the step that must come before the object is used, or `unusable` if it must not be used.
+    /// Returns the step that must come before the object is used. If the object must not be used, returns the
+    /// step that `unusable` returns.
     #[inline]
     pub(super) fn usable(
         &self,
@@ -41,9 +43,9 @@ impl Local {
     }
 
     /// Returns the result of comparing a stored object with the digests that documents name for this request.
-    /// Returns `None` if the object must not be used. This is also the result for a stored part of an object
-    /// if documents name a digest but the part was never compared with it. If its bytes are wrong, every
-    /// object that is completed from this part is wrong.
+    /// Returns `None` if the object must not be used. Also returns `None` for a stored part of an object, if
+    /// documents name a digest that was never compared with the object. If the bytes of such a part were
+    /// wrong, every object that is completed from this part would be wrong.
     #[inline]
     fn digest_check(
         &self,
@@ -144,7 +146,7 @@ impl Local {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Notes the digests that a stored document names. Then the request is looked up again.
+    /// Notes the digests that a stored document names. Then looks the request up again.
     pub(super) async fn learnt(
         &mut self,
         parts: &RequestParts,
@@ -164,8 +166,8 @@ impl<T: Transport> Conn<T> {
         self.short(parts, keep).await
     }
 
-    /// Hashes a stored artefact, unless another request has hashed it meanwhile. An object whose digest
-    /// differs from `digest` is removed. Then the request is looked up again.
+    /// Hashes a stored artefact, unless another request has hashed it meanwhile. If the digest of the
+    /// artefact differs from `digest`, removes the artefact. Then looks the request up again.
     pub(super) async fn compared(
         &mut self,
         parts: &RequestParts,
@@ -205,7 +207,8 @@ impl<T: Transport> Conn<T> {
     /// answer, returns that step.
     ///
     /// # Errors
-    /// An error means that the answer was sent. Its value is true if the connection carries another request.
+    /// An error means that the answer was sent. The value of the error is true if the connection carries
+    /// another request.
     pub(super) async fn resumed(
         &mut self,
         short: Result<Finish, Instead>,

@@ -40,8 +40,8 @@ impl Hot<'_> {
     /// conditions. In a build cache, the next step may also be a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
-        // For most requests this condition is false: they want a complete object that is not stored in
-        // fragments.
+        // For most requests this condition is false, because most requests want a complete object that is not
+        // stored in fragments.
         match self.is_conditional_or_partial()
             || self.object.is_large()
             || self.to.role.objects().is_some()
@@ -68,8 +68,8 @@ impl Hot<'_> {
         {
             return Err(Instead::Refuse(refusal, outcome));
         }
-        // The origin cannot judge conditions on a rewritten document, because it does not know the rewritten
-        // form.
+        // The origin cannot judge conditions on a rewritten document, because the origin does not know the
+        // rewritten form.
         let shape = match shape {
             Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
             Shape::AskOrigin => return Err(Instead::Long(Long::Pass(Fwd::Request))),

@@ -12,8 +12,7 @@ use crate::http::net::Transport;
 use crate::{Outcome, mirrors};
 
 impl<T: Transport> Conn<T> {
-    /// Asks the registry whether the client may have the layer. If the client may have it, looks the layer
-    /// up.
+    /// Asks the registry whether the client may have the layer. If so, looks the layer up.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,

@@ -1,4 +1,4 @@
-//! Hits on large objects, from the wait for room in the send queues to the end of the body.
+//! Hits on large objects, from the wait for memory of the send queues to the end of the body.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) struct LargeHit {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Answers with a large object. Many clients may wait for room in the send queues. So an answer that
-    /// waits holds neither a read buffer nor a future on the heap.
+    /// Answers with a large object. Many answers may wait for memory of the send queues. So an answer that
+    /// waits uses neither a read buffer nor a future on the heap.
     pub(super) async fn large_answer(
         &mut self,
         parts: &RequestParts,
@@ -52,7 +52,7 @@ impl<T: Transport> Conn<T> {
         self.end(&req, started, &finish)
     }
 
-    /// Sends a large object. An object that lacks fragments is a miss.
+    /// Sends a large object. If fragments of the object are missing, the request is a miss.
     async fn large_hit(
         &mut self,
         req: &Rc<OwnedRequest>,
@@ -72,7 +72,7 @@ impl<T: Transport> Conn<T> {
         }
         let decision = decide_miss(&req.facts, Miss::Uri);
         let parts = req.head().parts();
-        // The stored head of the object stays until a new answer replaces it, because requests find the
+        // The head of the object remains stored until a new answer replaces it, because requests find the
         // variants through this head.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&req.facts, self.local.wall()), decision, known) {

@@ -1,6 +1,6 @@
-//! Answers that Foxy itself makes. Foxy answers OPTIONS and TRACE requests that it does not pass on. It also
-//! sends the file by which browsers find the proxy (PAC), and the answer by which a registry identifies
-//! itself.
+//! Answers that Foxy itself makes. Foxy answers those OPTIONS and TRACE requests that it does not send to an
+//! origin. It also sends the file by which browsers find the proxy (PAC), and the answer by which a registry
+//! identifies itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};
@@ -16,7 +16,7 @@ use crate::http::reply::send_plain;
 pub(super) type Plain = (&'static str, Vec<u8>);
 
 impl<T: Transport> Conn<T> {
-    /// Sends an answer of Foxy. If the request has a body, nobody reads it, so the connection ends.
+    /// Sends an answer of Foxy. If the request has a body, the connection ends, because the body is not read.
     pub(super) async fn plain(
         &mut self,
         parts: &RequestParts,
@@ -41,8 +41,8 @@ pub(super) const fn options() -> Plain {
     (fields, Vec::new())
 }
 
-/// Returns the file by which browsers find the proxy (PAC). The file names the proxy as this request named
-/// it. `direct` contains the hosts that browsers ask without the proxy.
+/// Returns the file by which browsers find the proxy (PAC). The file names the proxy by the host and port in
+/// this request. `direct` contains the hosts that browsers ask without the proxy.
 pub(super) fn pac_file(head: &RequestHead<'_>, secure: bool, direct: &[HostPattern]) -> Plain {
     let spoken = match secure {
         true => Scheme::Https,
@@ -61,7 +61,8 @@ pub(super) fn pac_file(head: &RequestHead<'_>, secure: bool, direct: &[HostPatte
     (fields, text.into_bytes())
 }
 
-/// Returns the request as received, without fields that might be secret (RFC 9110 section 9.3.8).
+/// Returns an answer whose body is the request as received, without fields that might be secret (RFC 9110
+/// section 9.3.8).
 pub(super) fn trace(head: &RequestHead<'_>) -> Plain {
     let mut echo = Vec::new();
     let (method, target) = (head.method_text(), head.target_text());

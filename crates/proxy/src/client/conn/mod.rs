@@ -43,9 +43,9 @@ use crate::{Outcome, Role, SiteTable};
 
 use context::ConnectionContext;
 
-/// While many connections wait to be served, a connection that has carried this number of requests ends with
-/// its present answer. Otherwise the connections that entered first would use the processors and their memory
-/// for as long as their clients send requests.
+/// Number of requests after which a connection ends with its present answer, while many other connections
+/// wait to be served. Without this limit, the connections that were admitted first would use processors and
+/// memory for as long as their clients send requests.
 const MANY_REQUESTS: u32 = 64;
 
 /// A client connection.
@@ -53,8 +53,8 @@ const MANY_REQUESTS: u32 = 64;
 pub(crate) struct Conn<T> {
     /// The settings for the present request.
     local: Rc<Local>,
-    /// The [`Post`] of the listener, with its newest settings. `settings` is the number of the settings that
-    /// this connection uses.
+    /// The [`Post`] of the listener, which contains the newest settings. `settings` is the number of the
+    /// settings that this connection uses.
     post: Rc<Post>,
     settings: u64,
     link: Link<T>,
@@ -68,7 +68,7 @@ pub(crate) struct Conn<T> {
 /// The roles that requests on the connections of a listener may have.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    /// The role of every request. On a listener of several sites, the role of requests that are for none of
+    /// The role of every request. On a listener of several sites, this is the role of requests for none of
     /// these sites.
     pub(crate) role: Rc<Role>,
     /// The sites, if there are several.
@@ -187,8 +187,8 @@ impl<T: Transport> Conn<T> {
         send_page_with(&self.local, ends.io, ends.scratch, page, extra, head, keep).await
     }
 
-    /// Refuses a request whose body nobody has read. If the request has a body, the connection ends:
-    /// otherwise the body would be parsed as the next request.
+    /// Refuses a request whose body was not read. If the request has a body, the connection ends. Otherwise
+    /// the body would be parsed as the next request.
     async fn refuse_read(
         &mut self,
         refusal: Refusal,

@@ -18,7 +18,7 @@ pub(crate) fn text(proxy: &str, secure: bool, direct: &[HostPattern]) -> String 
     let mut out = String::from("function FindProxyForURL(url, host) {\n");
     out.push_str("  host = host.toLowerCase();\n  if (isPlainHostName(host)");
     for pattern in direct {
-        // Texts of hosts have no character with a special meaning in a JavaScript string.
+        // The text of a host pattern has no character with a special meaning in a JavaScript string.
         out.push_str(&match pattern {
             HostPattern::Is(name) => format!("\n      || host == \"{name}\""),
             HostPattern::Under(name) => format!("\n      || dnsDomainIs(host, \".{name}\")"),

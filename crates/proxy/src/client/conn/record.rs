@@ -24,7 +24,7 @@ impl<T: Transport> Conn<T> {
         if let Some(origins) = role.origins() {
             origins.finished(local, finish.outcome, finish.status);
         } else if matches!(&**role, Role::Site(_)) {
-            // A site without origins of its own is a mirror.
+            // A site without `origins` is a mirror.
             let result = (finish.outcome, finish.status);
             let proxy = &local.proxy;
             proxy.mirror_finished(role.name(), local.index, result);

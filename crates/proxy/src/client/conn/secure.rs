@@ -1,4 +1,4 @@
-//! The handshake of clients that speak TLS.
+//! The handshake of clients that use TLS.
 
 use std::io;
 

@@ -13,7 +13,7 @@ use crate::origin::parents::tunnel_through;
 use crate::{OriginTimeouts, Outcome};
 
 impl<T: Transport> Conn<T> {
-    /// Answers CONNECT. The connection cannot carry requests afterwards.
+    /// Answers CONNECT. After that, the connection cannot carry requests.
     pub(super) async fn connect(&mut self, parts: &RequestParts, started: MonoTime) -> bool {
         let (local, client) = (&self.local, self.context.client());
         let head = self.link.head(parts);

@@ -20,7 +20,7 @@ pub struct Listener {
     pub socket: TcpListener,
     /// The roles that requests on its connections may have.
     pub serves: Serves,
-    /// Certificates, if its clients speak TLS.
+    /// Certificates, if clients use TLS. `None`: plain connections.
     pub tls: Option<ListenerTls>,
     /// True if trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
     pub proxy_protocol: bool,

@@ -1,4 +1,4 @@
-//! The listeners of one worker: opened at the start, renewed and closed by reloads.
+//! The listeners of one worker. They are opened at the start, and renewed and closed by reloads.
 
 use std::future::pending;
 use std::io;
@@ -24,7 +24,7 @@ use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 /// Time for which the connections in the queue of a closed listener are still accepted.
 const LAST: Duration = Duration::from_millis(20);
 /// Number of connections that are accepted in a row before the requests of other connections are polled.
-/// Without this limit, Tokio lets a task accept 128.
+/// Without this limit, Tokio lets a task accept 128 connections in a row.
 const IN_A_ROW: u64 = 16;
 
 /// The listeners, and the present settings.
@@ -61,8 +61,8 @@ impl Listening {
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = TcpListener::from_std(socket)?;
-        // Accepted sockets inherit the buffer size. If Foxy has little memory, the unread bytes of one client
-        // must not fill megabytes of kernel memory.
+        // Accepted sockets inherit the buffer size. With a small memory budget, the unread bytes of one
+        // client must not fill megabytes of kernel memory.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
@@ -200,7 +200,7 @@ fn door(serves: Serves) -> Door {
 }
 
 /// Accepts connections until a reload closes the listener. Then accepts the connections that are still in the
-/// queue, because the kernel resets them when the socket is closed.
+/// queue. Otherwise the kernel would reset these connections when the socket is closed.
 async fn accept(post: Rc<Post>, socket: TcpListener) {
     tokio::select! {
         () = accept_all(&post, &socket) => {}

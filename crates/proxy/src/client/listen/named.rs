@@ -13,9 +13,9 @@ use crate::state::local::Local;
 const REFUSAL: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Reads the header and no byte after it. The time limit is that of a request head. Returns the client, or
-/// `peer` if the header names no client. Returns `None` if there is no valid header: the connection then
-/// ends.
+/// Reads the header and no byte after it. The time limit is the same as for a request head. Returns the
+/// client, or `peer` if the header names no client. Returns `None` if there is no valid header. The
+/// connection then ends.
 pub(crate) async fn client(
     local: &Local,
     stream: &TcpStream,

@@ -1,5 +1,5 @@
 //! The header of the PROXY protocol, versions 1 and 2. With this header, a proxy in front of Foxy names the
-//! client of a connection before the first byte of the client.
+//! client of a connection. The header precedes the first byte of the client.
 //!
 //! This module does no I/O. Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>, sections
 //! 2.1 and 2.2.
@@ -12,8 +12,8 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED: usize = 16;
 /// Largest number of bytes of a header of version 1 (section 2.1).
 const LINE_MAX: usize = 107;
-/// Largest number of bytes of a header of version 2. Longer headers are refused: the data after the addresses
-/// has no use here.
+/// Largest number of bytes of a header of version 2. Longer headers are refused. Foxy does not use the data
+/// after the addresses.
 pub(crate) const HEADER_MAX: usize = 4096;
 
 /// A complete header.
@@ -26,8 +26,8 @@ pub(crate) struct ProxyHeader {
     pub(crate) source: Option<SocketAddr>,
 }
 
-/// Reads a header at the beginning of `bytes`. Returns `None` if more bytes are needed; then all of `bytes`
-/// belong to the header.
+/// Reads a header at the beginning of `bytes`. Returns `None` if the header is not complete. Then all of
+/// `bytes` belong to the header.
 ///
 /// # Errors
 /// Returns a word that names the fault.

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::{Proxy, Serves};
 
-/// New settings for one worker. A listener of the worker that is not named here accepts the connections that
-/// are still in its queue. Then it is closed.
+/// New settings for one worker. If a listener of the worker is not in `listeners`, it accepts the connections
+/// that are still in its queue, and is then closed.
 #[derive(Debug)]
 pub struct Renewal {
     /// The new proxy. [`Proxy::renewed`] has made it from the proxy that the worker uses.
@@ -22,13 +22,13 @@ pub struct Renewal {
 /// A listener after a reload.
 #[derive(Debug)]
 pub struct RenewedListener {
-    /// The address that it is bound to.
+    /// The address of the listener.
     pub address: SocketAddr,
     /// A new listening socket; `None` if the worker already has a socket for this address.
     pub socket: Option<TcpListener>,
     /// The roles that requests on its connections may have.
     pub serves: Serves,
-    /// Certificates, if its clients speak TLS.
+    /// Certificates, if clients use TLS. `None`: plain connections.
     pub tls: Option<ListenerTls>,
     /// True if trusted proxies name the client of each connection (PROXY protocol).
     pub proxy_protocol: bool,
@@ -45,7 +45,7 @@ pub struct Renewer(mpsc::UnboundedSender<Message>);
 pub struct Renewals(mpsc::UnboundedReceiver<Message>);
 
 impl Renewals {
-    /// Returns both ends. If the sender is dropped, the settings stay as they are.
+    /// Returns both ends of a new channel. If the sender is dropped, the settings no longer change.
     #[must_use]
     pub fn channel() -> (Renewer, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();

@@ -54,8 +54,8 @@ impl ConnectionContext {
         self.within_limits(local, admission)
     }
 
-    /// If the rules admit a request, counts it under the limits. Returns `Limited` if a limit is exceeded,
-    /// and otherwise `admission`.
+    /// If the rules admit a request, counts the request under the limits. Returns `Limited` if a limit is
+    /// exceeded. Otherwise returns `admission`.
     pub(in crate::client::conn) fn within_limits(
         &mut self,
         local: &Local,
@@ -87,8 +87,7 @@ impl ConnectionContext {
         }
     }
 
-    /// Judges a request without waiting for anything. `found` is the user, if a login was checked for this
-    /// request.
+    /// Judges a request. Does not wait. `found` is the user, if a login was checked for this request.
     fn admission(
         &mut self,
         local: &Local,
@@ -164,7 +163,7 @@ impl ConnectionContext {
         admission
     }
 
-    /// Returns the user, and true if the request contains a login for Foxy.
+    /// Returns the user of the request. The flag is true if the request contains a login for Foxy.
     fn who(
         &self,
         local: &Local,
@@ -228,7 +227,7 @@ impl ConnectionContext {
     }
 }
 
-/// Decision when the user has to log in before a rule can be judged.
+/// Decision for a request whose user has to log in before a rule can be judged.
 fn for_login() -> Admission {
     rule!(
         "access: a rule about users waits for the login",
@@ -237,7 +236,7 @@ fn for_login() -> Admission {
     )
 }
 
-/// Decision when the address has to be known before a rule can be judged.
+/// Decision for a request whose address has to be known before a rule can be judged.
 fn for_address(reach: Reach) -> Admission {
     rule!(
         "access: a rule about addresses waits for the address",
@@ -247,7 +246,7 @@ fn for_address(reach: Reach) -> Admission {
 }
 
 /// Admits or refuses the request by the rule that decides. Keeps the judgement in `requester_rules`, so that
-/// the next request can use it too.
+/// the next request can use this judgement too.
 fn enter(
     gate: &Arc<Gatekeeper>,
     requester_rules: &mut RequesterRules,

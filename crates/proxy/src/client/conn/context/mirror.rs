@@ -66,7 +66,7 @@ impl ConnectionContext {
             }
             _ => return Err(NoMirror::Path),
         }
-        // If Foxy itself requires logins here, `Authorization` may be for Foxy. Then it is not taken as a
+        // If users log in to Foxy for mirrors, `Authorization` may be a login at Foxy. So it is not used as a
         // credential for the registry.
         let gate = config.gatekeeper.as_ref();
         let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
@@ -83,8 +83,8 @@ impl ConnectionContext {
     }
 }
 
-/// The credential of a request. Several `Authorization` fields are joined into one credential, because it is
-/// not known which field a registry uses.
+/// The credential of a request. Several `Authorization` fields are joined into one credential, because Foxy
+/// does not know which of these fields a registry uses.
 fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
     let mut all = values(head, "Authorization");
     let one = all.next()?;

@@ -16,9 +16,10 @@ const MISDIRECTED: Refusal = Refusal {
 };
 
 impl ConnectionContext {
-    /// Returns a refusal if this request may not come over this connection. A client that got a certificate
-    /// for the host that it named in the handshake may send requests only for hosts on this certificate (RFC
-    /// 9110 section 7.4). A client that got the default certificate may send requests for any host.
+    /// Returns a refusal if this request must not be sent over this connection. If the client named a host in
+    /// the handshake and got a certificate for this host, it may send requests only for hosts on this
+    /// certificate (RFC 9110 section 7.4). If the client got the default certificate, it may send requests
+    /// for any host.
     #[inline]
     pub(super) fn misdirected<T: Transport>(
         &self,

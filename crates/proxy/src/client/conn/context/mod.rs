@@ -32,13 +32,14 @@ pub(super) struct ConnectionContext {
     client: ClientIdentity,
     /// The role of the present request.
     role: Rc<Role>,
-    /// The role of requests that are for no mirror and no site.
+    /// The role of requests that are neither for a mirror nor for a site.
     door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
     /// The certificate that Foxy has sent to the client.
     given: Option<Arc<Served>>,
-    /// If set, the client may ask only for the names on this certificate.
+    /// The certificate to which the client is restricted. If set, requests may be only for the names on this
+    /// certificate.
     served: Option<Arc<Served>>,
     /// The rules for the requester of the present request.
     applicable: Option<Box<RequesterRules>>,
@@ -81,7 +82,7 @@ impl ConnectionContext {
         &self.role
     }
 
-    /// Sets the role of the present request, after the client has proven that it may have this role.
+    /// Sets the role of the present request. The caller has checked that the client may have this role.
     pub(super) fn prove(&mut self, role: Role) {
         self.role = Rc::new(role);
     }

@@ -19,8 +19,8 @@ pub(in crate::client::conn) struct RequesterRules {
     role: Rc<Role>,
     minute: u16,
     pub(super) applicable: ApplicableRules,
-    /// The judgement about the last request. The next request uses it too if the rules decide in the same
-    /// way.
+    /// The judgement about the last request. The next request uses the same judgement if the rules decide in
+    /// the same way.
     pub(super) last: Option<Arc<Pass>>,
 }
 
@@ -58,8 +58,8 @@ impl RequestUser {
 }
 
 impl RequesterRules {
-    /// Returns the rules in `slot`. If client, user, role or minute differ from those for which the rules
-    /// were found, new rules replace them.
+    /// Returns the rules in `slot`. If the rules were found for another client, user, role or minute, new
+    /// rules replace them.
     pub(super) fn of<'s>(
         slot: &'s mut Option<Box<Self>>,
         gate: &Gatekeeper,

@@ -41,8 +41,8 @@ impl ConnectionContext {
         misplaced.or_else(|| self.unverified())
     }
 
-    /// Refuses a request to a site whose clients must show a certificate, if this connection was not
-    /// made for that site.
+    /// Refuses a request to a site whose clients must show a certificate, if the handshake of this connection
+    /// was for another site.
     #[inline]
     fn unverified(&self) -> Option<Refusal> {
         let Role::Site(site) = &*self.role else {
@@ -92,8 +92,8 @@ impl ConnectionContext {
         if let Some(refusal) = self.misdirected(link, parts) {
             return Err(refusal);
         }
-        // The connection's certificate covers the host. But the site has certificates of its own, and the
-        // connection may have been made with another certificate.
+        // The connection's certificate covers the host. But the site has its own certificates, and the
+        // connection may use the certificate of another site.
         if let (Some(own), Some(served)) = (certificates, &self.served)
             && rule!(
                 "site: a connection is for the sites of its certificate",

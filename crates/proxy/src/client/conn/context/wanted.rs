@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the destination. Returns `None` if the request names nothing that could be fetched.
+    /// Returns the destination. Returns `None` if the request names no destination.
     pub(super) fn of(
         gate: &Gatekeeper,
         head: &RequestHead<'_>,
