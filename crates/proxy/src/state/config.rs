@@ -21,7 +21,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// All settings of the proxy, as plain data. The binary reads them from files and flags.
+/// All settings of the proxy, as plain data. The program `foxy` reads them from files and flags.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Bounds on what one client can use.
@@ -46,8 +46,8 @@ pub struct Config {
     pub rules: foxy_http_rules::Config,
     /// Caching rules of the operator for some hosts and paths (`[[rule]]`).
     pub user_rules: foxy_http_rules::RuleSet,
-    /// Seed of all random numbers. Foxy combines it with the time of the start. In production, draw the seed
-    /// at random.
+    /// Seed of all random numbers. Foxy combines the seed with the time of the start. In production, choose
+    /// the seed at random.
     pub seed: u64,
 }
 
@@ -76,9 +76,9 @@ foxy_base::settings! {
 
 impl Limits {
     /// Returns the size in bytes to set for the receive buffer of a client connection. The kernel doubles
-    /// this size. Returns `None` if there is enough memory for data that clients send ahead. The buffer then
-    /// keeps the system's size. With the smallest memory, a head of more than 4 KiB needs one more round
-    /// trip, but thousands of unfinished heads fit into the budget.
+    /// this size. Returns `None` if there is enough memory for data that clients send before Foxy reads it.
+    /// The buffer then keeps the system's size. With the smallest size, a head of more than 4 KiB needs one
+    /// more round trip, but thousands of unfinished heads fit into the memory budget.
     pub(crate) const fn receive_bytes(&self) -> Option<usize> {
         match self.memory {
             0..=0xff_ffff => Some(4 << 10),
@@ -169,10 +169,10 @@ foxy_base::settings! {
     }
 }
 
-/// The treatment of a field that tells the origin about the client.
+/// The treatment of a field that describes the client to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedMode {
-    /// Pass on the client's field unchanged, and add nothing.
+    /// Send the field of the client unchanged, and add nothing.
     Transparent,
     /// Add the peer's address to the field that the peer sent.
     Append,
@@ -188,16 +188,16 @@ pub struct HeaderConfig {
     /// Foxy's name in `Cache-Status`.
     pub name: String,
     /// The part of the name that distinguishes this Foxy from other instances with the same name. `Via`
-    /// contains `name-instance`, and a request that comes back with exactly this text is a loop. Empty:
-    /// eight hexadecimal digits drawn at the start.
+    /// contains `name-instance`. If Foxy receives a request with exactly this text, the request is in a loop.
+    /// Empty: eight hexadecimal digits that are made at the start.
     pub instance: String,
     /// Treatment of `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a
     /// site.
     pub x_forwarded_for: Option<ForwardedMode>,
-    /// Treatment of `Forwarded` (RFC 7239). `None`: pass on, but remove the field of an untrusted client
-    /// of a site.
+    /// Treatment of `Forwarded` (RFC 7239). `None`: send it unchanged, but remove the field of an untrusted
+    /// client of a site.
     pub forwarded: Option<ForwardedMode>,
-    /// True if answers carry `Cache-Status` (RFC 9211).
+    /// True if answers contain `Cache-Status` (RFC 9211).
     pub cache_status: bool,
 }
 
@@ -222,10 +222,10 @@ impl Default for HeaderConfig {
 pub enum Role {
     /// A forward proxy: absolute-form requests and `CONNECT`.
     Forward,
-    /// A reverse proxy for one origin, in a partition of its own.
+    /// A reverse proxy: a site, which has its own partition.
     Site(Site),
-    /// The role of a listener with several sites, as long as host and path of a request have not selected a
-    /// site. Also the role of a request for which there is no site.
+    /// The role of a request on a listener with several sites, until host and path of the request have
+    /// selected a site. Also the role of a request for which there is no site.
     Undecided,
 }
 
@@ -240,8 +240,8 @@ impl Role {
         }
     }
 
-    /// Returns the name that the operator knows: `forward`, or the name of the site or mirror. A mirror
-    /// can have several partitions.
+    /// Returns the name in the operator's configuration: `forward`, or the name of the site or mirror. It can
+    /// differ from the partition, because a mirror can have several partitions.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -330,7 +330,7 @@ impl Role {
     }
 }
 
-/// One origin behind a reverse listener.
+/// A reverse proxy for one origin or several origins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.
@@ -348,7 +348,7 @@ pub struct Site {
     pub timeouts: OriginTimeouts,
     /// Settings for answers that the site makes without its origins.
     pub local_responses: LocalResponses,
-    /// Rewriting of fields and URLs, if there is any.
+    /// Rewriting of fields and URLs. `None`: there is none.
     pub rewriting: Option<Arc<Rewriting>>,
     /// Compression of answers that are stored uncompressed; `None`: they are not compressed.
     pub compress: Option<Arc<Compress>>,
@@ -361,8 +361,8 @@ pub struct Site {
     /// Names in certificates of clients that may use the site; `None`: all clients may use it.
     pub allow_client_names: Option<Vec<Pattern>>,
     /// TLS settings of the site, if its clients must show certificates. Requests are accepted only on
-    /// connections whose handshake used these settings, because only there the client's certificate was
-    /// checked.
+    /// connections whose handshake used these settings. The client's certificate was checked only on such
+    /// connections.
     pub verified_by: Option<ServerTls>,
     /// The part of a mirror, if this site belongs to a mirror.
     pub mirror: Option<Arc<Mirrored>>,
@@ -386,7 +386,7 @@ pub enum Collapse {
     /// Requests for which the answer is fresh when it arrives.
     #[default]
     Fresh,
-    /// Also requests that waited for an answer whose lifetime ended before it arrived. This is for lifetimes
-    /// that are shorter than the origin's response time.
+    /// These requests, and also requests that waited for an answer whose lifetime ended before it arrived.
+    /// This choice is for lifetimes that are shorter than the origin's response time.
     Arrived,
 }

@@ -1,6 +1,6 @@
-//! Delays new connections while served connections use too much memory. Foxy then begins to serve them
-//! slowly, one after the other. A waiting connection needs only a socket and a small task, but a served
-//! connection needs buffers too. If too many connections wait, the worker stops accepting connections.
+//! Delays new connections while served connections use too much memory. During this time, Foxy admits the new
+//! connections slowly, one after the other. A waiting connection needs only a socket and a small task. A
+//! served connection needs buffers too. If too many connections wait, the worker stops accepting connections.
 //! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
 
 use std::cell::Cell;
@@ -11,22 +11,23 @@ use tokio::sync::Mutex;
 
 use crate::state::local::Local;
 
-/// Time for which connections wait while no memory becomes free. After this time, one connection enters in
-/// each interval of [`LOOK`]. Its request may be refused, but the client gets an answer.
+/// Time for which connections wait while no memory becomes free. After this time, one connection is admitted
+/// in each interval of [`LOOK`]. Its request may be refused, but the client gets an answer.
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The queues of one worker. Each queue contains the time at which its connections began to wait for memory.
+/// The queues of one worker: one for clients with few connections, and one for clients with many. Each queue
+/// contains the time at which its connections began to wait for memory.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
     /// Number of connections in both queues.
     waiting: Cell<usize>,
-    /// Number of served connections that ended while other connections waited, minus the number of waiting
-    /// connections that have replaced them. The number is negative after connections were closed to
-    /// release memory.
+    /// Number of waiting connections that may be admitted. It increases when a served connection ends while
+    /// others wait, and decreases when a waiting connection is admitted. It is negative after connections
+    /// were closed to release memory.
     free: Cell<isize>,
 }
 
@@ -58,9 +59,9 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Takes the place of a served connection that has ended, and returns true. If no such place is free,
-    /// closes connections that are not needed, and returns false. Their places can be taken at the next
-    /// check.
+    /// Returns true if this connection may replace a served connection that has ended. If there is no such
+    /// connection, closes connections that are not needed, and returns false. These connections can be
+    /// replaced at the next check.
     fn replaces_ended(&self, local: &Local) -> bool {
         let free = self.free.get();
         if free <= 0 {
@@ -76,8 +77,8 @@ impl Entrance {
         self.add_free(1);
     }
 
-    /// Notes that this number of connections is about to end to release memory. No waiting connections
-    /// replace them.
+    /// Notes that this number of connections is about to end to release memory. No waiting connections may
+    /// replace these connections.
     pub(crate) fn withhold(&self, connections: usize) {
         self.add_free(-isize::try_from(connections).unwrap_or(isize::MAX));
     }
@@ -88,9 +89,9 @@ impl Entrance {
         }
     }
 
-    /// Returns true if the number of waiting connections is at least half of the largest permitted number. New
-    /// connections then end after their first answer, and connections that have carried many requests end
-    /// after their present answer, so that waiting connections can enter.
+    /// Returns true if the number of waiting connections is at least half of the largest permitted number.
+    /// Then new connections end after their first answer, and connections that have carried many requests end
+    /// after their present answer. So waiting connections can be admitted.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting.get();
@@ -113,7 +114,7 @@ impl Entrance {
         if !local.proxy.ledger.is_over() {
             return;
         }
-        // The tasks of connections that were accepted earlier run first, and count their connections as
+        // First the tasks of connections that were accepted earlier run, and count their connections as
         // waiting.
         tokio::task::yield_now().await;
         while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {

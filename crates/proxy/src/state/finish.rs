@@ -21,7 +21,7 @@ pub(crate) struct Finish {
     pub(crate) body: u64,
     pub(crate) origin_status: u16,
     pub(crate) origin: Option<SocketAddr>,
-    /// Fields of the answer, if the answer was not a stored object.
+    /// Fields of the answer. `None` if the answer was a stored object.
     pub(crate) fields: Option<FieldBlock>,
     /// The stored object that was sent.
     pub(crate) object: Option<Arc<Object>>,
@@ -67,7 +67,7 @@ impl Finish {
         }
     }
 
-    /// Returns the part of the result that the table of recent results keeps.
+    /// Returns the result as the table of recent results keeps it.
     pub(crate) const fn recent(&self, at: WallTime) -> Recent {
         Recent {
             at,

@@ -1,15 +1,15 @@
 //! The ledger of the memory that requests need: connections, buffers, queues in the kernel and fills. All
-//! workers share one ledger. The memory of a piece of work is entered before the work begins, so that the
-//! next piece of work sees the correct sum.
+//! workers share one ledger. The memory of a piece of work is entered before the work begins. So the next
+//! piece of work sees the correct sum.
 //!
-//! There are two kinds of entries. `take` always succeeds. It is for small amounts that are bounded
-//! elsewhere. `reserve` and `grow` fail when the limit is reached. They are for work that may wait or be left
-//! out.
+//! There are two ways to enter memory. `take` always succeeds, and is for small amounts that are bounded
+//! elsewhere. `reserve` and `grow` fail when the limit is reached, and are for work that may wait or be
+//! refused.
 //!
-//! Some entries are estimates. Other entries are for memory that is permitted but not used, such as the
-//! window of a slow download, which never becomes full. `observe` corrects the sum by the memory that the
-//! process really uses. While the process uses little memory, no connection is closed and no request is
-//! refused because of entries.
+//! Some entries are estimates. Other entries are for memory that may be used but is not used. An example is
+//! the window of a slow download, which never becomes full. `observe` corrects the sum by the memory that the
+//! process really uses. While the process really uses little memory, Foxy closes no connection and refuses no
+//! request because of the entries.
 
 mod reservation;
 
@@ -64,7 +64,8 @@ impl Use {
 
     /// Returns an estimate of the bytes that the buffers of sockets contain, if `bytes` bytes are entered for
     /// this use. An entry for a queue counts completely, because it is the limit of a socket's send buffer.
-    /// Half of an entry for connections or fills counts, as bytes that were received but not read yet.
+    /// Of an entry for connections or fills, half counts. It is an estimate of the bytes that were received
+    /// but not read yet.
     #[must_use]
     pub const fn in_sockets(self, bytes: usize) -> usize {
         match self {
@@ -89,25 +90,24 @@ const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
 /// Largest number of unsent bytes that wait in the kernel for one client to read. The first two values are
-/// the lower and the upper bound of this limit at low pressure. The third value is the limit at high
+/// the lower and the upper bound of this limit at low [`Pressure`]. The third value is the limit at high
 /// pressure. The fourth value is the limit when memory is spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
-/// Bytes that an origin may send ahead: at low pressure in a small ledger, at high pressure, and when memory
-/// is spent.
+/// Bytes that an origin may send before Foxy reads them: at low pressure in a small ledger, at high pressure,
+/// and when memory is spent.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
-/// ahead. The limit of its answers does not rise, even while there is much free memory. The reason is that
-/// many connections can open before the bodies of their answers arrive.
+/// before Foxy reads them. Its limit for answers does not rise while there is much free memory, because many
+/// connections can open before the bodies of their answers arrive.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Number of bytes that connections and their buffers may always use before new connections are delayed, even
-/// if this is more than half of the ledger. In a small ledger, three quarters of the ledger are the limit
-/// instead.
+/// Number of bytes of connections and buffers up to which new connections are not delayed, even if this is
+/// more than half of the ledger. The limit is never more than three quarters of the ledger.
 const FEW_CONNECTIONS: usize = 10 << 20;
 /// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
 
-/// Number of connections up to which a client does not wait behind clients with more connections. The limit
-/// is higher if one eighth ([`FEW_PART`]) of a client's share has room for more connections.
+/// Number of connections up to which a client does not wait behind clients with more connections. If one
+/// eighth ([`FEW_PART`]) of a client's share is enough for more connections, the limit is that higher number.
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
@@ -118,7 +118,8 @@ pub(crate) enum Pressure {
     Low,
     /// At least half of the ledger is used. Buffers are small.
     High,
-    /// At least seven eighths of the ledger are used. Connections that are not needed are closed.
+    /// At least seven eighths of the ledger are used, and the process really uses much memory. Connections
+    /// that are not needed are closed.
     Spent,
 }
 
@@ -133,7 +134,7 @@ pub(crate) struct Ledger {
     /// True if the process used much less than its budget at the last observation.
     roomy: AtomicBool,
     max: AtomicUsize,
-    /// Limit of fills in bytes. Fills cannot use the rest of the ledger, so that connections always find
+    /// Limit of fills in bytes. Fills cannot use the memory above this limit. So connections always find
     /// memory.
     fills_max: AtomicUsize,
 }
@@ -152,7 +153,7 @@ impl Ledger {
         })
     }
 
-    /// Sets other limits. Entries beyond the new limits stay, and are released as work ends.
+    /// Sets other limits. Entries beyond the new limits remain until their work ends.
     pub(crate) fn set_limits(&self, max: usize, fills_max: usize) {
         self.max.store(max.max(1), Ordering::Relaxed);
         self.fills_max.store(fills_max, Ordering::Relaxed);
@@ -168,8 +169,8 @@ impl Ledger {
     }
 
     /// Corrects the sum of the entries. `bytes` is the number of bytes that requests really use now. If the
-    /// sum is larger than `bytes`, it is not changed. The correction is at most the limit of the ledger, so
-    /// that memory that is not released cannot block all work. `roomy` is true if the process uses so little
+    /// sum is larger than `bytes`, it is not corrected. The correction is at most the limit of the ledger. So
+    /// memory that is never released cannot block all work. `roomy` is true if the process uses so little
     /// memory that work may begin until the next observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
@@ -178,7 +179,7 @@ impl Ledger {
         self.excess.store(excess, Ordering::Relaxed);
     }
 
-    /// Returns the bytes beyond the entries, as last observed.
+    /// Returns the number of bytes by which the last observation exceeded the sum of the entries.
     pub(crate) fn excess(&self) -> usize {
         self.excess.load(Ordering::Relaxed)
     }
@@ -188,7 +189,7 @@ impl Ledger {
         self.total.load(Ordering::Relaxed) + self.excess()
     }
 
-    /// Returns the number of bytes from which on memory is spent.
+    /// Returns the number of used bytes at which memory is spent.
     fn spent_from(&self) -> usize {
         self.max() / 8 * 7
     }
@@ -243,13 +244,13 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// Returns true if connections and their buffers use so much memory that new connections must enter
-    /// slowly. Usually they may use half of the ledger, or [`FEW_CONNECTIONS`] if this is more, but never
-    /// more than three quarters of the ledger. The excess counts against this limit. Entries for queues,
-    /// fragments and fills do not count, because they have separate limits and may be for memory that is not
-    /// used. While the process uses little memory (`roomy`), the limit is three quarters of the ledger, and
-    /// the excess does not count. The limit is not higher even then, because thousands of connections can
-    /// enter between two observations.
+    /// Returns true if connections and their buffers use so much memory that new connections must be admitted
+    /// slowly. The usual limit is half of the ledger, or [`FEW_CONNECTIONS`] if this is more. The limit is
+    /// never more than three quarters of the ledger. The excess (memory beyond the entries) counts against
+    /// this limit. Entries for queues, fragments and fills do not count, because these uses have separate
+    /// limits, and the entries may be for memory that is not used. While the process uses little memory
+    /// (`roomy`), the limit is three quarters of the ledger, and the excess does not count. Even then the
+    /// limit is not higher, because thousands of connections can be opened between two observations.
     pub(crate) fn is_over(&self) -> bool {
         let most = self.max() / 4 * 3;
         match self.is_roomy() {
@@ -263,15 +264,15 @@ impl Ledger {
 
     /// Returns true if connections and their buffers use the complete ledger. New work must then wait, and is
     /// refused if no memory becomes free. New connections are delayed much earlier (see
-    /// [`is_over`](Self::is_over)), so that a well-behaved client is not refused because of the connections
-    /// of other clients. The excess does not count, because it is not memory of connections and may not be
-    /// released for a long time.
+    /// [`is_over`](Self::is_over)). So a well-behaved client is not refused because of the connections of
+    /// other clients. The excess does not count, because it is not memory of connections, and may remain for
+    /// a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
 
     /// Returns the number of requests that must end so that connections no longer use the complete ledger.
-    /// Returns 0 if connections do not use all of it.
+    /// Returns 0 if connections do not use the complete ledger.
     pub(crate) fn overfull(&self) -> usize {
         match self.is_full() {
             true => (self.of_connections() - self.spent_from()).div_ceil(ENDED_BYTES),
@@ -284,10 +285,9 @@ impl Ledger {
     }
 
     /// Returns true if a client with these numbers of connections has no more than its share. At low
-    /// pressure, a share has no limit. Otherwise a share is a quarter of the ledger, and half of the
-    /// connections that may wait at all `workers` together. So memory is left for other clients. In a share,
-    /// a served connection counts as much as eight waiting connections, because a waiting connection has no
-    /// buffers.
+    /// pressure, a share has no limit. Otherwise a share has two limits: a quarter of the ledger, and half of
+    /// the connections that may wait at all `workers` together. So memory is left for other clients. A served
+    /// connection counts as much as eight waiting connections, because a waiting connection has no buffers.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;
@@ -297,8 +297,8 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Returns the largest number of connections that a client may have without waiting behind clients with
-    /// more connections.
+    /// Returns the number of connections up to which a client does not wait behind clients with more
+    /// connections.
     pub(crate) fn few(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
@@ -323,14 +323,14 @@ impl Ledger {
         (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
 
-    /// Enters bytes, however large the sum is.
+    /// Enters bytes, even if the sum exceeds the limit.
     pub(crate) fn take(self: &Arc<Self>, of: Use, bytes: usize) -> Entry {
         let mut entry = self.empty(of);
         entry.add(bytes);
         entry
     }
 
-    /// Enters bytes. Returns `None` if there is no room.
+    /// Enters bytes. Returns `None` if the sum would exceed a limit.
     pub(crate) fn reserve(self: &Arc<Self>, of: Use, bytes: usize) -> Option<Entry> {
         let mut entry = self.empty(of);
         entry.grow(bytes).then_some(entry)
@@ -368,19 +368,19 @@ impl Ledger {
         self.fills_max.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes reserved for fills that several requests share. Such a fill saves one fetch for each
+    /// Returns the bytes that only fills for several requests may use. Such a fill saves one fetch for each
     /// of its followers.
     fn shared_fills_max(&self) -> usize {
         self.fills_max() / 4
     }
 
     /// Returns the limit of queues and fragments together. It is three eighths of the ledger. If connections,
-    /// buffers and the excess leave less memory than that, the limit is the memory that they leave. The limit
-    /// is at least one eighth, because answers must be sent. While the process uses little memory (`roomy`),
-    /// the limit is six eighths instead of three eighths. This does not apply to a small ledger, because a
-    /// crowd would fill its free memory before the next observation. Queues and fragments each have at least
-    /// a quarter of this limit, because an answer with a reservation in the queues may still wait for a
-    /// fragment.
+    /// buffers and the excess leave less memory, the limit is the memory that they leave. The limit is at
+    /// least one eighth, because answers must be sent. While the process uses little memory (`roomy`), the
+    /// limit is six eighths instead of three eighths. In a small ledger, it remains three eighths, because
+    /// many new requests could fill the free memory before the next observation. Queues and fragments each
+    /// have at least a quarter of this limit, because an answer with a reservation in the queues may still
+    /// wait for a fragment.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
@@ -391,9 +391,9 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Returns the sum of all entries that a reservation for the use `of` must not exceed. Answers and fills
-    /// have only their own limits, because answers must be sent and objects must be stored, however full the
-    /// ledger is.
+    /// Returns the limit for the sum of all entries when bytes for the use `of` are entered. Answers and
+    /// fills have only separate limits, because answers must be sent and objects must be stored even if the
+    /// ledger is full.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,
@@ -416,7 +416,7 @@ impl Entry {
         self.bytes
     }
 
-    /// Changes the entry to `bytes`, however large the sum is.
+    /// Changes the entry to `bytes`, even if the sum exceeds the limit.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes < self.bytes {
             self.shrink_to(bytes);
@@ -425,7 +425,7 @@ impl Entry {
         }
     }
 
-    /// Enters `more` bytes. If there is no room, enters nothing and returns false.
+    /// Enters `more` bytes. If the sum would exceed a limit, enters nothing and returns false.
     pub(crate) fn grow(&mut self, more: usize) -> bool {
         let within = |max: usize| {
             move |used: usize| {

@@ -24,7 +24,7 @@ use crate::{Counters, Event, LogSink, Timeouts};
 /// See [`TimeoutTicks::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Number of connections that are closed together when memory or the permitted number of connections is used
+/// Number of connections that are closed at once when memory or the permitted number of connections is used
 /// up.
 const SHED: usize = 16;
 
@@ -205,22 +205,22 @@ impl Local {
         self.rng.borrow_mut().next_u64() | 1
     }
 
-    /// Closes connections of this worker that are not needed. Called when memory or the permitted
-    /// number of connections is used up. Returns the number of closed connections.
+    /// Closes connections of this worker that are not needed. This function is called when memory or the
+    /// permitted number of connections is used up. Returns the number of closed connections.
     pub(crate) fn shed(&self) -> usize {
         self.shed_for(SHED)
     }
 
     /// Does the same as [`shed`](Self::shed), but closes at most one connection for each of the `waiting`
-    /// connections that wait to enter.
+    /// connections that wait to be served.
     pub(crate) fn shed_for(&self, waiting: usize) -> usize {
         let most = waiting.min(SHED);
         self.counted(self.sweep.shed(most, self.entrance.waiting()))
     }
 
-    /// Does the same as [`shed`](Self::shed), for a new connection above the permitted number. If nothing
-    /// else can be closed, closes an idle connection, even if it has been idle only briefly. Returns true if
-    /// a connection was closed.
+    /// Does the same as [`shed`](Self::shed), for a new connection above the permitted number. If no
+    /// connection was closed, closes an idle connection, even if it has been idle only briefly. Returns true
+    /// if a connection was closed.
     pub(crate) fn shed_for_new(&self) -> bool {
         self.shed() > 0 || self.counted(self.sweep.shed_idle(1)) > 0
     }
@@ -233,9 +233,9 @@ impl Local {
         self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
-    /// If connections use all memory, ends requests that wait until other clients read their answers. All
-    /// workers together end as many requests as are needed to free memory, and each worker ends its part of
-    /// these requests.
+    /// If connections use all memory, ends requests that wait for memory until other clients read their
+    /// answers. All workers together end enough requests to free memory, and this function ends the part of
+    /// this worker.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {
@@ -262,7 +262,7 @@ impl Local {
         shed
     }
 
-    /// Counts one piece of work until the guard is dropped, so that a drain waits for the work.
+    /// Counts one piece of work until the returned guard is dropped. A drain waits for the counted work.
     pub(crate) fn busy(&self) -> Busy {
         self.busy.set(self.busy.get() + 1);
         Busy(Rc::clone(&self.lasting))

@@ -8,8 +8,8 @@ use foxy_base::WallTime;
 
 use crate::{Outcome, RequestId};
 
-/// A finished request. Text fields are as received (unchecked bytes without CR, LF or NUL) and are valid only
-/// during the call.
+/// A finished request. Text fields are as received: unchecked bytes without CR, LF or NUL. They are valid
+/// only during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRecord<'a> {
     /// The time when the answer was complete.
@@ -76,12 +76,12 @@ pub struct Details<'a> {
 }
 
 /// The receiver of log records. Each worker owns one sink. The sink must not block, and should not allocate
-/// memory for each record. It writes into a buffer, and passes the buffer on when it is full or when
-/// [`flush`](Self::flush) is called.
+/// memory for each record. It writes into a buffer, and writes this buffer out when the buffer is full or
+/// when [`flush`](Self::flush) is called.
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);
-    /// Returns true if the sink wants records. Called when the worker starts and after
+    /// Returns true if the sink wants records. The worker calls this function when it starts and after
     /// [`renew`](Self::renew).
     fn wanted(&self) -> bool {
         true
@@ -90,9 +90,9 @@ pub trait LogSink: Debug + Send {
     fn wants_details(&self) -> bool {
         false
     }
-    /// Called when the worker has got new settings. The settings of the log may have changed too.
+    /// Notifies the sink that the worker has new settings. The settings of the log may have changed too.
     fn renew(&mut self) {}
-    /// Called a few times per second, and when the worker ends.
+    /// Writes out the buffered records. Called a few times per second, and when the worker ends.
     fn flush(&mut self);
 }
 

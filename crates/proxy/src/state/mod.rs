@@ -1,12 +1,12 @@
 //! Settings and state of the process and of its workers, and their counters.
 //!
-//! `config` has the settings. `shared` is the state that outlives a reload. `proxy` is the state that all
-//! workers share under one set of settings. `local` is the state of one worker. `ledger` accounts for the
-//! memory of requests. `entrance` keeps the connections that wait for memory. `poll_budgets` keeps the
-//! connections that wait because their client has used its polls. `outcome`, `counters`, `recent`, `finish`
-//! and `log` record results.
+//! `config` contains the settings. `shared` is the state that remains after a reload. `proxy` is the state
+//! that all workers share under one set of settings. `local` is the state of one worker. `ledger` accounts
+//! for the memory of requests. `entrance` keeps the connections that wait for memory. `poll_budgets` keeps
+//! the connections that wait because their client has used its polls of a round. `outcome`, `counters`,
+//! `recent`, `finish` and `log` record results.
 //!
-//! This room (top-level module) may use `sites` and `access`. It also holds tables of other rooms (fills,
+//! This room (top-level module) may use `sites` and `access`. It also contains tables of other rooms (fills,
 //! pools, mirrors, disk reads), because these tables exist as long as the worker or the process. The code of
 //! this room makes no decisions with these tables.
 

@@ -1,4 +1,4 @@
-//! The word for the result of a request, the same in `Cache-Status`, log and counters.
+//! The word for the result of a request. `Cache-Status`, log and counters use the same word.
 
 /// The outcome of a request. The words are stable: scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,9 +22,9 @@ pub enum Outcome {
     /// No answer was stored, so the answer was fetched.
     Miss,
     /// The stored answer was not usable for this request: it was stale and had changed, or the request
-    /// forbade its use. So the answer was fetched.
+    /// forbade its use. So a new answer was fetched.
     Refreshed,
-    /// Passed through without the cache (because of method, request fields or body).
+    /// Sent to the origin without the cache (because of method, request fields or body).
     Bypass,
     /// A `CONNECT` tunnel.
     Tunnel,

@@ -1,7 +1,7 @@
 //! Budgets of polls, one for each client of a worker. The runtime polls tasks in the order in which they were
-//! woken. Without budgets, a request would wait while each of a thousand connections of another client is
-//! polled. In a round the connections of one client are polled a few times. Then they wait until the runtime
-//! has checked for new events.
+//! woken. Without budgets, a request could wait until a thousand connections of another client are polled.
+//! With budgets, the connections of one client are polled only a few times in a round. Then they wait for the
+//! next round, which begins after the runtime has checked for new events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ const POLLS_MAX: u8 = 16;
 /// Number of connections that are woken for a round. This is more than the polls of one client in a round,
 /// because some of the woken connections may have ended or belong to other clients.
 const WOKEN: usize = 64;
-/// Number of slots. A client uses the slot of its number modulo this value. Clients with the same remainder
+/// Number of slots. The slot of a client is the client's number modulo this value. Clients with the same slot
 /// share their polls.
 const SLOTS: usize = 1024;
-/// Number of successive rounds with a single client after which that client's polls have no limit any more.
+/// Number of successive rounds with a single client after which the polls have no limit any more.
 const ALONE: u8 = 255;
 
 /// The budgets of the present round.
@@ -28,12 +28,12 @@ pub(crate) struct PollBudgets {
     /// Number of slots with polls in this round.
     clients: Cell<usize>,
     /// Number of rounds for which the polls of a client still have a limit. A round with several clients sets
-    /// it to [`ALONE`], and a round with a single client decrements it.
+    /// this number to [`ALONE`]. A round with a single client decrements it.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
 }
 
-/// Connections whose client has used its polls of this round, in order of arrival.
+/// Connections that wait because their client has used its polls of this round, in order of arrival.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: VecDeque<Waker>,
@@ -93,7 +93,7 @@ impl PollBudgets {
         false
     }
 
-    /// Whenever connections wait, ends the round after the runtime has checked for events. Never returns.
+    /// Ends each round in which connections wait, after the runtime has checked for events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
@@ -105,8 +105,8 @@ impl PollBudgets {
                 Poll::Pending
             })
             .await;
-            // The runtime polls this task again after it has checked for events, behind the tasks that these
-            // events wake.
+            // The runtime polls this task again after it has checked for events. Before that, it polls the
+            // tasks that these events wake.
             tokio::task::yield_now().await;
             self.next();
         }

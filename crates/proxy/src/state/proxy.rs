@@ -17,8 +17,7 @@ use crate::state::ledger::{Pressure, Use};
 use crate::state::shared::Shared;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
-/// Time for which `memory_is_short` stays true after memory was used up, so that operators notice the
-/// shortage.
+/// Time for which `memory_is_short` remains true after memory was used up. So operators notice the shortage.
 const SHORT: Duration = Duration::from_secs(10);
 
 /// The proxy: the state that its workers share. Create one proxy and pass it to every
@@ -66,8 +65,8 @@ impl Proxy {
     /// origins, names and purges apply to all requests from now on, including requests of the old proxy. Name
     /// servers stay the same.
     ///
-    /// `alike` is true if the new settings decide about keys, sites, access and sharing as the old settings
-    /// do. In this case, requests of the new proxy join running fetches, and the results of these fetches are
+    /// `alike` is true if the new settings for keys, sites, access and sharing are equal to the old settings.
+    /// In this case, requests of the new proxy join running fetches, and the results of these fetches are
     /// stored. Otherwise requests of the new proxy do not join running fetches, and the results are not
     /// stored.
     #[must_use]
@@ -154,7 +153,7 @@ impl Proxy {
         self.ledger.used(of)
     }
 
-    /// Sets the number of bytes that requests really use now. It may differ from the sum of
+    /// Sets the number of bytes that requests really use now. This number may differ from the sum of
     /// [`memory_used`](Self::memory_used). `roomy` is true if the whole process uses so little memory that no
     /// connection is closed and no request is refused because of memory.
     pub fn observe_memory(&self, bytes: usize, roomy: bool) {
@@ -194,9 +193,9 @@ impl Proxy {
         fills.iter().map(|fills| fills.running().1).sum()
     }
 
-    /// Asks all workers to stop accepting, to finish the work in progress and to end. May be called from any
-    /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker has ended, at
-    /// the latest after [`Timeouts::drain`](crate::Timeouts::drain).
+    /// Notifies all workers that they must stop accepting, finish the work in progress, and end. This
+    /// function may be called from any thread, any number of times. [`Worker::run`](crate::Worker::run)
+    /// returns when its worker has ended, at the latest after [`Timeouts::drain`](crate::Timeouts::drain).
     pub fn shutdown(&self) {
         self.shutdown.send_replace(true);
     }
@@ -228,8 +227,8 @@ impl Proxy {
         self.engine.supersede(base, key);
     }
 
-    /// Invalidates the fetches under this primary key. This includes fetches that began under the rules from
-    /// before a reload. Their results are not stored, and later requests do not join them.
+    /// Invalidates the fetches under this primary key. These include fetches that began before a reload. The
+    /// results of invalidated fetches are not stored, and later requests do not join them.
     pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
         for fills in self.all_fills() {
             fills.invalidate(base);

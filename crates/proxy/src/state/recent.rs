@@ -1,6 +1,6 @@
 //! The results of recent requests by key, for `foxy why`. They are in a table of fixed size, in which newer
-//! results replace older ones. Of all hits, only hits on large objects are entered, so that other hits need
-//! no additional work.
+//! results replace older results. Hits on large objects are entered. Other hits are not entered, so that they
+//! need no additional work.
 
 use std::sync::{Mutex, PoisonError};
 

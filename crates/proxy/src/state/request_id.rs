@@ -28,8 +28,8 @@ impl fmt::Display for RequestId<'_> {
 }
 
 impl<'a> RequestId<'a> {
-    /// Returns the id in the field of a request. Clients can write any text into this field, so the caller
-    /// passes only requests of trusted proxies.
+    /// Returns the id in the field [`FIELD`] of a request. Clients can write any text into this field. So the
+    /// caller passes only requests of trusted proxies.
     fn given<F: Fields + ?Sized>(head: &'a F) -> Option<Self> {
         let text = std::str::from_utf8(first(head, FIELD)?).ok()?;
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&b);
@@ -37,8 +37,8 @@ impl<'a> RequestId<'a> {
         usable.then_some(Self::Given(text))
     }
 
-    /// Returns the id of a request: the id in the field of `head`, or an id made from `numbers` if there is
-    /// no such id.
+    /// Returns the id of a request: the id in the field [`FIELD`] of `head`. If there is no such id, makes an
+    /// id from `numbers`.
     pub(crate) fn of<F: Fields + ?Sized>(
         head: Option<&'a F>,
         seed: u64,

@@ -1,4 +1,4 @@
-//! State that outlives a reload.
+//! State that remains after a reload.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
@@ -35,8 +35,8 @@ pub struct Shared {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) ledger: Arc<Ledger>,
-    /// The time in nanoseconds when the memory in the ledger was last found used up. 0 if it was never used
-    /// up.
+    /// The time in nanoseconds at which memory was last used up, according to the ledger. 0 if memory was
+    /// never used up.
     pub(crate) spent_at: AtomicU64,
     /// Number of connections of each client.
     pub(crate) client_connections: Arc<PerClientConnections>,
@@ -44,7 +44,7 @@ pub struct Shared {
     /// wait for each other.
     pub(crate) unshared: Remembered,
     /// Keys for which Foxy requested more than the client's range, and got an answer that could not be stored
-    /// as a part of a sparse object. Foxy requests only the client's range in later requests for these keys.
+    /// as a part of a sparse object. For these keys, Foxy later requests only the client's range.
     pub(crate) undivided: Remembered,
     /// Limits the number of fetches that wait for an answer of one origin.
     pub(crate) origins: OriginLimit,
@@ -64,7 +64,7 @@ pub struct Shared {
     pub(crate) tokens: Tokens,
     /// Counts of the requests of each mirror, by name.
     mirrors: Mutex<HashMap<String, SiteCounters>>,
-    /// Permits to read long screened documents of mirrors, so that only a few of them are in memory at a
+    /// Permits to read long screened documents of mirrors. So only a few such documents are in memory at a
     /// time.
     pub(crate) long_documents: Arc<Semaphore>,
     /// Limits of the rate of purges on listeners.

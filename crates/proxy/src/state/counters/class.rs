@@ -1,7 +1,7 @@
 //! Classes of status codes.
 
-/// Labels of the classes. The class `none` is for requests without an answer, because the client left before
-/// an answer began.
+/// Labels of the classes. The class `none` is for requests without an answer: their clients left before an
+/// answer began.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Returns the index in [`CLASSES`]. A status above 599 counts as 5xx (RFC 9110 section 15).

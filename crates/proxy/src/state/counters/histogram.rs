@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{add_all, bump};
 
-/// Number of buckets of a latency histogram. Bucket `i` counts durations below `2^i` microseconds that no
-/// lower bucket counts. The last bucket counts all longer durations.
+/// Number of buckets of a latency histogram. Bucket `i` counts durations below `2^i` microseconds, if no
+/// lower bucket counts them. The last bucket counts all longer durations.
 pub const BUCKETS: usize = 28;
 
 /// A histogram that is written by one worker.
@@ -26,7 +26,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one duration. Only the owning worker's thread may call it.
+    /// Counts one duration. Only the owning worker's thread may call this function.
     pub(super) fn note(&self, duration: Duration) {
         bump(&self.buckets[bucket(duration)], 1);
         let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);

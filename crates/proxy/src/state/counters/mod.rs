@@ -171,7 +171,7 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Counters {
-    /// Adds `by` to the count of an event. Only the owning worker's thread may call it.
+    /// Adds `by` to the count of an event. Only the owning worker's thread may call this function.
     pub fn add(&self, event: Event, by: u64) {
         bump(&self.events[event as usize], by);
     }
@@ -183,8 +183,8 @@ impl Counters {
         bump(&self.classes[class(status)], 1);
         bump(&self.bodies[outcome as usize], body);
         match outcome {
-            // The duration of a tunnel is no latency of Foxy, because it depends only on the two ends of the
-            // tunnel.
+            // The duration of a tunnel is not a latency of Foxy, because it depends only on the two ends of
+            // the tunnel.
             Outcome::Tunnel => {}
             outcome if outcome.is_hit() => self.hits.note(duration),
             _ => self.misses.note(duration),

@@ -30,7 +30,8 @@ impl SiteCounters {
         Self((0..workers.max(1)).map(|_| OfWorker::default()).collect())
     }
 
-    /// Counts a finished request. This needs only one addition. Only the thread of this worker may call it.
+    /// Counts a finished request. This needs only one addition. Only the thread of this worker may call this
+    /// function.
     #[inline]
     pub(crate) fn finished(&self, worker: usize, outcome: Outcome, status: u16) {
         let cached = match outcome {

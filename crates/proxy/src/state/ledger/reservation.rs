@@ -1,11 +1,13 @@
-//! Reservations of memory in the kernel's send buffers. An answer with a reservation may leave bytes in the
-//! kernel until its client has acknowledged them. Some of these bytes are not sent yet.
+//! Reservations of memory in the kernel's send buffers. An answer with a reservation may have bytes in these
+//! buffers: bytes that are not sent yet, and bytes that the client has not acknowledged yet.
 //!
 //! All reservations have the same share of the limit for queues, and their sockets are limited to this share.
-//! A client that is far away needs many bytes in flight to be fast, and a small memory has room for few such
-//! clients. So the share falls when reservations are added, and rises when reservations are released.
+//! A client that is far away needs many bytes in flight to be fast, and a small memory is enough for only a
+//! few such clients. So the share falls when reservations are added, and rises when reservations are
+//! released.
 //!
-//! Answers that find no room wait in one line for all workers.
+//! If there is no memory for a reservation, the answer waits. The answers of all workers wait in one line
+//! (queue).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,8 +25,8 @@ use super::{Entry, Ledger, Pressure, Use};
 /// Smallest size of a reservation, in bytes: two packets of a loopback interface. If only one packet were in
 /// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const RESERVATION_MIN: usize = 128 << 10;
-/// Largest size of a reservation, in bytes. The kernel chooses the length of a queue whose reservation was
-/// never smaller than this.
+/// Largest size of a reservation, in bytes. If the reservation of a queue was never smaller than this, the
+/// kernel chooses the length of the queue.
 pub(crate) const RESERVATION_MAX: usize = 2 << 20;
 /// Memory of the kernel for a packet, without the bytes in the packet.
 const PACKET_BYTES: usize = 4 << 10;
@@ -90,7 +92,7 @@ impl Ledger {
         first.map_or(Duration::ZERO, |(_, waits)| now.since(waits.since))
     }
 
-    /// Waits from `now` on, behind all answers that wait already.
+    /// Adds an answer to the line, behind all answers that wait already. Its wait begins at `now`.
     pub(crate) fn wait_for_reservation(self: &Arc<Self>, now: MonoTime) -> Waiting {
         let mut line = self.reservations.line.lock();
         line.last += 1;
@@ -129,7 +131,7 @@ impl Ledger {
 }
 
 impl SendReservation {
-    /// Grows or shrinks the reservation to its present share. Returns the bytes that it has now.
+    /// Grows or shrinks the reservation to its present share. Returns its new size in bytes.
     pub(crate) fn fit(&self) -> usize {
         let mut bytes = self.bytes.borrow_mut();
         let share = self.ledger.reservation_share();
@@ -169,9 +171,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Returns a reservation when all answers that have waited longer have a reservation, and memory for one
-    /// more reservation is free. Only the release of a reservation wakes the task. So the caller must call
-    /// this function again when memory of other uses may have been released.
+    /// Returns a reservation if no answer has waited longer, and memory for one more reservation is free.
+    /// Only the release of a reservation wakes the task. So the caller must call this function again when
+    /// memory of other uses may have been released.
     pub(crate) fn poll_reservation(&self, cx: &Context<'_>) -> Poll<Rc<SendReservation>> {
         let mut line = self.ledger.reservations.line.lock();
         let first = line.waiting.first_key_value();
@@ -197,7 +199,7 @@ impl Drop for Waiting {
             .lock()
             .waiting
             .remove(&self.number);
-        // There may be memory for a reservation of the next answer in the line too.
+        // There may also be memory for a reservation of the next answer in the line.
         self.ledger.reservations.wake_first();
     }
 }
@@ -217,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Returns a ledger with room for two reservations of the least size, but not for three.
+    /// Returns a ledger that is large enough for two reservations of the smallest size, but not for three.
     fn for_two() -> Arc<Ledger> {
         Ledger::new(1 << 20, 0)
     }
