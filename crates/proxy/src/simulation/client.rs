@@ -28,7 +28,7 @@ const RESTS: u64 = 15_000;
 /// Longest body that is read, in bytes.
 const MOST: usize = 1 << 20;
 
-/// An answer, as far as it has arrived.
+/// The bytes of an answer that have arrived.
 #[derive(Debug)]
 pub(super) struct Got {
     pub(super) head: Head,
@@ -87,7 +87,8 @@ impl Client {
         }
     }
 
-    /// Chooses the spot of the next request. It is often a spot that another client requested shortly before.
+    /// Chooses the spot of the next request. Often this is a spot that another client requested shortly
+    /// before.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,
@@ -112,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and has its answer judged.
+    /// Sends a request, and passes its answer to the oracle.
     async fn ask(&mut self, asked: Asked) {
         if !self.connect(asked.spot.part.listener()) {
             return;
@@ -152,7 +153,8 @@ impl Client {
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
-                // If the settings drop queries, the request is for the page without a query.
+                // If settings drop queries, the key of the page does not contain the query. So the change
+                // counts only if no settings drop the query of this request.
                 let eras = self.world.eras.since(asked.started);
                 if eras.iter().all(|era| era.effective(made.spot) == made.spot) {
                     self.world.bar(origin::changed(&self.world, &made));
@@ -170,8 +172,8 @@ impl Client {
     /// no process accepts the connection.
     fn connect(&mut self, listener: usize) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
-        // Foxy may close an idle connection at any moment. The requests must be answered, so a connection is
-        // used again only if its pause was shorter than `RESTS`.
+        // Foxy may close a connection that has been idle for long. The oracle demands an answer to each
+        // request. So a connection is used again only if its pause was shorter than `RESTS`.
         let good = |one: &Connection| {
             one.life == life && one.listener == listener && now - one.used < RESTS
         };
@@ -186,7 +188,7 @@ impl Client {
         let profile = self.world.profile;
         let mut manners = [0.0, cuts].map(|cuts| Network::manner(&profile, &mut self.rng, cuts));
         if let Some((_, cut)) = &mut manners[1].cut {
-            // A network does not end a client's connection in an orderly way, so the cut is a reset.
+            // A broken network does not end a client's connection in an orderly way. So the cut is a reset.
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
@@ -208,7 +210,7 @@ impl Client {
         true
     }
 
-    /// Sends a request and reads its answer. Returns `None` if not even a head arrives.
+    /// Sends a request and reads its answer. Returns `None` if no complete head arrives.
     async fn exchange(&mut self, asked: &Asked) -> Option<Got> {
         let Connection { wire, buf, .. } = self.connection.as_mut()?;
         let text = asked.text();
@@ -236,7 +238,7 @@ impl Client {
         };
         let slow = if self.world.profile.wide { 0.25 } else { 0.05 };
         if self.rng.chance(slow) {
-            // The client waits before it reads, so that its answer fills the buffer of the connection.
+            // The client waits before it reads. So the answer fills the buffer of the connection.
             sleep(Duration::from_millis(self.rng.below(4000))).await;
         }
         let mut body = Vec::new();

@@ -9,8 +9,7 @@ use tokio::time::Instant;
 
 /// The time 2026-11-20 12:00:00 UTC, in milliseconds since 1970.
 const NOON: i64 = 1_795_176_000_000;
-/// Time in nanoseconds by which each read of the clock advances it, while work blocks the thread of the
-/// history.
+/// Time in nanoseconds by which each read advances the clock, while work blocks the thread of the history.
 const STEP: u64 = 200_000;
 
 thread_local! {
@@ -22,11 +21,11 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct SimulatedClock {
     began: Instant,
-    /// The time of the last read of the clock, in nanoseconds. Threads outside the runtime get this time.
+    /// The time of the last read of the clock, in nanoseconds. Threads outside the runtime read this time.
     last: AtomicU64,
     /// True while work blocks its thread.
     blocks: AtomicBool,
-    /// Time by which reads have advanced the clock during this work, in nanoseconds.
+    /// Time by which reads have advanced the clock during the work that blocks, in nanoseconds.
     ahead: AtomicU64,
 }
 
@@ -49,8 +48,8 @@ impl SimulatedClock {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
         self.blocks.store(false, Ordering::Relaxed);
-        // The runtime's clock did not advance during the work. It is advanced before this clock is read
-        // again.
+        // The runtime's clock did not advance during the work. So it is advanced now, before this clock is
+        // read again.
         let passed = Duration::from_nanos(self.ahead.swap(0, Ordering::Relaxed));
         tokio::time::advance(passed).await;
         result
@@ -88,9 +87,8 @@ pub(super) fn wall() -> WallTime {
     WallTime(NOON + elapsed.as_millis() as i64)
 }
 
-/// Returns the time that the origin states in Last-Modified for version `number` of the page without a
-/// lifetime. The times of all versions differ by at least a second, because only these times distinguish the
-/// versions.
+/// Returns the time in Last-Modified for version `number` of the page without a lifetime. The times of two
+/// versions differ by at least a second, because only these times distinguish the versions.
 pub(super) fn modified(number: u64) -> WallTime {
     WallTime(NOON - super::MODIFIED as i64 + number as i64 * 1000)
 }

@@ -1,11 +1,11 @@
-//! Pages of the origin: their caching directives, and their bodies. A body names the user that it was made
-//! for.
+//! Pages of the origin: their caching directives, and their bodies. A body names the user for whom it was
+//! made.
 
 use foxy_base::hash64;
 
 use super::spot::Spot;
 
-/// The credentials that a page depends on.
+/// The credentials on which a page depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Personal {
     /// All users get the same body.
@@ -18,7 +18,7 @@ pub(super) enum Personal {
     Both,
 }
 
-/// Permitted use of a page after its lifetime.
+/// The use of a page that is permitted after its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stale {
     /// Stale use is never permitted.
@@ -35,7 +35,7 @@ pub(super) enum Stale {
 pub(super) struct Page {
     pub(super) name: &'static str,
     pub(super) control: &'static str,
-    /// Further fields of the answers with this page. `{user}` stands for the user who sends the request.
+    /// Additional fields of the answers with this page. `{user}` stands for the user who sends the request.
     pub(super) fields: &'static str,
     pub(super) personal: Personal,
     /// Lifetime in milliseconds. `None` means that each use needs the origin.
@@ -45,7 +45,7 @@ pub(super) struct Page {
     pub(super) alone: bool,
     /// True if other users may have the answer to a request with Authorization.
     pub(super) open: bool,
-    /// True if `X-Variant` selects a variant of the page.
+    /// True if the field `X-Variant` of requests selects a variant of the page.
     pub(super) varies: bool,
     /// True if the page does not name `X-Variant` in Vary.
     pub(super) silent: bool,
@@ -205,8 +205,8 @@ pub(super) const PAGES: &[Page] = &[
     },
 ];
 
-/// Number of pages with long bodies, at the end of the list. They are for histories in which such bodies pass
-/// through small windows.
+/// Number of pages with long bodies, at the end of the list. They are for histories in which the windows of
+/// fetches are small.
 pub(super) const LONG_PAGES: usize = 2;
 
 /// The facts about an answer that its field `X-Made` contains.
@@ -214,7 +214,7 @@ pub(super) const LONG_PAGES: usize = 2;
 pub(super) struct Made {
     pub(super) spot: Spot,
     pub(super) version: u64,
-    /// The user that the answer was made for. `-` means all users.
+    /// The user for whom the answer was made. `-` means all users.
     pub(super) user: String,
     pub(super) variant: String,
     /// Number of the answer among the answers of the origin.

@@ -23,7 +23,7 @@ use super::{keeper, operator, oracle, origin, sweeper};
 const CLIENTS: u8 = 6;
 /// Number of requests of each client.
 const REQUESTS: u64 = 25;
-/// Time in which all work must end after the last request.
+/// Time after the last request within which all work must end.
 const REST: Duration = Duration::from_secs(120);
 
 /// The result of a history.
@@ -100,7 +100,7 @@ impl History {
         }
     }
 
-    /// Runs a life of the process. The contents of its disks at the end are kept in `self`.
+    /// Runs a life of the process. At the end of the life, the contents of the disks are kept in `self`.
     async fn live(&mut self, last: bool) {
         let (world, machine) = (Rc::clone(&self.world), &mut self.machine);
         let life = Life::start(&world, machine, &self.clock, &mut self.rng);

@@ -1,5 +1,5 @@
 //! The keeper of the stores. While the process runs, the keeper takes stores out, drains them, puts them back
-//! and makes them longer. It also lets a disk fail for a while.
+//! and makes them longer. The keeper also makes a disk fail for a while.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::profile::DiskTrouble;
 use super::stores::Stores;
 use super::world::World;
 
-/// Number of steps of a drain after which the operator takes the store out although the drain is not
-/// complete.
+/// Number of steps of a drain after which the keeper stops waiting. It then takes the store out although the
+/// drain is not complete.
 const STEPS: u64 = 400;
 
 /// Works until the process ends.
@@ -110,7 +110,7 @@ impl Keeper<'_> {
             }
         }
         if rng.chance(0.3) {
-            // Serving again fails if a failure of the disk has taken the store out since the drain began.
+            // This fails if the store was taken out because its disk failed after the drain began.
             if fleet.resume_store(id).is_ok() {
                 self.note("stores serving again");
             }

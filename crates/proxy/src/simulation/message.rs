@@ -1,4 +1,4 @@
-//! Heads and bodies as the clients and the origin of a history parse them. The parser is simple, and
+//! The parser by which the clients and the origin of a history read heads and bodies. It is simple, and
 //! independent of Foxy's own parser.
 
 use super::wire::Wire;
@@ -95,7 +95,8 @@ pub(super) async fn read_body(
     }
 }
 
-/// Returns true if the body ends with the connection. This must be an orderly end, not a reset.
+/// Returns true if the end of the connection marks the end of the body. This end must be orderly, not a
+/// reset.
 pub(super) fn ends_with_connection(head: &Head) -> bool {
     head.field("content-length").is_none() && head.field("transfer-encoding").is_none()
 }

@@ -1,11 +1,11 @@
 //! The complete system in one process and on one thread: clients, connections, decisions, store, disk and
 //! origin, in simulated time. A seed determines one history.
 //!
-//! All code between a client's bytes and the bytes on the medium is the code of the product, except for the
-//! accepting of sockets and the threads. Connections to clients and to the origin are pipes in memory
+//! The code between a client's bytes and the bytes on the disk is the code of the product. Only the sockets,
+//! the disks and the threads are replaced. Connections to clients and to the origin are pipes in memory
 //! ([`wire`]). A disk is a `MemDisk`. Tasks replace the threads of workers ([`workers`]), of writers
-//! ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's clock advances only when no task is ready. It
-//! is also the `Clock` of proxy, store and disk. Six clients request pages with every usual caching directive
+//! ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's clock advances only when no task is ready.
+//! Proxy, store and disk use this clock too. Six clients request pages with every usual caching directive
 //! ([`content`]), through the forward proxy and from two sites ([`spot`]). Sometimes they use HTTP/1.0.
 //! Meanwhile contents change, and an operator purges and reloads ([`operator`], [`settings`]). Stores are
 //! added and removed ([`keeper`]). Connections break and the origin fails ([`network`], [`origin`]).
@@ -19,45 +19,46 @@
 //! **Owner.** No client gets an answer that was made for another user, partition, URL or variant, or a field
 //! that names another user. If a site requires a login, no client gets an answer without the login. A login
 //! for Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes
-//! only to the request that it was fetched for. It does not go to another request of the same user. An answer
-//! to Authorization goes to other users only if this is permitted (RFC 9111 section 3.5). If a page has
-//! different bodies for users, a user does not get the body that was made for no user.
+//! only to the request that it was fetched for. Even another request of the same user does not get this
+//! answer. An answer to a request with Authorization goes to other users only if this is permitted (RFC 9111
+//! section 3.5). If a page has different bodies for users, and needs validation, has a heuristic lifetime or
+//! varies by cookie, no user gets the body for requests without a user.
 //!
 //! **Freshness.** A request may get an answer that the origin gave before the request began. Such an answer
-//! is younger than its lifetime, or its use after the lifetime is permitted. This use is permitted by the
-//! page, by the request, or because the origin fails. An answer that needs validation was confirmed after the
-//! request began. If a request does not accept answers from a cache, its answer was also confirmed after the
-//! request began.
+//! is younger than its lifetime, or its use after the lifetime is permitted. The page, the request or a
+//! failure of the origin can permit this use. If an answer needs validation, or if the request does not
+//! accept answers from a cache, the origin has confirmed the answer after the request began.
 //!
-//! **Removed.** After a purge is acknowledged, or a changing request has succeeded, no later request gets an
-//! answer that the origin gave before the purge or the change. After a client has received a complete
-//! version, no later request gets an earlier version. This second rule does not apply if the version came in
-//! an answer for one login only. Acknowledged purges hold over kills and power failures. On disks without
-//! faults, other removals hold over kills, and over power failures that come more than [`SYNCED`] after the
-//! removal. All rules also hold for objects of a store that was absent for a while, or for a complete life of
-//! the process.
+//! **Removed.** After a purge is acknowledged, or a request that changes a page has succeeded, no later
+//! request gets an answer that the origin gave before the purge or the change. After a client has received a
+//! complete version, no later request gets an earlier version. The second rule does not apply if only one
+//! login may have the answer with the version. Acknowledged purges remain effective after kills and power
+//! failures. On disks without faults, other removals remain effective after kills. They also remain effective
+//! after a power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to
+//! objects of a store that was absent for a while, or for a complete life of the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
-//! answer. These settings concern queries in keys, the selection of variants, and cookies that a rule shares.
+//! answer. The settings that change concern queries in keys, the selection of variants, and cookies that a
+//! rule shares.
 //!
-//! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete
-//! or visibly truncated. It is truncated only for a reason: a component failed, or the missing bytes belong
-//! to a version that no longer exists.
+//! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete,
+//! or the client can notice that the body is truncated. There are only two reasons for a truncated body: a
+//! component failed, or the missing bytes belong to a version that no longer exists.
 //!
 //! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
-//! disk fails. The only exception is a process that has ended meanwhile.
+//! disk fails. The only exception is a request whose process has ended meanwhile.
 //!
 //! **Leaks.** At the end no fetch runs, no follower is left, and the ledger of memory is at zero.
 //!
-//! In some of the histories, [`profile`] excludes the faults that the oracle must excuse. So each rule is
-//! checked strictly in some histories. The simulation does not cover:
+//! For some faults, the oracle must permit exceptions from its rules. In some histories, [`profile`] excludes
+//! these faults. So each rule is checked strictly in some histories. The simulation does not cover:
 //!
-//! - TLS: a handshake draws keys from the system, and the lengths of its messages depend on them. So a seed
-//!   would not determine one history. `tests/it` also runs over TLS.
-//! - Parents, mirrors, build caches, compression, passwords (they are checked on other threads).
-//! - Workers that do work at the same moment. The tests with threads cover this.
-//! - The random order in which `select!` without `biased` checks branches that are ready together (the
-//!   beginning of an upload, a store that is removed). This order does not change an answer.
+//! - TLS: a handshake uses random keys from the system, and the lengths of its messages depend on these keys.
+//!   So a seed would not determine one history. The tests in `tests/it` cover TLS.
+//! - Parents, mirrors, build caches, compression, and passwords (passwords are checked on other threads).
+//! - Workers that work at the same moment. Tests with threads cover this case.
+//! - The random order in which `select!` without `biased` checks branches that are ready at the same time
+//!   (examples: the beginning of an upload, a store that is removed). This order does not change an answer.
 //!
 //! `FOXY_SEED=N` runs one history. `FOXY_SEED=A..B` runs the histories from A to before B. `FOXY_TRACE=1`
 //! prints the events. `FOXY_LONG=1` runs many more histories.
@@ -89,11 +90,11 @@ mod world;
 pub(crate) use network::{dial, is_running};
 pub(crate) use wire::Wire;
 
-/// Age that a page without a lifetime has when a history begins, in milliseconds.
+/// Age of a page without a lifetime at the beginning of a history, in milliseconds.
 const MODIFIED: u64 = 100_000;
 /// Time in which stale answers are used while the origin fails, in milliseconds.
 const ON_FAILURE: u64 = 20_000;
-/// Time in milliseconds from a removal until a power failure cannot undo it any more (sync interval and
+/// Time in milliseconds after which a power failure cannot undo a removal any more (sync interval and
 /// flushes).
 const SYNCED: u64 = 6000;
 
@@ -116,7 +117,7 @@ fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
 /// Number of histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
-/// Events that must happen in these histories, each with the number of times that it must happen at least.
+/// Events that must happen in these histories. The number is the smallest permitted count of the event.
 const EVENTS: &[(&str, u64)] = &[
     ("own", HISTORIES),
     ("shared", HISTORIES),

@@ -100,8 +100,7 @@ impl Network {
         if refused {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        // Passing the other end to the origin fails after the end of a history, because there is no origin
-        // any more.
+        // After the end of a history, there is no origin any more, so this fails.
         let _ = self.origin.send(other);
         Ok((own, to))
     }

@@ -1,4 +1,4 @@
-//! The operator and the authors. They change contents, with and without a purge.
+//! The operator and the authors of pages. They change contents, with and without a purge.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) async fn reload(world: Rc<World>, life: Rc<Life>, mut rng: Rng) {
         sleep(Duration::from_millis(500 + rng.below(12_000))).await;
         let (_, old) = life.now();
         let settings = match rng.below(4) {
-            // This reload changes only settings that do not decide about sharing.
+            // This reload changes only settings that do not affect keys and sharing.
             0 => Settings::draw(&mut rng).deciding_as(old),
             _ => Settings::draw(&mut rng),
         };

@@ -33,7 +33,8 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let lost = may_lose_bytes(world, asked);
     match ending {
         Ending::Forgotten => wrong("liveness", "a request without end"),
-        // A reset that truncates an answer may also prevent the head of the answer from reaching the client.
+        // A reset that truncates an answer can also remove the head of the answer before the client has read
+        // it.
         Ending::Nothing if excused || lost || may_be_outdated(world, asked) => {
             world.counts.add("nothing");
         }
@@ -67,8 +68,9 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
     asked.life != world.life.get() || world.is_down()
 }
 
-/// Returns true if an answer may be truncated because the disk loses bytes. The origin sends the rest of a
-/// version only if there is a strong validator. A request that forbids a fetch gets no bytes from the origin.
+/// Returns true if an answer may be truncated because the disk loses bytes. Foxy can request the missing
+/// bytes of a version from the origin only with a strong validator. A request that forbids a fetch gets no
+/// bytes from the origin.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = asked.spot.page();
     let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
@@ -81,7 +83,8 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
 }
 
 /// Returns true if an answer may be truncated because its client reads too slowly and other followers
-/// continued. This happens only to bodies of unknown length, because their rest cannot be requested.
+/// continued. This happens only to bodies of unknown length, because the rest of such a body cannot be
+/// requested.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);
     let little = world.profile.wide || eras.iter().any(|era| era.tight);
@@ -89,8 +92,8 @@ fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     little && asked.spot.page().is_long() && unsized_body
 }
 
-/// Returns true if an answer may be truncated because its rest belongs to a version that the origin does not
-/// have any more.
+/// Returns true if an answer may be truncated because the missing bytes belong to a version that the origin
+/// does not have any more.
 fn may_be_outdated(world: &World, asked: &Asked) -> bool {
     let eras = world.eras.since(asked.started);
     let mut spots = eras.iter().map(|era| era.effective(asked.spot));
@@ -111,7 +114,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
                 world.counts.add("without a login");
                 Ok(())
             }
-            // Foxy's own 304 has no `X-Made`, because it has only fields about caching.
+            // A 304 that Foxy itself makes has no `X-Made`, because it contains only fields about caching.
             304 if asked.known.as_deref() == head.field("etag") => Ok(()),
             504 if asked.obeyed() == Control::OnlyIfCached => Ok(()),
             416 if asked.range.is_some() => Ok(()),
@@ -156,8 +159,8 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         }
     }
     owner(world, asked, (got, &said), own)?;
-    // Foxy ignores the fields of a 304 that is not the newest answer. So an answer that the origin has
-    // confirmed may still have the fields of an earlier answer.
+    // Foxy ignores the fields of a 304 if the 304 is not the newest answer. So a confirmed answer may still
+    // have the fields of an earlier answer.
     let confirmed = world.confirmed(&made, asked.started);
     if confirmed.is_none() {
         freshness(world, asked, &said)?;
@@ -210,7 +213,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
         world.counts.add("shared cookies");
     }
     let variant = if page.varies { asked.variant } else { "-" };
-    // A page that does not name its field in Vary varies only because of a rule.
+    // If a page does not name its field in Vary, only a rule of the settings makes Foxy store variants of the
+    // page.
     let any = page.silent && eras.iter().any(|era| !era.has_parts);
     match any || made.variant == variant {
         true => Ok(()),
@@ -322,9 +326,9 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     }
 }
 
-/// Returns true if an answer to this request shows the state that other users would get now. Returns false
-/// for an answer to Authorization that only its user may have. After such an answer, Foxy still stores the
-/// result of a fetch for other users that runs at the same time.
+/// Returns true if later requests of other users must get at least the version in the answer to this request.
+/// Returns false if the request has Authorization and only its user may have the answer. After such an
+/// answer, Foxy may still store the result of an earlier fetch for other users.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }
@@ -341,9 +345,9 @@ pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     }
 }
 
-/// Returns true if a barrier holds in the life after a kill or a power failure. A purge survives both if it
-/// is `durable`. Without faults of the disk, any other removal survives a kill, and also a power failure that
-/// comes some seconds later.
+/// Returns true if a barrier remains in the life after a kill or a power failure. A purge survives both
+/// events if it is `durable`. Without faults of the disk, any other removal survives a kill. It also survives
+/// a power failure, if the power failure occurs more than `SYNCED` after the removal.
 pub(super) fn survives(world: &World, barrier: &Barrier, power: bool) -> bool {
     let sound = world.profile.disk == DiskTrouble::None;
     let purge = matches!(barrier.cause, Cause::Purge | Cause::SoftPurge);

@@ -79,7 +79,7 @@ impl Connection {
         Duration::from_millis(millis)
     }
 
-    /// Fails with an error, with silence, or with a closed connection.
+    /// Fails: sends an error, sends nothing, or closes the connection.
     async fn fail(&mut self, after: Duration) -> Option<bool> {
         sleep(after).await;
         match self.rng.below(3) {
@@ -127,7 +127,7 @@ impl Connection {
     }
 
     /// Returns the requested spot. The request itself must name the partition, because two partitions have
-    /// one origin.
+    /// the same origin.
     fn spot(&self, head: &Head) -> Option<Spot> {
         let named = head.field("x-part");
         let mut parts = Part::ALL.into_iter();
@@ -194,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Sends an answer. If `failing` is true, only a part of it is sent.
+    /// Sends an answer. If `failing` is true, sends only a part of the answer.
     async fn send(&mut self, answer: Answer, failing: bool) -> Option<bool> {
         let Answer {
             mut head,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use foxy_base::Rng;
 use tokio::time::Instant;
 
-/// Number of bytes that one direction holds before its writer has to wait.
+/// Number of bytes that one direction buffers before its writer has to wait.
 pub(super) const CAPACITY: usize = 48 << 10;
 
 /// The way in which a direction ends too early.
@@ -40,7 +40,7 @@ pub(super) struct Pipe {
     pieces: VecDeque<(Instant, Bytes)>,
     pub(super) bytes: usize,
     passed: u64,
-    /// Time of arrival of the last piece. A new piece does not arrive earlier, so that pieces keep their
+    /// Time of arrival of the last piece. A new piece does not arrive before this time. So pieces keep their
     /// order.
     latest: Instant,
     pub(super) ended: bool,

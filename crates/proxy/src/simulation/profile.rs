@@ -54,8 +54,8 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn of(seed: u64, rng: &mut Rng) -> Self {
-        // The kinds of faults repeat every eight seeds. The numbers below have no common divisor, so all
-        // combinations occur.
+        // The kinds of faults repeat every eight seeds. The other properties repeat after different numbers
+        // of rounds. These numbers have no common divisor, so all combinations occur.
         let round = seed / 8;
         let stores = 1 + usize::from(round % 2 == 1);
         let wide = matches!(round % 11, 3 | 6 | 8);
@@ -110,9 +110,9 @@ impl Profile {
         }
     }
 
-    /// Returns the number of lives in a history in which the process ends. An object must still be fresh when
-    /// its store comes back after a life without the store. So if stores are taken out and put back, there
-    /// are more lives, and each life is shorter.
+    /// Returns the number of lives in a history in which the process ends. If stores are taken out and put
+    /// back, there are more lives, and each life is shorter. The reason is that objects of a store must still
+    /// be fresh when the store is put back after a life without it.
     pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
         match self.moves {
             true => 4 + rng.below(5),
@@ -136,8 +136,8 @@ impl Profile {
             return PAGES.len() - 1 - rng.below(LONG_PAGES as u64) as usize;
         }
         let most = (PAGES.len() - LONG_PAGES) as u64;
-        // The number of hot pages is small, because otherwise no client requests an object of a store that
-        // was put back.
+        // The number of hot pages is small. Otherwise no client would request an object of a store that was
+        // put back.
         let hot = if self.moves { 0.8 } else { 0.5 };
         match rng.chance(hot) {
             true => (self.hot + rng.below(6) as usize) % most as usize,
@@ -145,8 +145,8 @@ impl Profile {
         }
     }
 
-    /// Returns the bytes of a segment, of a cluster and of the summary of a segment. Followers of a fetch
-    /// read stored bytes back only if the fragments have at least 64 KiB.
+    /// Returns the bytes of a segment, of a cluster and of the summary of a segment. If the fragments have
+    /// less than 64 KiB, followers of a fetch do not read stored bytes.
     pub(super) const fn geometry(&self) -> (u32, u32, u32) {
         match self.wide {
             true => (272 << 10, 136 << 10, 24 << 10),
@@ -168,7 +168,7 @@ impl Profile {
             (OpClass::Read, Fault::Short(512)),
             (OpClass::Any, Fault::Looks(3)),
         ];
-        // None of these faults undoes a removal in combination with a kill, because a kill loses no write.
+        // In combination with a kill, none of these faults undoes a removal, because a kill loses no write.
         let silent = [
             (OpClass::Read, Fault::BitRot(1)),
             (OpClass::Read, Fault::Misdirected(24 << 10)),

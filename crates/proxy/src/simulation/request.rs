@@ -41,7 +41,7 @@ pub(super) struct Asked {
     /// The spot as the client names it. Settings may remove the query.
     pub(super) spot: Spot,
     pub(super) method: &'static str,
-    /// The user that the request names to the origin.
+    /// The user in the request to the origin.
     pub(super) user: User,
     /// The user who logs in at Foxy.
     pub(super) login: Option<&'static str>,
@@ -50,19 +50,20 @@ pub(super) struct Asked {
     /// The entity tag in If-None-Match.
     pub(super) known: Option<String>,
     pub(super) control: Control,
-    /// True if the client speaks HTTP/1.0. The end of the connection may then be the end of the body.
+    /// True if the client uses HTTP/1.0. Then the end of the connection may mark the end of the body.
     pub(super) old: bool,
     /// Time at which the request began, in milliseconds of the history.
     pub(super) started: u64,
     /// Number of the process's life in which the request began.
     pub(super) life: u32,
-    /// True if the client misbehaves. It may then get no complete answer.
+    /// True if the client closes its connection, or its sending side, before the answer is complete. Such a
+    /// client may get no complete answer.
     pub(super) rude: bool,
 }
 
 impl Asked {
-    /// Draws a request for this spot. The other properties of the request are random. `known` is the spot and
-    /// the tag of an answer that the client has.
+    /// Makes a random request for this spot. `known` is the spot and the tag of an answer that the client
+    /// has.
     pub(super) fn draw(
         world: &World,
         rng: &mut Rng,

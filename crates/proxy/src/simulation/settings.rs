@@ -46,14 +46,13 @@ impl Settings {
         }
     }
 
-    /// Returns settings that decide about keys and sharing as `other` does. All other settings are taken from
-    /// `self`.
+    /// Returns settings with the settings for keys and sharing of `other`, and all other settings of `self`.
     pub(super) const fn deciding_as(self, other: Self) -> Self {
         let tight = self.tight;
         Self { tight, ..other }
     }
 
-    /// Returns true if both settings decide alike about keys and sharing.
+    /// Returns true if the settings for keys and sharing are equal.
     pub(super) fn is_like(self, other: Self) -> bool {
         self.deciding_as(other) == self
     }
@@ -93,7 +92,7 @@ impl Settings {
             config.fill.lag = Duration::from_millis(400);
             config.fill.finish_remaining = 64 << 10;
             config.fill.memory = 1 << 20;
-            // Longer bodies are not stored. They only pass through the window of the fill.
+            // Longer bodies are not stored. Their bytes are only in the window of the fill.
             config.rules.store_bytes_max = 450_000;
         }
         if self.tight {
@@ -158,7 +157,7 @@ impl Settings {
     }
 }
 
-/// Returns the gatekeeper. Users log in at one site, with tokens, because passwords are checked on other
+/// Returns the gatekeeper. Users log in at one site. They use tokens, because passwords are checked on other
 /// threads.
 fn gatekeeper() -> Gatekeeper {
     let token = |name: &&str| {
@@ -215,12 +214,12 @@ pub(super) struct Eras(RefCell<Vec<Era>>);
 #[derive(Clone, Copy, Debug)]
 struct Era {
     settings: Settings,
-    /// Time since which every worker has had the settings. `None` if some workers do not have them yet.
+    /// Time at which every worker had the settings. `None` if some workers do not have them yet.
     applied: Option<u64>,
 }
 
 impl Eras {
-    /// Notes that from now on some workers may have these settings. `applied` is the time since which all
+    /// Notes that from now on some workers may have these settings. `applied` is the time at which all
     /// workers have them.
     pub(super) fn begin(&self, settings: Settings, applied: Option<u64>) {
         self.0.borrow_mut().push(Era { settings, applied });

@@ -5,8 +5,8 @@ use foxy_base::Rng;
 use super::content::{PAGES, Page};
 use super::profile::Profile;
 
-/// A partition of the cache: the forward proxy or a site. Several partitions use the same URLs at the origin, so
-/// only the partition distinguishes the keys of their objects.
+/// A partition of the cache: the forward proxy or a site. Some partitions use the same URLs at the origin.
+/// Then only the name of the partition distinguishes the keys of their objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Forward,
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// Returns the host that the partition's clients name.
+    /// Returns the host in the requests of the partition's clients.
     pub(super) const fn host(self) -> &'static str {
         match self {
             Self::Forward => "origin.sim",
@@ -73,7 +73,7 @@ impl Spot {
     /// The number of spots.
     pub(super) const ALL: usize = Part::ALL.len() * PAGES.len() * QUERIES as usize;
 
-    /// Draws a page of this partition. It seldom has a query.
+    /// Chooses a random page of this partition. Few of the chosen pages have a query.
     pub(super) fn draw(profile: &Profile, part: Part, rng: &mut Rng) -> Self {
         let page = profile.page(rng);
         let query = match rng.below(10) {

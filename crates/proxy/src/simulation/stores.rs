@@ -1,6 +1,6 @@
 //! The disks of a machine, and the stores of a process on these disks. The stores are opened together at the
-//! start of the process. A task drives each store. Stores are taken out and put back in the same way as by
-//! the product's keeper.
+//! start of the process. A task drives each store. Stores are taken out and put back in the same way as in
+//! the product.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,20 +17,20 @@ use super::clock::SimulatedClock;
 use super::profile::Profile;
 use super::world::World;
 
-/// Longest time that the closing of a store may take, when the store is taken out or made longer.
+/// Longest time for closing a store that is taken out or made longer.
 const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Number of segments of an empty disk. The disk has many segments but little data.
 const SEGMENTS: u64 = 24;
 
-/// The machine. It lasts over all lives of the process.
+/// The machine. It exists during all lives of the process.
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,
     roster: Rc<Roster>,
 }
 
-/// Identities of the stores that were present last, as the product lists them in its state folder. `None`
-/// before the first start.
+/// Identities of the stores that were last present. The product lists them in its state folder. `None` before
+/// the first start.
 type Roster = RefCell<Option<Vec<[u8; 16]>>>;
 
 impl Machine {
@@ -85,8 +85,8 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Opens the stores at a start. If faults prevent the start, it is repeated without the faults, as an
-    /// operator would do. If this start fails too, all disks are replaced by empty disks.
+    /// Opens the stores at a start. If faults prevent the start, the start is repeated without the faults, as
+    /// an operator would do. If this start fails too, all disks are replaced by empty disks.
     pub(super) fn open(
         world: &World,
         machine: &mut Machine,
@@ -218,7 +218,7 @@ impl Stores {
     /// Starts the task that replaces the thread of a store.
     fn drive(&self, n: usize, writer: Writer) {
         let rng = Rng::new(self.rng.borrow_mut().next_u64());
-        // A sleeping task may still hold the slot of the previous writer, so a new slot is made.
+        // A sleeping task may still use the slot of the previous writer, so a new slot is made.
         let writer = Rc::new(RefCell::new(Some(writer)));
         self.kept.borrow_mut()[n].writer = Rc::clone(&writer);
         spawn_local(write(writer, rng));
@@ -251,7 +251,7 @@ impl Stores {
         self.clock.blocking(|| writer.close(CLOSE_MAX)).await
     }
 
-    /// Puts a store in while the process runs.
+    /// Puts a store back while the process runs.
     pub(super) async fn put_in(&self, n: usize) -> Result<(), OpenError> {
         let disk = Arc::new(self.kept.borrow()[n].disk.clone());
         let mut writer = self.engine.open_store(disk, self.options())?;

@@ -1,5 +1,6 @@
-//! Does the work of the thread that sweeps after purges, and scrubs at other times. It reads the disks, so
-//! that removed records are dropped and purges are completed.
+//! Does the work of the thread that sweeps after purges, and scrubs at other times. Sweeps complete purges:
+//! they read the disks and drop the records that a purge covers. Scrubs read the disks and drop damaged
+//! records.
 
 use std::rc::Rc;
 use std::sync::Arc;

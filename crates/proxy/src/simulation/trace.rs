@@ -1,4 +1,4 @@
-//! The events of a history: a hash of all events, and the last events for people.
+//! The events of a history: a hash of all events, and the texts of the last events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ impl Trace {
         last.push_back(line);
     }
 
-    /// Notes a breach. The first breach of a history is reported.
+    /// Notes a breach. Only the first breach of a history is reported.
     pub(super) fn wrong(&self, oracle: &str, text: &str) {
         self.note(&format!("WRONG ({oracle}) {text}"));
         if self.wrong.borrow().is_empty() {

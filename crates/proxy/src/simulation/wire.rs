@@ -25,8 +25,8 @@ pub(crate) struct Wire {
 }
 
 /// Makes a connection. Returns the end of the side that connects, and then the end of the other side.
-/// `manners` has the behaviour of the bytes that the first end sends, and of the bytes that the second end
-/// sends.
+/// `manners` contains the behaviour of the direction from the first end, and then of the direction from the
+/// second end.
 pub(crate) fn pair(rng: &mut Rng, manners: [Manner; 2], addresses: [SocketAddr; 2]) -> [Wire; 2] {
     let [first, second] = manners.map(|manner| {
         let pipe = Pipe::new(Rng::new(rng.next_u64()), manner);
@@ -152,8 +152,8 @@ impl Transport for Wire {
 }
 
 impl Drop for Wire {
-    /// Closes the end as the kernel does. Bytes for which there is no reader are answered with a reset. The
-    /// reset may remove earlier bytes before the peer has read them.
+    /// Closes the end as the kernel does. If there are unread bytes, the peer may get a reset. The reset may
+    /// remove earlier bytes before the peer has read them.
     fn drop(&mut self) {
         let mut from = self.from.borrow_mut();
         let unread = from.is_unread();

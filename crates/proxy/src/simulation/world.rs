@@ -1,5 +1,5 @@
-//! The state that origin, clients, operator and oracle share. It has the origin's answers, and the barriers
-//! that forbid older answers.
+//! The state that origin, clients, operator and oracle share. It contains the origin's answers, and the
+//! barriers that forbid older answers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) struct Said {
     pub(super) made: Made,
     /// Time of the answer in milliseconds of the history, like all times in this module.
     pub(super) at: u64,
-    /// Number of the request that the answer was for.
+    /// Number of the request to which the origin gave this answer.
     pub(super) asked_by: u64,
     /// True if that request had Authorization.
     pub(super) login: bool,
@@ -43,7 +43,7 @@ pub(super) enum Cause {
 }
 
 /// Forbids that requests after `since` get older answers with a page. For the causes `Purge`, `SoftPurge` and
-/// `Change`, these are answers that the origin gave before number `serial`. For `Newer`, these are versions
+/// `Change`, older answers are answers with a number below `serial`. For `Newer`, older answers are versions
 /// below `serial`.
 #[derive(Clone, Debug)]
 pub(super) struct Barrier {
@@ -84,9 +84,9 @@ pub(super) struct World {
     versions: RefCell<Vec<u64>>,
     said: RefCell<Vec<Said>>,
     barriers: RefCell<BTreeMap<Spot, Vec<Barrier>>>,
-    /// The listeners that clients connect to, by worker. The list is empty between two lives.
+    /// The listeners to which clients connect, by worker. The list is empty between two lives.
     pub(super) doors: RefCell<Vec<Doors>>,
-    /// The worker that each request went to, by number of the request.
+    /// The worker of each request, by number of the request.
     asked: RefCell<BTreeMap<u64, usize>>,
     /// Number of the process's life.
     pub(super) life: Cell<u32>,
@@ -173,7 +173,7 @@ impl World {
         self.versions.borrow()[spot.number()]
     }
 
-    /// Gives the page new content from now on.
+    /// Changes the content of the page from now on.
     pub(super) fn publish(&self, spot: Spot) {
         let mut versions = self.versions.borrow_mut();
         let version = &mut versions[spot.number()];
@@ -232,7 +232,7 @@ impl World {
         self.said.borrow().get(serial as usize).cloned()
     }
 
-    /// Returns the number of the latest answer since `started` by which the origin has sent or confirmed
+    /// Returns the number of the latest answer since `started` in which the origin has sent or confirmed
     /// exactly this body. Returns `None` if there is no such answer.
     pub(super) fn confirmed(&self, made: &Made, started: u64) -> Option<u64> {
         let said = self.said.borrow();
@@ -247,9 +247,9 @@ impl World {
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
             // A barrier replaces older barriers with the same cause and body, unless only the older barrier
-            // is durable. A barrier with the cause `Newer` replaces them at once. A barrier with another
-            // cause replaces only barriers that are more than `LONGEST` older, because the older barrier
-            // still forbids answers to requests that began between the two barriers.
+            // is durable. If the cause is `Newer`, this happens at once. For other causes, only barriers that
+            // are more than `LONGEST` older are replaced. Until then, the older barrier is needed for
+            // requests that began between the two barriers.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial
@@ -273,7 +273,7 @@ impl World {
         .cloned()
     }
 
-    /// Keeps the barriers that hold for the next life.
+    /// Keeps the barriers that remain in the next life.
     pub(super) fn crash(&self, keeps: impl Fn(&Barrier) -> bool) {
         let mut barriers = self.barriers.borrow_mut();
         barriers.values_mut().for_each(|own| own.retain(&keeps));
