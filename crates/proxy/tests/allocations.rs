@@ -87,8 +87,8 @@ fn a_memory_hit_allocates_nothing() {
         }
     }
     for (request, status) in [(&get, *b"200"), (&not_modified, *b"304"), (&part, *b"206")] {
-        // Other threads of the process may allocate at times, so the smallest count decides. A hit that
-        // allocates does so every time.
+        // Other threads of the process allocate at times, so the smallest count decides. If hits allocate,
+        // every count shows this.
         let fewest = (0..5)
             .map(|_| {
                 let region = Region::new(ALLOCATOR);

@@ -18,7 +18,7 @@ fn forward(access: Access) -> Foxy {
     Foxy::start(Role::Forward, with(access), 1)
 }
 
-/// An origin that answers every request with a storable, tagged answer, and repeats the request in it.
+/// An origin whose answers are storable, have a tag, and contain the request.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=600\r\nSurrogate-Key: news\r\n";
@@ -109,7 +109,8 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // The setting `ports` restricts a forward proxy, but does not restrict the port of a site's own origin.
+    // The setting `ports` restricts a forward proxy. It does not restrict the port of a site's configured
+    // origin.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()

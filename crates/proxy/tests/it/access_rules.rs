@@ -219,8 +219,8 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
     }
 }
 
-/// Other spellings of denied addresses, and hosts that two parsers could read differently. No such request
-/// reaches a server. Some requests are refused before any rule applies.
+/// Requests with other spellings of denied addresses, and with hosts that two parsers could read differently.
+/// No such request reaches a server. Some of them are refused before any rule applies.
 #[test]
 fn other_spellings_of_denied_places_lead_nowhere() {
     let origin = origin();

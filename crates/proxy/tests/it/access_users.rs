@@ -114,7 +114,7 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
     let (alice, bob) = (basic("alice", "a:1"), basic("bob", "b"));
     let ci = "Bearer token-of-ci".to_owned();
     for (host, login, status) in [
-        // If no rule requires a user, no login is needed. But a login that is sent must be right.
+        // If no rule requires a user, no login is needed. But if a login is sent, it must be right.
         ("open", "", 200),
         ("open", &alice, 200),
         ("open", &basic("alice", "x"), 407),
@@ -127,7 +127,7 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
         ("other", &ci, 200),
         ("staff", "", 407),
         ("staff", &alice, 200),
-        // The answer is already stored, but the denial comes before the lookup.
+        // The answer is already stored, but the request is denied before the lookup.
         ("staff", &bob, 403),
         ("staff", "", 407),
         ("staff", &ci, 200),
@@ -160,7 +160,8 @@ fn each_request_of_a_connection_has_its_own_user() {
         format!("GET http://staff.here.test:{port}/ HTTP/1.1\r\nHost: x\r\n{login}\r\n")
     };
     let (alice, bob) = (basic("alice", "a:1"), basic("bob", "b"));
-    // All requests are in one packet. The second user does not have the rights of the first user.
+    // All requests are in one packet. The request of the second user does not get the rights of the first
+    // user.
     client.send([&alice[..], &bob, "", &alice, "Basic x"].map(get).concat());
     let all = [(); 5].map(|()| client.answer().status);
     assert_eq!(all, [200, 403, 407, 200, 407]);
@@ -218,7 +219,7 @@ fn a_login_at_a_site_is_for_foxy_alone() {
     let answer = ask("/a", &basic("bob", "b"));
     assert_eq!(answer.status, 200, "{}", answer.head);
     assert!(!answer.text().contains("uthorization"), "{}", answer.text());
-    // The answer is shared among the users who may have it, and with no other user.
+    // The answer is shared among the users who may have it. Other users do not get it.
     assert!(ask("/a", &basic("alice", "a:1")).cache().contains("hit"));
     assert_eq!(ask("/a", "").status, 401);
     assert_eq!(ask("/a", &basic("bob", "wrong")).status, 401);

@@ -1,5 +1,5 @@
-//! Artefacts of mirrors, and the digests that documents contain for them. No client gets a complete file
-//! whose digest differs from the digest in the documents.
+//! Artefacts of mirrors, and the digests of artefacts in documents. No client gets a complete file whose
+//! digest differs from the digest in the documents.
 
 mod archives;
 mod crates;
@@ -104,7 +104,8 @@ fn index(asked: &mut Asked, digest: &str) {
     asked.reply("200 OK", "Content-Type: text/html\r\n", page);
 }
 
-/// Requests a file. Returns the received bytes, and true if they are all bytes that the head announced.
+/// Requests a file. Returns the received bytes. The flag is true if the client has received all bytes that
+/// the head announced.
 fn download(foxy: &Foxy, path: &str) -> (Vec<u8>, bool) {
     let mut client = foxy.connect();
     let host = foxy.addr;
@@ -234,8 +235,8 @@ fn a_newer_index_invalidates_an_artefact() {
 fn what_was_stored_before_its_digest_was_named_is_compared_once() {
     for size in SIZES {
         let (right, wrong) = (file(3, size), file(4, size));
-        // A file with the right digest needs no request to the registry, so it is served even if the registry
-        // is down.
+        // A stored file with the right digest needs no request to the registry. So it is served even if the
+        // registry is down.
         let registry = Registry::new(&right, &right);
         let origin = registry.origin();
         let foxy = start("pypi", &origin);
@@ -355,8 +356,8 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // This answer and the next answer have all bytes except the last byte. This answer has
-            // Content-Length, but the next answer does not have it.
+            // In this answer and the next answer, the last byte is missing. Only this answer has
+            // Content-Length.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());

@@ -1,4 +1,5 @@
-//! Bodies that are not read. Their bytes are never treated as the next request of the connection.
+//! Bodies that Foxy does not read. The bytes of such a body are never treated as the next request of the
+//! connection.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ fn origin() -> Origin {
     })
 }
 
-/// Sends a request whose body is another request, on one connection. Returns the status of the first answer,
-/// and the bytes after it until the connection ends.
+/// Sends a request whose body is the text of another request. Returns the status of the first answer, and the
+/// bytes after it until the connection ends.
 fn smuggle(foxy: &Foxy, origin: &Origin, url: &str) -> (u16, Vec<u8>) {
     let to = origin.authority();
     let inner = format!("GET http://{to}/inner HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

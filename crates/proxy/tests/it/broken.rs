@@ -148,7 +148,8 @@ fn interim_answers_are_no_sign_of_life() {
         ..Config::default()
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
-    // Each interim head arrives before the time limit has passed, but the final head arrives after that.
+    // Each interim head arrives less than the time limit after the previous head. But the final head arrives
+    // after the time limit.
     let origin = Origin::start(|asked| {
         for _ in 0..30 {
             asked.raw("HTTP/1.1 102 Processing\r\n\r\n");
@@ -222,8 +223,8 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     }
 }
 
-/// The origin is silent and the client has closed its sending side, so Foxy ends the connection to the
-/// client. It ends the connection with a reset, because the client may still read.
+/// The origin is silent and the client has closed its sending side. So Foxy ends the connection to the
+/// client, by a reset, because the client may still read.
 #[test]
 fn a_half_closed_client_does_not_take_a_part_for_the_whole() {
     let foxy = Foxy::forward();

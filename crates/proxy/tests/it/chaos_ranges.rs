@@ -1,6 +1,6 @@
 //! Random ranges, replaced versions, purges and truncated answers at once, determined by a seed. All bytes of
-//! a complete answer are of one version. A reload returns no version that was replaced before the reload was
-//! sent. After a purge, no purged version is sent.
+//! a complete answer are of one version. The answer to a reload is never a version that was replaced before
+//! the reload was sent. After a purge, no purged version is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,7 +221,7 @@ fn chaos(foxy: &Foxy, seed: u64) {
     panic!("left behind (connections, fills, bytes): {:?}", left());
 }
 
-/// Gives a film a new version, and purges the old version. From then on, no older version may be sent.
+/// Gives a film a new version, and purges the old version. After that, no older version may be sent.
 fn replace(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let version = films.now[film as usize].fetch_add(1, Ordering::SeqCst) + 1;

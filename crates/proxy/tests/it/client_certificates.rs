@@ -136,8 +136,8 @@ fn start(site: Site, tls: &ServerTls) -> Foxy {
     serving(Serves::One(Role::Site(site)), tls.clone().into())
 }
 
-/// An origin that states in its answer which client asks. Only answers that contain `public` may be stored
-/// for all clients.
+/// An origin that repeats the name of the client in its answer. Only answers with the directive `public` may
+/// be stored for all clients.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let life = match asked.path() {
@@ -276,7 +276,8 @@ fn a_connection_for_one_site_does_not_open_another() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let origin = origin();
     let strict = server(&authority, "shop.test", Some((&clients, true)));
-    // The certificate of the open site also has the name of the strict site, and is the default certificate.
+    // The certificate of the open site also contains the name of the strict site, and is the default
+    // certificate.
     let made = authority.certificate(&["open.test", "shop.test"], |_| {});
     let open = ServerTls::new(ServerOptions {
         certificate: Some(authority.files("open", &made)),
@@ -311,8 +312,8 @@ fn a_connection_for_one_site_does_not_open_another() {
     assert!(say(&mut stream, "open.test", "/", "").starts_with("HTTP/1.1 200"));
     let crossed = say(&mut stream, "shop.test", "/", "");
     assert!(crossed.starts_with("HTTP/1.1 421"), "{crossed}");
-    // A client that connects by address gets the default certificate, and no name is agreed on in the
-    // handshake. Such a connection does not give access to the strict site either.
+    // A client that connects by address names no host in the handshake, and gets the default certificate.
+    // Such a connection does not give access to the strict site either.
     let provider = connect(&foxy, &without, "127.0.0.1");
     drop(provider);
     let mut nameless = {

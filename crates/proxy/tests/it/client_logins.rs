@@ -1,5 +1,5 @@
-//! Credentials of clients for registries of packages. An answer for one credential does not reach another
-//! client.
+//! Credentials of clients for registries of packages. A client never gets an answer for the credential of
+//! another client.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -114,7 +114,8 @@ fn of(foxy: &Foxy, path: &str, user: &str) -> Answer {
     get(foxy, path, &format!("Authorization: {user}\r\n"))
 }
 
-/// Checks that each user gets their own package, and that a client without a credential gets none.
+/// Checks that each user gets the package of this user, and that a client without a credential gets no
+/// package.
 fn all_have_their_own(foxy: &Foxy, word: &str) {
     for user in USERS {
         let page = of(foxy, INDEX, user);
@@ -144,7 +145,7 @@ fn what_one_credential_was_given_reaches_no_other() {
     all_have_their_own(&foxy, "fwd=uri-miss");
     until(|| of(&foxy, FILE, USERS[1]).cache().contains("hit"));
     all_have_their_own(&foxy, "hit");
-    // Each file has the digest that the index for its user names.
+    // Each file has the digest in the index of its user.
     foxy.counts(Event::MirrorMismatch, 0);
     let key = of(&foxy, "/pypi/other", USERS[0]);
     assert_eq!(key.text(), USERS[0]);

@@ -220,7 +220,7 @@ fn a_purge_and_a_new_version_take_all_forms_away() {
         assert_eq!(plain(&get(&foxy, "/a", fields)), text(2), "{fields}");
     }
     both(2);
-    // The object is validated. Its compressed forms stay, and their age starts again from 0.
+    // The object is validated. Its compressed forms are kept, and their age starts again from 0.
     foxy.clock.advance(Duration::from_secs(9));
     let asked = origin.asked();
     let validated = get(&foxy, "/a", BR);

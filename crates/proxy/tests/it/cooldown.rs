@@ -1,4 +1,4 @@
-//! Mirrors with rules about versions, over fake registries that behave like real registries.
+//! Mirrors with rules about versions. The upstreams are fake registries that behave like real registries.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -164,13 +164,13 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
                 .text()
                 .contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr))
         );
-        // The lifetime of documents is one minute. But the next version is old enough in half a minute, so
-        // this document is fresh for only 30 seconds.
+        // The usual lifetime of documents is one minute. But the next hidden version is old enough in half a
+        // minute. So this document is fresh for only 30 seconds.
         let control = answer.field("Cache-Control").unwrap();
         assert!(control.contains("max-age=30,"), "{control}");
     }
     foxy.counts(Event::MirrorHidden, 4);
-    // An installation from a lock file that names a hidden version still gets this version's file.
+    // If a lock file names a hidden version, an installation still gets the file of this version.
     let young = get(&foxy, "/npm/a/-/a-1.2.0.tgz", "");
     assert_eq!(
         (young.status, young.text()),
@@ -201,7 +201,8 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         (3, 0),
         "the whole, for the old form is outdated"
     );
-    // Until the next version is old enough, the registry's validator is also valid for this form.
+    // Until the next hidden version is old enough, the registry's validator is also valid for the screened
+    // document.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
@@ -271,7 +272,7 @@ fn a_head_says_nothing_of_a_document_that_nobody_has_screened() {
     client.send(&ask);
     let head = client.answer_to("HEAD");
     assert_eq!(head.field("ETag"), whole.field("ETag"));
-    // A HEAD request that is passed on does not make the stored document fresh.
+    // The answer to a HEAD request does not make the stored document fresh.
     at(&foxy, 31);
     client.send(&ask);
     let head = client.answer_to("HEAD");

@@ -16,9 +16,9 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // The reservations in the send queues may use less than three eighths of this memory (75 KiB). A
-    // reservation usually has at least 128 KiB. So the first reservation uses all of this memory, and there
-    // is no second reservation.
+    // The reservations in the send queues may use three eighths of this memory (75 KiB) or less. A
+    // reservation usually has at least 128 KiB. So the first reservation uses all memory of the send queues,
+    // and there is no second reservation.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
@@ -56,8 +56,8 @@ fn a_crowd_that_waits_for_reservations_gets_whole_answers() {
     for client in &mut clients {
         client.send(get(&origin, "/crowd"));
     }
-    // All clients read at the same time, because a client that does not read may be disconnected to make
-    // room.
+    // All clients read at the same time. Otherwise Foxy could disconnect clients that do not read, because
+    // memory is short.
     std::thread::scope(|scope| {
         for mut client in clients {
             scope.spawn(move || {
@@ -83,15 +83,16 @@ fn clients_of_a_crowd_have_the_reservations_in_time_slices() {
     crowd_in_time_slices("ETag: \"1\"\r\n");
 }
 
-/// The rest of such an answer cannot be requested from the origin. So it must come from the fill or the store.
+/// Without a validator, the rest of an answer cannot be requested from the origin. So the rest must come from
+/// the fill or the store.
 #[test]
 fn clients_of_a_crowd_have_time_slices_of_a_body_without_a_validator() {
     crowd_in_time_slices("");
 }
 
-/// There is memory for only one reservation in the send queues, and a client that reads its answer has it.
-/// The reservation passes to each other client that has waited for a long time. The test checks this while
-/// the fill runs, and after the object is stored. `validator` is a field line of the origin's answer.
+/// There is memory for only one reservation in the send queues. A client that reads its answer gives the
+/// reservation to another client that has waited for a long time. The test checks this while the fill runs,
+/// and after the object is stored. `validator` is a field line of the origin's answer.
 fn crowd_in_time_slices(validator: &'static str) {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
@@ -110,8 +111,8 @@ fn crowd_in_time_slices(validator: &'static str) {
             "HTTP/1.1 200 OK\r\nCache-Control: max-age=9999999\r\n{validator}Content-Length: {LARGE}\r\n\r\n"
         ));
         for (number, piece) in sent.chunks(SENT).enumerate() {
-            // If the store's thread is slow, the store gives up fragments, and Foxy requests them again. So
-            // the origin sends a piece only when the store keeps up.
+            // If the store's thread is slow, the store drops fragments, and Foxy requests them again. So the
+            // origin sends a piece only when the store has written most of the earlier pieces.
             let keeps_up = || {
                 let stats = engine.stats();
                 let taken = stats.counts.fragments * u64::from(engine.fragment_bytes());
@@ -126,7 +127,7 @@ fn crowd_in_time_slices(validator: &'static str) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                // The clock advances slowly, because a thread that the machine delays must not run into a
+                // The clock advances slowly. Otherwise a thread that the machine delays could exceed a
                 // timeout.
                 foxy.clock.advance(Duration::from_millis(24));
                 sleep(Duration::from_millis(2));
@@ -170,9 +171,9 @@ fn crowd_in_time_slices(validator: &'static str) {
     assert_eq!(origin.asked(), 1);
 }
 
-/// Other work has all memory of fills, so the first request of a crowd gets a fetch with a small window. The
-/// second request arrives after the beginning of the body has left this window, so it starts a second fetch.
-/// The object of the second fetch is stored for all later requests.
+/// Other work uses all memory of fills. So the first request of a crowd gets a fetch with a small window. The
+/// second request arrives after the beginning of the body has left this window. So this request starts a
+/// second fetch. The object of the second fetch is stored for all later requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;
@@ -243,9 +244,9 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     assert!(reads() > before, "it comes from disk");
 }
 
-/// No memory is configured for fills, so the first fetch has a small window. The two other users come after
-/// the first bytes of the body have left this window, so they need another fetch. Both wait for the head of
-/// this second fetch. The head is private, so each of the two users gets a separate answer.
+/// No memory is configured for fills, so the first fetch has a small window. Two other users send their
+/// requests after the first bytes of the body have left this window. So they need a second fetch, and both
+/// wait for its head. The head is private, so each of the two users gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

@@ -5,7 +5,7 @@ use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Event, Outcome};
 use foxy_store::Health;
 
-/// Number of requested objects. Together they are far larger than the memory.
+/// Number of requested objects. All objects together are far larger than the memory.
 const OBJECTS: usize = 400;
 
 fn body(path: &str) -> Vec<u8> {
@@ -25,7 +25,8 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
     for n in 0..OBJECTS {
         let path = format!("/{n}");
         assert!(foxy.get(&origin, &path).body == body(&path));
-        // The writer must keep up, because objects that do not fit into its queue are not stored.
+        // The test waits for the writer, because objects that do not fit into the writer's queue are not
+        // stored.
         stored.settle(400_000);
     }
     let misses = origin.asked();
@@ -55,7 +56,7 @@ fn origin() -> Origin {
     })
 }
 
-/// Puts [`OBJECTS`] objects on disk, which is more than the memory can hold.
+/// Puts [`OBJECTS`] objects on disk. The memory is too small for all of them.
 fn filled() -> (Stored, Origin) {
     let (stored, origin) = (Stored::start(2 << 20, 64 << 20, 2), origin());
     for n in 0..OBJECTS {
@@ -105,8 +106,8 @@ fn answer_late(stored: &Stored) {
 fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
     let (stored, origin) = filled();
     answer_late(&stored);
-    // Single reads show each worker how slow the disk is. Many reads at once do not show this, because they
-    // end together. A worker then mistakes the short time between two ends for the duration of a read.
+    // Single reads show each worker that the disk is slow. Many reads at once do not show this, because they
+    // end at the same time: a worker estimates the duration of a read by the short time between two ends.
     for n in 300..308 {
         let answer = stored.foxy.get(&origin, &format!("/{n}"));
         assert!(answer.whole && answer.body == body(&format!("/{n}")), "{n}");
@@ -132,14 +133,15 @@ fn requests_for_one_object_share_its_read() {
     let (stored, origin) = filled();
     answer_late(&stored);
     let event = |event| stored.foxy.proxy.totals().event(event);
-    // The store's writer also reads slot marks. Its own count of these reads is subtracted.
+    // The store's writer also reads the disk (slot marks). The writer counts these reads, and this count is
+    // subtracted.
     let reads = || {
         let by_writer = stored.foxy.engine.stats().stores[0].counts.reads;
         stored.disk.counts().reads.saturating_sub(by_writer)
     };
     let before = (reads(), event(Event::DiskReads));
-    // The loop ends after the first crowd whose requests arrive while the disk read for its first request is
-    // under way.
+    // The loop ends after the first group of requests that arrive while the disk read for the first request
+    // of the group is under way.
     for n in 0..20 {
         std::thread::scope(|scope| {
             for _ in 0..16 {
@@ -157,8 +159,8 @@ fn requests_for_one_object_share_its_read() {
     }
     assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
     let own = event(Event::DiskReads) - before.1;
-    // A shared read counts as one read. The disk counts a read at another moment than the proxy, so the test
-    // waits until both counts agree.
+    // A shared read counts as one read. Disk and proxy count a read at different moments. So the test waits
+    // until both counts are equal.
     until(|| reads() - before.0 == own);
 }
 

@@ -64,7 +64,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
     client.send(post(&origin, "/second", 0));
     assert_eq!(client.answer().status, 502);
     assert_eq!(origin.asked(), 2);
-    // A request that changes nothing is sent once more.
+    // A request with a safe method is sent a second time.
     let mut client = foxy.connect();
     client.send(get(&origin, "/first"));
     assert_eq!(client.answer().status, 200);
@@ -120,7 +120,7 @@ fn an_early_refusal_of_a_long_upload_reaches_the_client() {
         true
     });
     // Foxy reads the complete upload, although it has already sent the answer. If Foxy closed the connection
-    // with unread bytes, a reset could remove the answer.
+    // while bytes are unread, a reset could remove the answer.
     assert!(sender.join().unwrap(), "the upload was taken");
     let answer = client.answer();
     assert_eq!((answer.status, answer.text().as_str()), (413, "no"));
@@ -173,7 +173,7 @@ fn pipelined_requests_before_a_fin_are_all_answered() {
     assert_eq!(origin.asked(), 3);
 }
 
-/// An origin that sends 64 MiB as fast as it can, and counts the bytes that it was able to send.
+/// An origin that sends 64 MiB as fast as it can, and counts the sent bytes.
 fn firehose(fields: &'static str) -> (Origin, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = sent.clone();

@@ -304,7 +304,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     for _ in 0..20 {
         assert!(is_well(&foxy, &authority));
     }
-    // The time limit for a request head also limits each handshake. All 600 connections exceed it.
+    // The time limit for a request head also limits each handshake. All 600 connections exceed this limit.
     foxy.counts(Event::TlsFailedTimeout, 600);
     settles(&foxy);
     drop(held);

@@ -91,7 +91,7 @@ fn an_image_is_pulled_once_and_by_everybody() {
     );
 }
 
-/// Clients name the registry in several ways, and each credential has a separate copy.
+/// Clients use several names for the registry, and for each credential there is a separate copy of the tag.
 #[test]
 fn a_purge_of_a_tag_or_a_layer_covers_all_names_and_credentials() {
     let fake = Fake::start();
@@ -177,8 +177,8 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
     assert_eq!(refused.status, 401, "{}", refused.text());
     let own = get(&foxy, &of("team/secret"), &ann);
     assert_eq!((own.status, own.body.len()), (200, 100_000));
-    // The layer is stored now. No client gets the layer through a public repository that lacks the layer. No
-    // client gets it without the credential or with another credential.
+    // The layer is stored now. No client gets the layer through a public repository that does not have the
+    // layer. No client gets the layer without the credential or with another credential.
     assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
     assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
     for other in [
@@ -362,7 +362,7 @@ fn credentials_go_to_listed_token_services_alone() {
     );
     assert_eq!(fake.auth.asked(), 0);
     foxy.counts(Event::MirrorLeft, 1);
-    // If the mirror lists the token service and the storage, the mirror's own login is used for all clients
+    // If the mirror lists the token service and the storage, Foxy uses the mirror's own login for all clients
     // of the mirror.
     let site = fake.mirror("own.test", &[&fake.auth, &fake.storage], Some("ann:pw"));
     let foxy = Foxy::start(Role::Forward, config(vec![site]), 1);

@@ -16,8 +16,8 @@ struct Page {
 }
 
 impl Page {
-    /// Starts an origin with one page. `fields` are for answers with a body, and the number of the answer is
-    /// added at their end. `checked` are the fields of a 304.
+    /// Starts an origin with one page. `fields` are the fields of answers with a body; the origin appends the
+    /// number of the answer to them. `checked` are the fields of a 304.
     fn start(fields: &'static str, checked: &'static str) -> Self {
         let (open, bodies) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let (held, sent): (_, Arc<AtomicUsize>) = (Arc::clone(&open), Arc::clone(&bodies));
@@ -27,8 +27,8 @@ impl Page {
                 return true;
             }
             if asked.field("Range").is_some() {
-                // On a slow machine, Foxy may request the rest of the body, because the origin was silent for
-                // too long. The origin then closes the connection without an answer.
+                // On a slow machine, the origin may be silent for so long that Foxy requests the rest of the
+                // body. Then the origin closes the connection without an answer.
                 return false;
             }
             let number = 1 + sent.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Large objects that lack fragments. A request that finds such an object is a miss, and its answer is never
+//! Large objects with missing fragments. A request for such an object is a miss, and the answer is never
 //! truncated.
 
 use std::sync::Arc;
@@ -173,7 +173,7 @@ fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
     stored.settle(0);
     foxy.get(&origin, "/large");
     let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
-    // Only the second disk read is slow. At that time the client already gets the bytes of the first
+    // Only the second disk read is slow. At this time, the client already gets the bytes of the first
     // fragment.
     stored
         .disk

@@ -1,4 +1,4 @@
-//! Failures of the leader's fetch. They must not affect the followers if the origin would answer the
+//! Failures of the leader's fetch. If the origin can answer the followers, these failures must not affect the
 //! followers.
 
 use std::sync::Arc;
@@ -28,8 +28,8 @@ fn good(asked: &mut Asked) -> bool {
     true
 }
 
-/// Lets `bad` answer the first request as soon as `followers` more requests wait. All other requests get a
-/// good answer.
+/// Sends a request and `followers` more requests for the same page. When all requests wait, `bad` answers the
+/// first request. All other requests get a good answer.
 fn crowd(followers: usize, bad: fn(&mut Asked)) -> (Vec<Answer>, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));

@@ -64,7 +64,7 @@ fn a_post_that_says_so_answers_later_gets() {
         let (foxy, origin) = (storing_posts(), posting(fields));
         assert_eq!(send(&foxy, &origin, "POST", "", "12345").text(), "posted");
         assert_eq!(foxy.get(&origin, "/x").text(), expected, "{fields}");
-        // A further POST also goes to the origin, whatever is stored.
+        // A second POST also goes to the origin, even if an answer is stored.
         send(&foxy, &origin, "POST", "", "12345");
         assert!(origin.asked() >= 2, "{fields}");
     }

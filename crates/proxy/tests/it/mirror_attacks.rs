@@ -1,7 +1,7 @@
 //! Registries that send wrong data, and clients that ask mirrors for objects that they may not have. More
-//! tests of attacks are in the modules of the attacked functions: `mirrors` (names of Foxy's own), `images`
-//! (`?ns=`, `/v2/`), `private_names`, `client_logins`, and `artefacts` (documents that name digests for files
-//! of other packages).
+//! tests of attacks are in the modules of the attacked functions: `mirrors` (names by which clients know
+//! Foxy), `images` (`?ns=`, `/v2/`), `private_names`, `client_logins`, and `artefacts` (documents that name
+//! digests for files of other packages).
 
 use std::sync::{Arc, Mutex};
 
@@ -68,7 +68,8 @@ fn no_document_leads_to_a_foreign_host_by_way_of_the_mirror() {
                 text.contains(&url) && !text.contains(&foxy.addr.to_string()),
                 "{text}"
             );
-            // The path that the mirror would have for this URL does not lead to that server either.
+            // If the mirror listed the server of this URL, the URL would have this path. The path does not
+            // lead to the server either.
             let asked = origin.asked();
             let rest = url.split_once("//").map_or("evil.test/x", |(_, rest)| rest);
             let rest = rest.replace(['[', ']'], "").replace(':', "~");
@@ -105,7 +106,7 @@ fn no_redirect_leads_to_a_foreign_host() {
     }
 }
 
-/// Servers of presets are public. If the name of such a server leads to a private address, the server is not
+/// Servers of presets are public. If the name of such a server has a private address, the server is not
 /// asked.
 #[test]
 fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {

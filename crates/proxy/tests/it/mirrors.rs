@@ -73,8 +73,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that names its own host by two names, as PyPI does. Its answers have no validator, like the
-/// answers of some gateways. They also have fields that usually forbid storing.
+/// An index that uses two names for its own host, as PyPI does. Its answers have no validator, like the
+/// answers of some gateways, and contain fields that usually forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
@@ -134,7 +134,7 @@ fn documents_lead_back_to_the_mirror_and_artefacts_live_for_ever() {
             answer.text(),
             format!("<a href=\"http://{}{file}#sha256=00\">a</a>", foxy.addr)
         );
-        // Directives of the client do not matter, because the URL names bytes that never change.
+        // Directives of the client have no effect, because the bytes under this URL never change.
         let answer = get(&foxy, &file, "Cache-Control: max-age=0, no-cache\r\n");
         assert_eq!(answer.text(), "wheel");
         assert!(answer.cache().contains(cache), "{}", answer.cache());
@@ -264,7 +264,7 @@ fn only_listed_hosts_own_names_and_harmless_methods() {
     );
     assert_eq!(foxy.ask(&put).status, 405);
     assert_eq!(origin.asked(), 2, "two names, two documents");
-    // The forward proxy on the same listener works as without mirrors.
+    // The forward proxy on the same listener works as if there were no mirrors.
     assert_eq!(get(&foxy, "/other", "").status, 400);
     assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
 }

@@ -150,7 +150,7 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     let empty = format!("/cas/{}", sha(b""));
     assert_eq!(put(&foxy, &empty, CI, b""), 201);
     assert_eq!(get(&foxy, &empty), (200, Vec::new()));
-    // A body that does not match the digest in its path is not stored, and the stored object stays.
+    // If a body does not have the digest in its path, the body is not stored, and the stored object remains.
     for (path, body) in [
         (&cas, &b"another"[..]),
         (&format!("/cas/{}", sha(b"x")), b"y"),
@@ -168,8 +168,8 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     assert_eq!(put(&foxy, &ac, MAIN, b"result"), 201);
     assert_eq!(put(&foxy, &ac, MAIN, b"newer result"), 204);
     assert_eq!(get(&foxy, &ac), (200, b"newer result".to_vec()));
-    // The login `CI` may not write results of actions below a prefix either. Each prefix is a separate cache,
-    // so the result from above is not found there.
+    // The login `CI` also may not write results of actions below a prefix. Each prefix is a separate cache,
+    // so the result that was written without a prefix is not found there.
     assert_eq!(put(&foxy, &format!("/team{ac}"), CI, b"r"), 403);
     assert_eq!(get(&foxy, &format!("/team{ac}")).0, 404);
     foxy.counts(Event::FillsStored, 5);
@@ -335,7 +335,7 @@ fn conditions_and_ranges_are_answered_and_directives_do_not_matter() {
         b"",
     );
     assert_eq!(other.status, 200);
-    // The object stays for years.
+    // The object remains stored for years.
     foxy.clock
         .set_wall(WallTime::from_secs(NOON + 3 * 365 * 86_400));
     assert_eq!(get(&foxy, "/b"), (200, body));
@@ -359,7 +359,7 @@ fn what_breaks_off_or_is_too_long_stores_nothing() {
         client.send(format!(
             "PUT /a HTTP/1.1\r\nHost: b\r\n{CI}Transfer-Encoding: chunked\r\n\r\n"
         ));
-        // Foxy may refuse the body before its end, so the write may fail.
+        // Foxy may refuse the request before the complete body is sent, so the write may fail.
         let _ = std::io::Write::write_all(
             &mut client.stream,
             &[

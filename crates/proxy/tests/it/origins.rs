@@ -98,7 +98,7 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
         origins.retries()
     );
     assert_eq!(good.asked(), 40);
-    // All origins are asked with the same host name.
+    // Requests to all origins contain the same host name.
     let seen = Server::start(|asked| {
         let host = asked.field("Host").unwrap().to_owned();
         asked.reply("200 OK", "", host);
@@ -106,8 +106,8 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
     });
     let (named, _) = start(settings(&[seen.addr.port(), dead()]), Config::default());
     assert_eq!(get(&named, "/").1, "shop.internal");
-    // Two ejected origins get requests again and are on trial. One of them works again. The other fails again
-    // and is ejected once more.
+    // Two ejected origins get requests again. One of these origins works again. The other origin fails again,
+    // and is ejected again.
     failing.store(false, Ordering::SeqCst);
     foxy.clock.advance(Duration::from_secs(11));
     for n in 0..60 {

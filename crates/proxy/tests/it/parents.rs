@@ -36,8 +36,8 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     let gate = Gatekeeper::new(RuleSet::new(rules), jiff::tz::TimeZone::UTC);
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
-        // Two proxies that one process starts at the same moment would choose the same name for Via. So the
-        // child gets a name here.
+        // If one process starts two proxies at the same moment, both choose the same name for Via. So the
+        // child has a configured name.
         headers: HeaderConfig {
             instance: "child".to_owned(),
             ..HeaderConfig::default()
@@ -87,8 +87,8 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
-    // The parent's copy gets older. The child sends the age that the parent stated, plus the time since the
-    // child stored the answer.
+    // The parent's copy gets older. The age in the child's answer is the age in the parent's answer, plus the
+    // time since the child stored the answer.
     parent.clock.advance(Duration::from_secs(30));
     let other = parent.ask(&get("a.here.test", port, "/y"));
     assert_eq!(other.status, 200);
@@ -157,8 +157,8 @@ fn a_parent_over_tls_leads_to_destinations_over_tls() {
     }
     // Both requests use one connection.
     assert_eq!(front.full.load(Ordering::SeqCst), 1);
-    // The end of the inner connection tells whether a body without a length is complete. The parent announces
-    // the end of its own connection in either case.
+    // A body without a length is complete only if the origin announces the end of the inner TLS connection.
+    // The parent announces the end of the outer connection in both cases.
     for (port, whole) in [(port, true), (cut, false)] {
         let first = get_at(&good, port, "/end");
         assert_eq!(first.whole, whole, "{}", first.head);

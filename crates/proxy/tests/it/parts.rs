@@ -1,5 +1,5 @@
-//! Stored parts on real sockets. They are reused, combined and completed, but parts of different versions are
-//! never mixed.
+//! Stored parts on real sockets. Stored parts are reused, combined and completed. Parts of different versions
+//! are never mixed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
     let inside = range(&foxy, &origin, "4-5");
     assert_eq!(inside, (206, "45".into(), "bytes 4-5/20".into()));
     assert_eq!(origin.asked(), 1);
-    // The two parts touch, so they are one part afterwards.
+    // There is no gap between the two parts, so they become one part.
     range(&foxy, &origin, "10-14");
     assert_eq!(range(&foxy, &origin, "8-12").1, "89ABC");
     assert_eq!(*log.lock().unwrap(), ["bytes=2-9", "bytes=10-14"]);
@@ -110,8 +110,8 @@ fn versions_are_never_mixed() {
     range(&foxy, &origin, "8-9");
     range(&foxy, &origin, "6-7");
     assert_eq!(log.lock().unwrap().len(), 3);
-    // The stored prefix is of an old version. The condition of If-Range is false, and the complete answer
-    // arrives.
+    // The stored prefix is of an old version. So the condition of If-Range is false, and the origin sends the
+    // complete body.
     range(&foxy, &origin, "0-3");
     *etag.lock().unwrap() = "\"v3\"".into();
     let whole = foxy.get(&origin, "/x");
@@ -174,8 +174,8 @@ fn a_body_that_breaks_off_is_continued_at_once() {
         }
         true
     });
-    // After the break, the fetch itself requests the rest, so that the client and the store get the complete
-    // body.
+    // After the truncated answer, the same fetch requests the rest. So the client and the store get the
+    // complete body.
     assert_eq!(foxy.get(&origin, "/x").text(), BODY);
     let whole = foxy.get(&origin, "/x");
     assert_eq!((whole.status, whole.text().as_str()), (200, BODY));

@@ -1,5 +1,6 @@
-//! A private registry and a public registry. The tests check that the public registry is not asked for names
-//! that only the private registry has, and that it does not get the credential of the private registry.
+//! A private registry and a public registry. The tests check two rules. The public registry is not asked for
+//! names that only the private registry may have. The public registry does not get the credential of the
+//! private registry.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,7 +98,7 @@ fn both_with(change: impl Fn(Config) -> Config) -> Both {
     }
 }
 
-/// All ways to ask the public mirror for a private package.
+/// Requests to the public mirror for a private package, and the paths to which they are redirected.
 const WAYS: [(&str, &str); 8] = [
     ("/npm/@acme/x", "/own/@acme/x"),
     ("/npm/@acme%2fx", "/own/@acme%2Fx"),
@@ -152,7 +153,7 @@ fn private_names_are_asked_of_the_private_registry_alone() {
             .text()
             .contains("public")
     );
-    // The private mirror itself may also be asked for other names.
+    // The private mirror also answers requests for other names.
     assert!(
         get(&both.foxy, "/own/left-pad", "")
             .text()
@@ -191,8 +192,8 @@ fn the_credential_goes_to_the_upstream_alone() {
     assert_eq!(get(&both.foxy, "/own/@acme/x", user).status, 200);
     let file = "/own/@acme/x/-/x-1.0.0.tgz";
     assert_eq!(get(&both.foxy, file, user).status, 200);
-    // Requests to another host of the private mirror, and to the public registry, do not contain the
-    // credential.
+    // Requests to another host of the private mirror do not contain the credential, and neither do requests
+    // to the public registry.
     let elsewhere = format!("/own/~origin.test~{}/@acme/x/-/x-2.0.0.tgz", both.port);
     assert_eq!(get(&both.foxy, &elsewhere, user).status, 200);
     assert_eq!(get(&both.foxy, "/npm/left-pad", user).status, 200);
@@ -263,7 +264,7 @@ fn login(user: &str) -> String {
 fn rules_and_logins_hold_at_mirrors_by_their_names() {
     for at in ["forward", "own"] {
         let both = both_with(guarded(at, false));
-        // The second round is answered from the store. The rules also apply to it.
+        // In the second round, the answers come from the store. The rules also apply to these answers.
         for path in ["/own/@acme/x", "/own/@acme/x/-/x-1.0.0.tgz"] {
             for _ in 0..2 {
                 let status = |login: &str| get(&both.foxy, path, login).status;

@@ -1,5 +1,5 @@
-//! The PROXY protocol. Only trusted senders may name a client. Access lists, limits and forwarding fields
-//! then use the address of the named client.
+//! The PROXY protocol. Only trusted senders may name a client. If they do, access lists, limits and
+//! forwarding fields use the address of the named client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ fn a_trusted_proxy_names_the_client() {
             "2001:db8::7",
         ),
         (&four, 200, "192.0.2.9"),
-        // The header names no client, so the address of the proxy itself counts.
+        // The header names no client, so Foxy uses the address of the sender.
         (b"PROXY UNKNOWN\r\n", 200, "127.0.0.1"),
         (&v2(0x20, 0, &[]), 200, "127.0.0.1"),
         // Access lists apply to the named client.

@@ -88,7 +88,7 @@ fn a_purge_that_a_power_cut_could_undo_is_no_success() {
     for (path, fields) in [("/one", ""), ("/tagged", "Surrogate-Key: page\r\n")] {
         let answer = purge(foxy, &origin, path, fields);
         assert_eq!(answer.status, 500, "{path}: {}", answer.head);
-        // The purge is not durable, but it is valid as long as this process lives.
+        // The purge is not durable. But it is effective until this process ends.
         assert!(!foxy.get(&origin, path).cache().contains("hit"), "{path}");
     }
 }

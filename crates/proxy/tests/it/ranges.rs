@@ -131,7 +131,7 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     check(&around, 0, first - 10, first + unit + 10);
     assert!(around.cache().contains("fwd=partial"), "{}", around.cache());
     // The first request is for the end of the object. The second request is for the complete object. After
-    // it, no fragment is missing.
+    // the second request, no fragment is missing.
     check(&range(&foxy, &origin, "-5"), 0, LEN - 5, LEN);
     let whole = foxy.get(&origin, "/film");
     assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
@@ -223,8 +223,8 @@ fn another_version_supersedes_the_old_fragments() {
     let (foxy, (origin, media)) = (Foxy::forward(), media());
     check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
     *media.version.lock().unwrap() = 1;
-    // The stored part is still fresh. The answer for the missing bytes shows that the stored part is out of
-    // date.
+    // The stored part is still fresh. But the origin's answer with the missing bytes shows that the stored
+    // part is out of date.
     check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
     let other = range(&foxy, &origin, "1600000-1600099");
     assert_eq!(
@@ -433,8 +433,8 @@ fn sparse_objects_live_on_disk() {
     media.none_twice();
 }
 
-/// `Content-Digest` and `Content-MD5` cover all bytes of the message that the origin has sent, so they would
-/// be wrong for a part. `Repr-Digest` always covers the complete representation.
+/// `Content-Digest` and `Content-MD5` cover all bytes of the origin's message. So they would be wrong for a
+/// part. `Repr-Digest` always covers the complete representation.
 #[test]
 fn digests_of_the_whole_message_are_not_sent_with_a_part() {
     for length in [200, 600 << 10] {

@@ -53,8 +53,8 @@ fn origin() -> Origin {
 /// request, the clock advances, so that earlier answers no longer count against the limit.
 fn timed(foxy: &Foxy, origin: &Origin, path: &str, fields: &str) -> (Answer, Duration) {
     foxy.clock.advance(Duration::from_secs(600));
-    // The answer is slowed in real time. The clock that the test sets decides when earlier answers no longer
-    // count against the limit.
+    // Foxy slows the answer in real time, so the time is measured with the real clock. The clock of the test
+    // only decides when earlier answers no longer count against the limit.
     let clock = SystemClock::default();
     let begun = clock.mono();
     let answer = foxy.get_with(origin, path, fields);
@@ -86,7 +86,7 @@ fn answers_of_every_way_are_slowed() {
             "{path} {fields}: {}",
             answer.body.len()
         );
-        // A shorter time is impossible, however fast the machine is.
+        // Even on a fast machine, a shorter time is impossible.
         let least = Duration::from_secs_f64((bytes - BURST) as f64 / RATE as f64);
         assert!(
             took >= least,

@@ -186,7 +186,7 @@ fn listeners_come_and_go_and_no_answer_is_truncated() {
     let mut client = Client::to(new);
     client.send("GET /a HTTP/1.1\r\nHost: new\r\n\r\n");
     assert_eq!(client.answer().status, 200);
-    // The answer that is under way is completed, and states that the connection will end.
+    // The answer that is under way is completed, and announces the end of the connection.
     open.store(true, Ordering::SeqCst);
     let answer = running.answer();
     assert!(answer.status == 200 && answer.whole, "{}", answer.head);

@@ -93,7 +93,7 @@ fn the_origin_gets_the_changed_request() {
     };
     let other = get(&foxy, "/other").text();
     assert_ne!(id(&got).unwrap(), id(&other).unwrap());
-    // A request that bypasses the cache has the same changes, and keeps its body.
+    // A request that bypasses the cache is changed in the same way, and its body is sent unchanged.
     let post = foxy.ask("POST /p HTTP/1.1\r\nHost: a\r\nX-Debug: 1\r\nContent-Length: 2\r\n\r\nhi");
     let post = post.text();
     assert!(
@@ -110,7 +110,7 @@ fn variants_are_selected_by_the_changed_request() {
         asked.reply("200 OK", fields, told);
         true
     });
-    // The origin receives the client's own field under another name.
+    // The origin receives a field of the client under another name.
     let renamed = start(
         &origin,
         requests(&["remove X-Device", "rename X-Kind X-Device"]),
@@ -305,8 +305,8 @@ fn rewriting_does_not_climb_out() {
     assert!(fine.starts_with("GET /files/a..b/...?x=../.. "), "{fine}");
 }
 
-/// The answer to a POST may be stored for GET if its Content-Location is the client's URL. The URL at the
-/// origin is a different URL.
+/// The answer to a POST may be stored for GET if its Content-Location is the client's URL. Here the
+/// Content-Location is the URL at the origin, which differs from the client's URL.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {
@@ -374,8 +374,8 @@ fn redirects_come_before_the_cache_and_not_before_access() {
     assert_eq!(get(&closed, "/old").status, 403);
 }
 
-/// After a reload of the settings, no request joins a fetch that began under the old rules, and the answer of
-/// such a fetch is not stored.
+/// After a reload of the settings, requests do not join fetches that began under the old rules. The answers
+/// of these fetches are not stored.
 #[test]
 fn a_reload_with_other_rules_shares_no_fetch_with_the_old_ones() {
     let origin = Origin::start(|asked| {

@@ -217,8 +217,8 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
             return true;
         }
         if asked.field("Range").is_some() {
-            // On a slow machine, Foxy may request the rest of the body, because the origin was silent for too
-            // long. The origin then closes the connection without an answer.
+            // On a slow machine, the origin may be silent for so long that Foxy requests the rest of the
+            // body. Then the origin closes the connection without an answer.
             return false;
         }
         sent.fetch_add(1, Ordering::SeqCst);
@@ -253,8 +253,8 @@ fn late_joiners_of_a_body_are_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Both clients get the head before the body is sent. The second client gets it from the fetch of the
-        // first client.
+        // Both clients get the head before the body is sent. The second client gets the head from the fetch
+        // of the first client.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();

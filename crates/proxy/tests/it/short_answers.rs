@@ -92,8 +92,8 @@ fn a_body_that_breaks_is_gone_on_with_by_ranges() {
 
 #[test]
 fn a_gap_that_cannot_be_fetched_cuts_one_answer_and_not_the_next() {
-    // The origin refuses requests for the rest of a part, because it answers only ranges that begin at the
-    // start of a fragment. It also sends only few bytes of a range.
+    // The origin answers only ranges that begin at the start of a fragment, and sends only the first bytes of
+    // a range. To a request for the rest of a fragment, it sends a wrong answer.
     let unit = Arc::new(Mutex::new(1));
     let known = Arc::clone(&unit);
     let origin = Origin::start(move |asked| {

@@ -1,5 +1,5 @@
-//! Answers whose lifetime a 304 has shortened. The lifetime stays short after eviction from memory, and after
-//! a restart.
+//! Answers whose lifetime a 304 has shortened. The lifetime is still short after the object was evicted from
+//! memory, and after a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,8 @@ fn shortened(stored: &Stored, origin: &Origin) {
     stored.settle(0);
 }
 
-/// After the ten seconds, neither object may be sent without a request to the origin.
+/// Advances the clock by more than ten seconds. Then neither object may be sent without a request to the
+/// origin.
 fn check(foxy: &Foxy, origin: &Origin) {
     foxy.clock.advance(Duration::from_secs(11));
     for path in PATHS {

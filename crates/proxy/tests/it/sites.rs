@@ -89,7 +89,8 @@ fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option
         .with_custom_certificate_verifier(Arc::new(Any))
         .with_no_client_auth();
     let _ = authority;
-    // A client never sends an address as the name in the handshake.
+    // Clients do not send addresses as names in the handshake. So a client that connects to an address sends
+    // no name.
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut session = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -212,7 +213,7 @@ fn twelve_pairs_of_name_and_host() {
         let got = over_tls(&foxy, &authority, sni, host);
         assert_eq!(got.as_deref().unwrap_or("-"), expected, "{sni} {host}");
     }
-    // With a default certificate no name was agreed on, so only the host decides.
+    // A client that got the default certificate may send requests for any host, so only the host decides.
     let foxy = start(true);
     for (sni, host, expected) in [
         ("unknown.test", "a.test", "200 a"),

@@ -69,8 +69,8 @@ fn the_body_of_a_refused_request_is_no_request() {
 /// Memory for a few requests, in bytes.
 const MEMORY: usize = 256 << 10;
 
-/// Clients whose requests wait at an origin until `ends` is dropped. `ends` is the first field, so it is
-/// dropped first. This is necessary because the proxy waits for its requests when it ends.
+/// Clients whose requests wait at an origin until `ends` is dropped. When the proxy is dropped, it waits for
+/// its requests. So `ends` must be dropped before the proxy: it is the first field.
 struct Held {
     ends: Sender<()>,
     clients: Vec<Client>,
@@ -122,9 +122,9 @@ impl Held {
         (0..100).find_map(unchanged).unwrap()
     }
 
-    /// Opens connections until a connection has to wait. They are opened one after the other, so that each
-    /// connection that is served has the memory for its request. The clock does not advance. So no connection
-    /// is served because it has waited for the longest permitted time.
+    /// Opens connections one after the other, until a connection has to wait. So the memory for each earlier
+    /// request is already entered when the next connection is opened. The clock does not advance, so no
+    /// connection is served because it has waited for the longest permitted time.
     fn fill(&mut self) {
         while {
             self.ask();
@@ -138,8 +138,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
-    // The number of connections does not exceed the share of one client. With more connections, Foxy could
-    // refuse some of them when their turn comes.
+    // The number of connections does not exceed the share of one client. Otherwise Foxy could refuse a
+    // connection when it stops waiting.
     (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
@@ -161,7 +161,7 @@ impl Held {
         (client, answer)
     }
 
-    /// From now on, the process has far more memory than permitted, even after connections end.
+    /// From now on, the process uses far more memory than permitted, even after connections end.
     fn have_too_much(&self) {
         self.foxy.proxy.observe_memory(1 << 30, false);
     }
@@ -180,8 +180,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
-/// Foxy closes a connection because the process uses too much memory. The memory of this connection is
-/// returned to the system, so no waiting connection gets this memory.
+/// Foxy closes a connection because the process uses too much memory. Its memory is returned to the system,
+/// so no waiting connection may use this memory.
 #[test]
 fn a_connection_closed_for_its_memory_lets_nobody_in() {
     let mut held = Held::with_memory(MEMORY);
@@ -194,7 +194,8 @@ fn a_connection_closed_for_its_memory_lets_nobody_in() {
     assert_eq!(accepted, served + 1, "one still waits");
 }
 
-/// A waiting connection keeps its place in the queue over a reload, and is served with the new settings.
+/// During a reload, a waiting connection keeps its position in the queue. Later it is served with the new
+/// settings.
 #[test]
 fn a_connection_that_waits_enters_after_a_reload() {
     let mut held = Held::with_memory(MEMORY);
@@ -251,7 +252,7 @@ fn a_connection_with_many_requests_ends_while_many_wait() {
     held.ask();
     let (mut busy, _) = held.answered();
     let request = |n| get(&held.origin, &format!("/busy{n}"));
-    // Nobody waits, so the connection may carry any number of requests.
+    // No connection waits, so this connection may carry any number of requests.
     for n in 2..MANY {
         busy.send(request(n));
         held.ends.send(()).unwrap();
@@ -286,7 +287,7 @@ fn a_client_that_waited_is_not_served_beyond_its_share() {
     assert!(accepted > SHARE && served < SHARE, "{accepted}, {served}");
     let refused = || held.foxy.proxy.totals().event(Event::ConnectionsRefused);
     let before = refused();
-    // From now on, waiting connections are served one after the other, however little memory is free.
+    // From now on, waiting connections are served one after the other, even if no memory is free.
     held.foxy.clock.advance(Duration::from_secs(2));
     let (_, now) = held.settled();
     assert!(served < now && now <= SHARE, "{served} to {now}");
@@ -355,8 +356,8 @@ fn a_client_has_its_connections_and_no_more() {
     assert_eq!(again.answer().status, 200);
 }
 
-/// A client that does not read gets only a part of its window, and then has no reservation in the send queues
-/// any more. So Foxy need not close connections to make room.
+/// A client that does not read keeps its reservation in the send queues only until a part of its window is
+/// used. So there is memory for other answers, and Foxy need not close connections.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

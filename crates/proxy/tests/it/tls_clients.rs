@@ -185,7 +185,8 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let tls = certificates(&authority, &["shop.test"], None);
     let foxy = listening(site(&origin), &tls, Config::default());
     let trust = client(&authority);
-    // Here no session is resumed, because a resumed session shows the certificate of its first connection.
+    // Each call uses a new client, so that no session is resumed. A resumed session would show the
+    // certificate of its first connection.
     let shown = || {
         let stream = connect(&foxy, &client(&authority), "shop.test").unwrap();
         stream.conn.peer_certificates().unwrap()[0].to_vec()
@@ -194,8 +195,8 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     let first = shown();
     let now = 1_700_000_000;
     assert!(tls.renew(now).changed.is_empty());
-    // The new certificate is in its file, but the key file still has the old key: only one of the two files
-    // is replaced so far.
+    // The certificate file contains the new certificate, but the key file still contains the old key. So the
+    // files do not match yet.
     let next = authority.certificate(&["shop.test"], |_| {});
     std::fs::write(authority.folder.path().join("site0.crt"), &next.certificate).unwrap();
     let renewed = tls.renew(now);
@@ -216,7 +217,7 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
         head.starts_with("HTTP/1.1 200 "),
         "an open connection goes on: {head}"
     );
-    // A further certificate is added to the folder.
+    // Another certificate is added to the folder.
     let more = authority.certificate(&["more.test"], |_| {});
     authority.files("more", &more);
     assert_eq!(tls.renew(now).changed.len(), 1);

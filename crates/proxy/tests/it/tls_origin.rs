@@ -47,7 +47,7 @@ fn body(n: usize) -> Vec<u8> {
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-/// An origin that answers by path, whatever the connection is.
+/// An origin whose answer depends only on the path.
 fn pages() -> Origin {
     Origin::start(|asked| {
         let etag = "ETag: \"v1\"\r\n";

@@ -91,8 +91,8 @@ fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
     }
 }
 
-/// Clients on two workers request one page at about the time when its fetch ends. The fetch of one client may
-/// end after the lookup of another client, but before that client has joined a fill.
+/// Clients on two workers request one page at about the same time. The fetch for one client may end after
+/// another client's lookup, but before the other client's request joins a fill.
 #[test]
 fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
     const PAGES: usize = 3_000;
@@ -110,7 +110,7 @@ fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
                 let mut client = foxy.connect();
                 for page in 0..PAGES {
                     start.wait();
-                    // The clients send their requests at different times. Two of these times differ by at
+                    // The clients send their requests at slightly different times. The times differ by at
                     // most about the duration of a fetch.
                     for _ in 0..n * page {
                         std::hint::spin_loop();

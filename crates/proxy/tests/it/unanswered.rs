@@ -101,8 +101,8 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     assert_eq!(get().status, 200, "the origin never heard of it");
 }
 
-/// An origin that answers normally while `status` is 200. With any other status, it answers with this status,
-/// which is an error. If `status` is 0, it does not answer.
+/// An origin that answers normally while `status` is 200. If `status` is 0, the origin does not answer. Any
+/// other value is the status of an error, with which the origin answers.
 fn failing(control: &'static str) -> (Origin, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let now = Arc::clone(&status);
@@ -188,8 +188,8 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     let seconds = |n| foxy.clock.advance(Duration::from_secs(n));
     assert_eq!(ask("GET", "/s", "").status, 200);
     seconds(100);
-    // The first request waits nine seconds for the name servers. For 27 s the other requests do not wait,
-    // although the name cache forgets the failure after one second.
+    // The first request waits nine seconds for the name servers. For the next 27 s, other requests do not
+    // wait, although the name cache forgets the failure after one second.
     for method in ["GET", "GET", "HEAD", "GET"] {
         assert!(is_stale(&ask(method, "/s", "")), "{method}");
         assert_eq!(lookups(), 2, "{method}");
@@ -205,7 +205,7 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     seconds(28);
     assert!(is_stale(&ask("GET", "/s", "")));
     assert_eq!(lookups(), 5);
-    // As soon as one request has reached the origin, all requests ask the origin.
+    // As soon as one request has reached the origin, all requests are sent to the origin again.
     seconds(2);
     assert!(is_stale(&ask("GET", "/s", "")));
     assert_eq!(ask("GET", "/other", "").status, 200);

@@ -1,4 +1,4 @@
-//! Requests that are not collapsed: they do not join a fetch which runs for other requests.
+//! Requests that are not collapsed: they do not join a running fetch of another request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! The order of versions. An answer that arrives last may be older than the stored answer, because its
-//! request was sent first (RFC 9111 section 4). If both answers have a Date, the later Date is of the newer
-//! version.
+//! request was sent first (RFC 9111 section 4). If both answers have a Date, the answer with the later Date
+//! is the newer version.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,9 @@ fn wait_for(flag: &AtomicBool) {
     until(|| flag.load(Ordering::SeqCst));
 }
 
-/// Sends two overlapping reloads. The slow reload is sent first and answered last. Its Date is `slow_date`,
-/// and all other Dates are noon. Returns the answer to a request after both reloads.
+/// Sends two overlapping reloads. The slow reload is sent first and answered last. The answer to the slow
+/// reload has the Date `slow_date`, and all other answers have the Date noon. Returns the answer to a request
+/// after both reloads.
 fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
     let (first_asked, release) = (
         Arc::new(AtomicBool::new(false)),
@@ -157,8 +158,8 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
-/// The steps of a test origin, by number of the request. `asked` is true when the request has arrived, and
-/// `may` is true when the origin may answer it.
+/// The steps of a test origin, by number of the request. `asked` is true when the request has arrived. `may`
+/// is true when the origin may answer the request.
 #[derive(Default)]
 struct Steps {
     asked: [AtomicBool; 3],
@@ -213,7 +214,7 @@ fn an_answer_asked_anew_after_a_change_supersedes_what_came_before_it() {
         assert_eq!(foxy.ask(&put).status, 200);
         let second = scope.spawn(|| foxy.get_with(origin, "/", "X-Speed: usual\r\n"));
         wait_for(&steps.asked[SECOND]);
-        // The change has invalidated the version that the 304 names, so the complete object is fetched.
+        // The change has invalidated the version that the 304 confirms. So the complete object is fetched.
         steps.may[CHECK].store(true, Ordering::SeqCst);
         wait_for(&steps.asked[ANEW]);
         steps.may[SECOND].store(true, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! `foxy why` in forty situations. It explains misses, answers that are not stored, revalidations, stale
-//! answers, and requests that bypass the cache. Each situation is created on real sockets before the
-//! question.
+//! answers, and requests that bypass the cache. Each situation is created on real sockets before the question
+//! is put to `why`.
 
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ fn run(foxy: &Foxy, origin: &Origin, number: usize, case: &Case) -> Result<(), S
     }
     let asked = origin.asked();
     let mut judged = judge(&why(foxy, &url, case.asks), rule, case);
-    // A client has its answer shortly before Foxy notes the result of the request.
+    // A client gets its answer shortly before Foxy notes the result of the request.
     for _ in 0..200 {
         if judged.is_ok() {
             break;
@@ -244,7 +244,7 @@ fn what_is_explained_is_what_happens() {
             continue;
         }
         let (rule, method, _) = split(case.asks);
-        // A request that announces content but sends none would wait for ever.
+        // A request that announces content and sends none would wait for ever.
         if method == "POST" || case.asks.contains("Content-Length") {
             continue;
         }
@@ -284,7 +284,7 @@ fn a_range_whose_bytes_are_missing_is_not_called_a_hit() {
     let url = format!("http://{}/film", origin.authority());
     let answer = foxy.get_with(&origin, "/film", "Range: bytes=0-99\r\n");
     assert_eq!(answer.status, 206);
-    // The client has its bytes before the fragment is complete.
+    // The client gets its bytes before the fragment is complete.
     while foxy.proxy.fills() > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -249,8 +249,8 @@ fn the_rest_of_a_part_is_fetched_by_range_when_the_validator_is_strong() {
     let answer = foxy.get_with(&origin, "/r", part);
     assert_eq!((answer.status, answer.whole), (206, true));
     assert_eq!(answer.text(), "234567");
-    // If the Content-Range of the rest states a different total length, the rest does not belong to the same
-    // body.
+    // If the Content-Range of the rest contains a different total length, the rest does not belong to the
+    // same body.
     let answer = foxy.get_with(&origin, "/other", part);
     assert_eq!((&*answer.text(), answer.whole), ("234", false));
 }
@@ -433,7 +433,8 @@ fn a_dead_pooled_connection_is_replaced() {
     let foxy = Foxy::forward();
     let origin = Origin::start(|asked| {
         asked.reply("200 OK", "Cache-Control: no-store\r\n", "x");
-        // The origin announces keep-alive, but closes the connection shortly afterwards.
+        // The answer permits another request on the connection, but the origin closes the connection shortly
+        // afterwards.
         std::thread::sleep(Duration::from_millis(50));
         false
     });

@@ -105,7 +105,7 @@ fn pooled_connections_and_stored_answers_are_judged_by_their_address() {
     assert_eq!(served.join().unwrap(), 2);
 }
 
-/// A name may have an address that some clients may reach and other clients may not reach.
+/// A name may have an address that only some clients are permitted to reach.
 #[test]
 fn a_kept_connection_of_a_name_serves_nobody_who_may_not_reach_its_address() {
     let open = Origin::start(|asked| {

@@ -1,4 +1,5 @@
-//! Debian archives. The index files that one release file names belong together.
+//! Debian archives. A release file names a set of index files. A client must not get index files of different
+//! sets.
 
 use std::sync::Arc;
 
@@ -103,7 +104,7 @@ fn a_new_release_file_invalidates_the_lists_before_it() {
         "the list is fresh, the release file is not"
     );
     archive.update(&new);
-    // No time has passed, so the old list is still fresh. But it belongs to the old release file.
+    // No time has passed, so the old list is still fresh. But the old list belongs to the old release file.
     gets_set(&foxy, &new);
     foxy.counts(Event::MirrorReplaced, 1);
     foxy.counts(Event::MirrorMismatch, 0);
@@ -164,8 +165,8 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // A new process has not read a release file since its start. It does not use a list that belongs to
-    // another release file either.
+    // A new process has not read a release file since its start. This process also does not use a list that
+    // belongs to another release file.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

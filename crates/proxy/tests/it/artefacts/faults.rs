@@ -16,8 +16,8 @@ fn release(version: usize, n: usize) -> Vec<u8> {
     file((version * 100 + n) as u8, 900 + n * 700)
 }
 
-/// A registry with many files. One answer in four has a fault. `counts` has two numbers: the answers with
-/// files, and the answers among these that have wrong bytes.
+/// A registry with many files. One answer in four has a fault. `counts` contains two numbers: the number of
+/// answers with files, and the number of these answers that have wrong bytes.
 fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin {
     let (now, counts) = (Arc::clone(version), Arc::clone(counts));
     Origin::start(move |asked| {
@@ -64,8 +64,8 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
     })
 }
 
-/// Four clients request the files, and halfway through the test each file gets a new version. Every complete
-/// file that a client gets is the file that the latest index names, and every answer with wrong bytes is
+/// Four clients request the files, and halfway through the test each file gets a new version. If a client
+/// gets a complete file, it is the file that the latest index names. Every answer with wrong bytes is
 /// counted.
 #[test]
 fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {

@@ -36,7 +36,7 @@ pub use client::{Answer, Client};
 pub use origin::{Asked, Origin};
 
 /// Returns a socket, and an address that refuses connections as long as this socket exists. Without the
-/// socket, another test could get the port in the meantime.
+/// socket, another test could get the same port.
 pub fn refusing() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket
@@ -67,9 +67,9 @@ impl LogSink for Log {
     fn flush(&mut self) {}
 }
 
-/// A resolver with fixed names and three special names. Every name under `here.test` has the address of this
-/// machine. The address of `turning.test` changes. For `lost.test`, the first and the sixth lookup have an
-/// answer, and the other lookups fail after nine seconds.
+/// A resolver with fixed names and three special kinds of names. Every name under `here.test` has the address
+/// of this machine. The address of `turning.test` changes. For `lost.test`, the first and the sixth lookup
+/// have an answer, and the other lookups fail after nine seconds.
 #[derive(Debug)]
 struct Names {
     fixed: FixedNames,
@@ -220,8 +220,8 @@ impl Foxy {
         }
     }
 
-    /// Gives all workers new settings. `listeners` contains all listeners of each worker: those that the
-    /// worker has already, and those that it opens now.
+    /// Gives all workers new settings. `listeners` contains all listeners of each worker: the present
+    /// listeners that remain, and the new listeners.
     pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
         self.proxy = self.proxy.renewed(config, alike);
         let new = listeners
@@ -277,8 +277,8 @@ impl Foxy {
     }
 }
 
-/// Waits until other threads have done some work. A client gets its answer before the worker has counted it.
-/// So a test waits for a count, instead of reading it once.
+/// Waits until other threads have done some work. An example: a client gets its answer before the worker has
+/// counted the answer. So a test waits until the counter has the expected value.
 #[track_caller]
 pub fn until(mut reached: impl FnMut() -> bool) {
     for _ in 0..10_000 {

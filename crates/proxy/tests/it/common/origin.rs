@@ -52,7 +52,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts an origin. `serve` returns true if the connection stays open.
+    /// Starts an origin. `serve` answers a request, and returns true if the connection remains open.
     pub fn start(serve: impl Fn(&mut Asked) -> bool + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut addr = listener.local_addr().unwrap();

@@ -1,5 +1,6 @@
-//! TLS on both sides of Foxy, for tests that do not use TLS themselves. These tests connect to a relay that
-//! uses TLS to Foxy, and a TLS server stands in front of their origins.
+//! TLS on both sides of Foxy, for tests that do not use TLS themselves. The clients of these tests connect to
+//! a relay, which uses TLS to Foxy. Foxy connects to a TLS server, which forwards the bytes to the origin of
+//! the test.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -74,7 +75,7 @@ pub fn relay(foxy: SocketAddr) -> SocketAddr {
         .unwrap()
         .with_root_certificates(authority().0.roots())
         .with_no_client_auth();
-    // No name is agreed on in the handshake, so requests may be for any host.
+    // The relay names no host in the handshake, so requests may be for any host.
     config.enable_sni = false;
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -100,7 +101,7 @@ fn end(plain: &TcpStream, whole: bool) {
     if whole {
         let _ = plain.shutdown(Shutdown::Write);
     } else {
-        // The reset is sent when the reading side has also dropped the connection.
+        // The kernel sends the reset when the thread that reads has also dropped the connection.
         let _ = SockRef::from(plain).set_linger(Some(Duration::ZERO));
         let _ = plain.shutdown(Shutdown::Read);
     }
@@ -190,7 +191,8 @@ fn answers(session: &Mutex<ClientConnection>, mut tls: &TcpStream, mut plain: &T
             while !bytes.is_empty() {
                 let fine =
                     session.read_tls(&mut bytes).is_ok() && session.process_new_packets().is_ok();
-                // `read_to_end` succeeds only if the peer has announced the end of its data.
+                // `read_to_end` succeeds only if the peer has announced the end of its data by
+                // `close_notify`.
                 match session.reader().read_to_end(&mut out) {
                     Ok(_) => (ended, whole) = (true, true),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

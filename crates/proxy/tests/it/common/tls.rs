@@ -128,8 +128,7 @@ fn server(made: &Made, clients: Option<RootCertStore>) -> ServerConfig {
 /// Additional behaviour of a front.
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
-    /// True if the front never announces the end of a connection with `close_notify`, whatever the plain
-    /// server does.
+    /// True if the front never announces the end of a connection with `close_notify`.
     pub truncates: bool,
     /// True if the front sends its bytes one at a time.
     pub drips: bool,

@@ -27,7 +27,7 @@ pub(super) struct State {
     pub(super) layer: Mutex<Vec<u8>>,
     /// Bytes that the storage sends instead of the layer.
     pub(super) wrong: Mutex<Option<Vec<u8>>>,
-    /// The storage sends the second half of a layer after this is set.
+    /// Flag after which the storage sends the second half of a layer.
     pub(super) go: AtomicBool,
     /// The manifest of `latest`.
     pub(super) manifest: Mutex<Vec<u8>>,

@@ -45,7 +45,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
                     let mut whole = 0;
                     while !done.load(Ordering::SeqCst) {
                         let answer = ask(foxy, "GET", "/one", "", b"");
-                        // If an object is replaced meanwhile, its reader may get a truncated answer.
+                        // If the object is replaced during the answer, the answer may be truncated.
                         if answer.status == 404 || !answer.whole {
                             continue;
                         }
