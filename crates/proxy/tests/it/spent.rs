@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Answer, Client, Foxy, Origin};
+use crate::common::{Answer, Client, Foxy, Origin, until};
 use foxy_proxy::{Config, Event, Role, Serves};
 
 pub(crate) fn origin(size: usize) -> Origin {
@@ -258,8 +258,11 @@ fn a_connection_with_many_requests_ends_while_many_wait() {
         held.ends.send(()).unwrap();
         assert_ne!(busy.answer().field("Connection"), Some("close"), "{n}");
     }
-    // The first of these two requests reaches the origin before other connections have to wait.
+    // The first of these two requests reaches the origin before all other requests, so that the origin answers
+    // it first.
     busy.send(request(MANY) + &request(MANY + 1));
+    until(|| held.origin.asked() as u64 == MANY);
+    held.settled();
     held.repeated = MANY - 1;
     held.fill();
     held.have_too_much();
