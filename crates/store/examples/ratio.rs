@@ -65,7 +65,7 @@ fn stream(name: &str, requests: u64) -> Option<Vec<Asked>> {
     })
 }
 
-/// Makes a head as origins send it, with its facts.
+/// Makes header fields as origins send them.
 fn head(size: u64) -> FieldBlock {
     let mut fields = FieldBlockBuilder::default();
     let length = size.to_string();

@@ -6,9 +6,9 @@
 //! request. Memory and disk space stay within the configured limits.
 //!
 //! The crate is *driven* by its callers: it has no runtime, and no thread of its own outlives a call. (While
-//! summaries are loaded, a second thread may help during one step.) All threads share the [`Engine`]. One
-//! thread drives each store's [`Writer`] by calling [`Writer::turn`]. The caller carries out disk reads with
-//! a read queue that it opens by [`Reads::open_reads`].
+//! the index is filled at a start, a call may use a second thread, which ends before the call returns.) All
+//! threads share the [`Engine`]. One thread drives each store's [`Writer`] by calling [`Writer::turn`]. The
+//! caller carries out disk reads with a read queue that it opens by [`Reads::open_reads`].
 
 // The modules ("rooms") form layers: `cargo xtask arrows` checks their order, and docs/architecture.md
 // states the purpose of each room.

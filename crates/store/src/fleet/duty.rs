@@ -1,4 +1,4 @@
-//! Duties of stores, as operators set them: draining a store, using it again, and retrying quarantined
+//! The duties of stores, as operators set them: draining a store, using it again, and retrying quarantined
 //! segments.
 
 use std::future::{Future, poll_fn};

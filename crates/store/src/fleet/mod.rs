@@ -61,7 +61,8 @@ impl Fleet {
         self.stores().iter().map(|s| s.id).collect()
     }
 
-    /// Names stores that were missing in an earlier run: they begin empty when they are opened next.
+    /// Declares that these stores were missing in an earlier run. They begin empty when they are opened next:
+    /// all their present contents are then dead.
     pub fn begin_empty(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
         self.trust.distrust(stores);
     }
@@ -73,8 +74,8 @@ impl Fleet {
         self.trust.lose();
     }
 
-    /// Returns whether a store is missing and no disk records that this store misses removals. Such a
-    /// store may bring purged objects back.
+    /// Returns whether a store is missing while no disk records that it misses removals. Such a store may
+    /// bring purged objects back.
     pub(crate) fn is_unnoted(&self) -> bool {
         let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.member.duty() != Duty::Leaving;
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
@@ -127,12 +128,12 @@ impl Fleet {
         &self.detached
     }
 
-    /// Returns the knowledge about stores that is not on their own disks.
+    /// Returns the stores that are out of date although no disk records this.
     pub(crate) const fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// Sets the membership that follows from the superblocks of the stores of a start.
+    /// Sets the membership that was found by comparing the superblocks of all stores of a start.
     pub(crate) fn set_trusted_membership(&self, trusted: TrustedMembership) {
         *self.trusted_membership.lock() = Some(trusted);
     }

@@ -1,4 +1,4 @@
-//! Stores that leave and return while the engine runs.
+//! The stores that leave and return while the engine runs.
 //!
 //! **Leaving.** No new objects are sent to the store, waiting objects are written, and the open segment
 //! is sealed. From then on the engine remembers removals ([`super::detached`]). The store records on its disk

@@ -1,4 +1,4 @@
-//! Knowledge about stores that is not on their own disks.
+//! The stores that are out of date although no disk records this.
 //!
 //! A store records on its disk the store sets in which it was open. A store that was missing in a run
 //! cannot know what it missed. If no other store was open in that run, no disk records that the store

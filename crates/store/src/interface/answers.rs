@@ -22,7 +22,7 @@ pub struct ReadPlan {
     pub(crate) skip: u32,
     /// Hash of the key whose record is expected.
     pub(crate) hash: KeyHash,
-    /// The spot of the record, as the index entry states it.
+    /// The place of the record, as the index entry states it.
     pub(crate) spot: Spot,
     /// True if the read also includes the neighbours of the record: the records beside it on the disk.
     pub(crate) wide: bool,
@@ -43,7 +43,8 @@ pub enum ReadMiss {
     /// that it keeps of their hashes are equal.
     #[error("the record is another key's")]
     CollidingKey,
-    /// The object was superseded or purged, or its segment was reused, while the read was under way.
+    /// While the read was under way, the object was superseded or purged, or its segment was overwritten with
+    /// new data.
     #[error("the object was superseded during the read")]
     Superseded,
     /// The record was moved while the read was under way; another lookup may find it.
@@ -62,7 +63,7 @@ pub enum ReadMiss {
 pub enum Admission {
     /// Lookups find the object, and it is on its way to disk.
     Disk,
-    /// Lookups find the object in memory. It does not go to disk, for the contained reason.
+    /// Lookups find the object in memory. The [`DropReason`] states why it does not go to disk.
     Memory(DropReason),
     /// The object is not stored.
     Refused(DropReason),

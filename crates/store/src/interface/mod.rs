@@ -8,8 +8,8 @@
 //! | `answers` | reads and their possible results, the result of storing |
 //! | `spot` | the place of a record, as the index stores it |
 //! | `options` | options of the engine and of a store, and the reasons why a store does not open |
-//! | `ticket` | waiting until something is durable |
-//! | `stats` | counters, and the figures that are made of them |
+//! | `ticket` | the handle by which a caller waits until something is durable |
+//! | `stats` | counters, and the figures for operators that are made of them |
 
 mod answers;
 mod options;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use foxy_policy::AdmissionRule;
 use thiserror::Error;
 
-/// Limits for the objects that go to disks.
+/// The limits for the objects that are written to disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
     /// Bytes per second of new contents for all stores together; 0: no limit.
@@ -26,7 +26,8 @@ impl Default for AdmissionConfig {
     }
 }
 
-/// The order of the reads of a store.
+/// The order of the reads of a store. Sorted reads are sent in the order of their positions on the disk, and
+/// direct reads in the order in which they arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadMode {
     /// Reads are sorted or direct; the engine chooses by the measured reads of the device.
@@ -34,7 +35,7 @@ pub enum ReadMode {
     Auto,
     /// Reads are always sorted.
     Sorted,
-    /// Reads are always sent in the order in which they arrive.
+    /// Reads are always direct.
     Direct,
 }
 
@@ -62,7 +63,7 @@ pub struct EngineConfig {
     /// The length in bytes of a fragment's payload, and of the largest object that is stored whole. It is
     /// used only while there is no store.
     pub fragment_bytes: u32,
-    /// Limits for the objects that go to disks.
+    /// The limits for the objects that are written to disks.
     pub admission: AdmissionConfig,
 }
 
@@ -88,9 +89,9 @@ impl EngineConfig {
 }
 
 /// The least number of bytes that [`pending`] returns. (If half of the memory is less, [`pending`] may
-/// return that half.) With fewer pending bytes, the objects in locality buffers would take all of them.
-/// Then used records could not be reinserted before their segment is reused, and the disk's hit ratio would
-/// fall.
+/// return that half.) With fewer pending bytes, the objects in locality buffers (which collect the objects of
+/// a group before they are written) would take all of them. Then no memory would be left for used records,
+/// which are written again before their segment is reused, and the disk's hit ratio would fall.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
@@ -116,11 +117,13 @@ pub struct StoreOptions {
     /// Segment length in bytes for a new store. `None`: 1/256 of the disk, but at least 64 KiB and at
     /// most 32 MiB.
     pub segment_bytes: Option<u32>,
-    /// Maximum cluster length in bytes for a new store.
+    /// Maximum length of a cluster in bytes, for a new store. A cluster is written at once, and contains many
+    /// records.
     pub cluster_bytes: u32,
-    /// Mean record length in bytes, from which the size of summary slots is calculated.
+    /// Mean record length in bytes. From it the size of the slots is calculated; a slot lists the records of
+    /// one segment.
     pub mean_object_bytes: u32,
-    /// Number of locality buffers.
+    /// Number of locality buffers. Each buffer collects the objects of one group before they are written.
     pub buffers: u32,
     /// Bytes in each locality buffer.
     pub buffer_bytes: u64,
@@ -132,11 +135,12 @@ pub struct StoreOptions {
     pub tombstone_delay: Duration,
     /// Bytes per second for clusters; `None`: unlimited.
     pub write_rate: Option<u64>,
-    /// Bytes that reinsertion may write for each hundred newly stored bytes: 20 keeps the write
-    /// amplification within 1.20. Values above the default bring no gain (docs/decisions/0031).
+    /// Reinsertion writes used records again before their segment is reused. This is the number of bytes that
+    /// it may write for each hundred newly stored bytes: 20 keeps the write amplification within 1.20. Values
+    /// above the default bring no gain (docs/decisions/0031).
     pub reinsert_percent: u32,
-    /// Maximum number of removed keys that recovery remembers while it loads. If more keys are removed,
-    /// the segments that are not loaded yet are left out.
+    /// Maximum number of removed keys that recovery remembers while it loads. If more keys are removed
+    /// meanwhile, the segments that are not loaded yet count as lost.
     pub removed_keys_max: usize,
     /// Formats the disk even if it contains something else. This destroys the present contents.
     pub force_format: bool,
@@ -149,8 +153,8 @@ pub struct StoreOptions {
     /// The order in which reads are sent to the disk.
     pub reads: ReadMode,
     /// Number of segments that the writer loads in one call of [`Writer::turn`](crate::Writer::turn). If
-    /// the segments have very many entries, one call loads fewer. The summaries for two calls are read
-    /// ahead.
+    /// the segments have very many entries, one call loads fewer. The summaries of the segments for the next
+    /// two calls are read ahead.
     pub load_steps: usize,
 }
 

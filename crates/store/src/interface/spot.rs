@@ -19,7 +19,7 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// Returns the spot that an index entry leads to.
+    /// Returns the place to which an index entry leads.
     pub(crate) const fn of(entry: &Entry) -> Self {
         Self {
             address: entry.address,

@@ -42,37 +42,37 @@ counters! {
         disk_plans,
         /// Lookups that found nothing.
         misses,
-        /// Reads that returned the object.
+        /// The reads that returned the object.
         disk_hits,
-        /// Reads that also included the neighbours of the object.
+        /// The reads that also included the neighbours of the object: the objects beside it on the disk.
         wide_reads,
-        /// Neighbours that these longer reads (`wide_reads`) took into the RAM tier.
+        /// Neighbours that the longer reads (`wide_reads`) took into the RAM tier.
         prefetched,
         /// Objects of `prefetched` that were requested while they were in the RAM tier.
         prefetch_hits,
-        /// Reads that found the record of another key.
+        /// The reads that found the record of another key.
         miss_twin,
-        /// Reads during which the object was superseded or its segment reused.
+        /// The reads during which the object was superseded or its segment reused.
         miss_superseded,
-        /// Reads during which the object was moved.
+        /// The reads during which the object was moved.
         miss_moved,
-        /// Reads that found a damaged or misplaced record.
+        /// The reads that found a damaged or misplaced record.
         miss_damaged,
-        /// Reads that failed at the device or took too long.
+        /// The reads that failed at the device or took too long.
         miss_device,
         /// Lookups that led to a store that is slow or offline, or to a segment in quarantine.
         miss_unavailable,
-        /// Objects that were put (heads included, fragments not).
+        /// Objects that were put. A large object counts once: its head counts, its fragments do not.
         puts,
         /// Bytes of the objects that were put: keys, fields, bodies, and the bodies of fragments.
         put_bytes,
         /// Fragments that were put.
         fragments,
-        /// Live entries that were superseded.
+        /// Stored objects that were replaced or removed.
         superseded,
         /// Keys that were purged.
         purged,
-        /// Purges of many objects, and soft purges.
+        /// The purges of many objects, and the soft purges.
         purges,
         /// Objects that purges of many objects removed.
         purged_by_many,
@@ -125,10 +125,10 @@ counters! {
         table_bytes,
         /// Bytes that were left unused at the ends of segments.
         segment_tail_bytes,
-        /// Removals that were written.
+        /// Removals that were written to clusters.
         tombstones,
-        /// Number of times that all waiting removals were forgotten because too many waited to be
-        /// written. Instead, all older entries of the log became dead.
+        /// Number of times that all waiting removals were forgotten because too many waited to be written. In
+        /// place of these removals, everything that was in the log became dead.
         tombstone_overflows,
         /// Entries that were written to the removal log.
         removals_logged,
@@ -137,15 +137,15 @@ counters! {
         removal_log_full,
         /// Removals of an earlier run that were still in the removal log.
         removals_recalled,
-        /// Writes to the purge journal.
+        /// The writes to the purge journal.
         journal_writes,
         /// Bytes that were written outside clusters: slots, superblocks, purge journal.
         meta_bytes,
-        /// Writes to the device.
+        /// The writes to the device.
         writes,
-        /// Flushes of the device.
+        /// The flushes of the device.
         flushes,
-        /// Reads from the device by the writer (recovery and reuse).
+        /// The reads that the writer made from the device (for recovery and reuse).
         reads,
         /// Bytes that the writer read from the device.
         read_bytes,
@@ -185,18 +185,18 @@ counters! {
         /// Entries that the index lost or did not take: an entry that a colliding key replaced, an entry
         /// that a full index removed in favour of a new entry, and a new entry for which no slot was free.
         index_displaced,
-        /// Writes and flushes that failed.
+        /// The writes and flushes that failed.
         write_errors,
-        /// Reads that failed.
+        /// The reads that failed.
         read_errors,
         /// Number of times that reads of a rotating disk were sorted and carried out together.
         sorted_batches,
-        /// Reads in these sorted batches.
+        /// The reads in the batches that `sorted_batches` counts.
         sorted_reads,
-        /// Reads that were carried out as a part of another read, because the places of both are close on the
+        /// The reads that were carried out as a part of another read, because both are close together on the
         /// disk.
         joined_reads,
-        /// Reads for which the caller stopped waiting before the device had completed them.
+        /// The reads for which the caller stopped waiting before the device had completed them.
         reads_given_up,
         /// Bytes that the scrub has read.
         scrubbed_bytes,
@@ -208,7 +208,7 @@ counters! {
         scrub_passes,
         /// Damaged records, slots and tables that were found.
         damaged,
-        /// Objects dropped because their cluster could not be written.
+        /// Objects that were dropped because their cluster could not be written.
         drop_write_error,
         /// Nanoseconds from opening until lookups were possible.
         open_nanos,
@@ -216,13 +216,13 @@ counters! {
         load_nanos,
         /// Entries that recovery loaded.
         loaded,
-        /// Entries that recovery left out because they were removed or superseded.
+        /// Entries that recovery did not load because their records were removed or superseded.
         load_skipped,
-        /// Segments recovered by their summary slot.
+        /// Segments that recovery loaded from the summary in their slot.
         load_slots,
-        /// Segments recovered by a scan of their clusters.
+        /// Segments whose clusters were searched, because their slot has no usable summary.
         load_scans,
-        /// Bytes read by recovery.
+        /// Bytes that recovery read.
         load_bytes,
         /// Records that a drain moved to other stores.
         moved,
@@ -230,8 +230,9 @@ counters! {
         moved_bytes,
         /// Segments that were not loaded because too many removals arrived during loading.
         load_given_up,
-        /// Records for which the index had no room. They are counted only if recovery stops loading before
-        /// the end. Then the records of all older segments are left out too, but they are not counted here.
+        /// Records for which the index had no room. They are counted only if recovery stops before it has
+        /// loaded all segments. It then loads none of the older segments, and their records are not counted
+        /// here.
         load_unplaced,
     }
 }
@@ -263,11 +264,12 @@ pub enum Duty {
     /// The store is read and takes new objects.
     #[default]
     Serving = 0,
-    /// The store is only read: no new objects go there, and wanted records move to the other stores.
+    /// The store is only read: no new objects go there, and the records that are worth keeping move to the
+    /// other stores.
     Draining = 1,
     /// The store is only read: a drain has processed all of it.
     Drained = 2,
-    /// The store is being taken out, or is being made longer.
+    /// The store is being taken out, or it is growing.
     Leaving = 3,
 }
 
@@ -342,8 +344,8 @@ pub struct MemoryShares {
     /// The limit for the buffers of reads under way.
     pub reads: u64,
     /// The limit for two kinds of memory. The first is memory that the allocator holds beyond the allocated
-    /// bytes: partly filled pages of a size class, and freed memory. The second is the gate's list of used
-    /// keys.
+    /// bytes: partly filled pages of a size class, and freed memory. The second is the list of used keys, by
+    /// which new objects are admitted to disk once the write budget is spent.
     pub slack: u64,
 }
 

@@ -28,8 +28,8 @@ pub struct SyncTicket(Arc<Shared>);
 pub enum Durable {
     /// Everything is on the device.
     Yes,
-    /// A store could not write, or a store is missing and may bring removed objects back. The changes
-    /// took effect in memory, but may not survive a restart.
+    /// A store could not write, or a missing store may bring removed objects back, because no disk records
+    /// that it missed their removal. The changes took effect in memory, but may not survive a restart.
     Failed,
 }
 

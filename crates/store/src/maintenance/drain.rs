@@ -1,5 +1,5 @@
-//! Draining: the records of a store that are still wanted move to the other stores, while the store is
-//! still read.
+//! Draining: the records of a store move to the other stores if they are worth keeping (`is_wanted`).
+//! Meanwhile the store is still read.
 //!
 //! The caller drives the drain step by step, as it drives a scrub. A record is moved by sending it to another
 //! store like a newly stored object. The old record becomes dead in the log, and its index entry is removed.
@@ -36,7 +36,8 @@ pub struct Drain {
 /// One step of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainStep {
-    /// This number of bytes was read; pause accordingly.
+    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
+    /// delayed.
     Read(u64),
     /// The other stores must write first; call again soon.
     Wait,
@@ -202,7 +203,8 @@ impl Drain {
         DrainStep::Done
     }
 
-    /// Removes from the drain the stores that were taken out or take new objects again.
+    /// Removes two kinds of stores from the drain: stores that were taken out, and stores whose drain was
+    /// cancelled.
     fn leave_out(&mut self) {
         let stores = self.fleet.stores();
         let drains = |id: &StoreId| {

@@ -32,11 +32,12 @@ pub struct Scrub {
 /// One step of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// This number of bytes was read; pause accordingly.
+    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
+    /// delayed.
     Read {
         /// Number of bytes.
         bytes: u64,
-        /// True if requests read from disks since the last step: then pause longer.
+        /// True if requests needed the disks since the last step. Then pause longer.
         busy: bool,
     },
     /// The pass is over.

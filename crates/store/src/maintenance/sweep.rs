@@ -2,7 +2,7 @@
 //! It lets a hard purge retire once no restart can bring the removed objects back, because then the purge
 //! need not be active any more.
 //!
-//! Purges are effective without a sweep. A separate thread drives the sweep, step by step.
+//! Purges are effective without a sweep. A thread of the caller drives the sweep, step by step.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub struct Sweep {
 /// One step of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepStep {
-    /// This number of bytes was read; pause accordingly.
+    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
+    /// delayed.
     Read(u64),
     /// Writers must make removals durable; call again soon.
     Wait,
@@ -50,7 +51,7 @@ pub enum SweepStep {
 }
 
 impl Sweep {
-    /// Makes a sweep over `way`, for purges up to number `goal`.
+    /// Makes a sweep of the scope `way`, for purges up to number `goal`.
     fn new(purges: Arc<Purges>, way: Way, goal: u64) -> Self {
         Self {
             purges,
@@ -134,10 +135,10 @@ impl Purges {
         })
     }
 
-    /// Ends a sweep that has reached the end of `way` and compared objects with the purges up to number
-    /// `goal`. `all` states whether the sweep could compare everything and its removals are durable. Returns
-    /// false, and does not end the sweep, if a store was added since the sweep began, or may be in the
-    /// process of being added. That store may have objects that the purges cover.
+    /// Ends a sweep that has reached the end of its scope `way` and compared objects with the purges up to
+    /// number `goal`. `all` is true if the sweep could compare everything and its removals are durable.
+    /// Returns false, and does not end the sweep, if a store was added since the sweep began, or may be in
+    /// the process of being added. That store may have objects that the purges cover.
     fn end_sweep(&self, way: &Way, goal: u64, all: bool) -> bool {
         // While this lock is held, no store can be added: so no store is added between the next check and the
         // end of the sweep.

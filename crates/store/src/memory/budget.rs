@@ -6,8 +6,8 @@ use crate::interface::pending;
 use crate::shared::{StoreShared, Stores, weight};
 use crate::{EngineConfig, ReadPlan, StoreId};
 
-/// The maximum share of the memory budget for the buffers of reads under way, in bytes. It suffices on
-/// any machine that processes reads as fast as its disks return them.
+/// The maximum share of the memory budget for the buffers of reads under way, in bytes. It suffices if the
+/// machine processes reads as fast as its disks return them.
 pub(super) const READS_MAX: u64 = 8 << 20;
 
 /// The memory budget of the engine, which may change at run time, and the parts of it that are in use.
@@ -22,7 +22,8 @@ pub(crate) struct MemoryBudget {
     pub(super) ram: AtomicU64,
     /// Bytes by which the share of the RAM tier is reduced.
     pub(super) withheld: AtomicU64,
-    /// Bytes of longer reads that are under way.
+    /// Bytes of the longer reads that are under way. A longer read also returns the objects beside the
+    /// requested object.
     wide: AtomicU64,
 }
 
@@ -76,10 +77,10 @@ impl MemoryBudget {
         self.pending_max.store(pending(bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether a store has so few pending bytes that memory is left for the other stores. A store
-    /// that is too slow must not prevent the other stores from storing. `all` is the sum of the write
-    /// speeds, in bytes per second, of all stores that share the memory for pending objects; 0 if the sum
-    /// is not known.
+    /// Returns whether another object may wait for this store, so that memory for pending objects is left to
+    /// the other stores. A store that is too slow must not prevent the other stores from storing. `all` is
+    /// the sum of the write speeds, in bytes per second, of all stores that share the memory for pending
+    /// objects; 0 if the sum is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.load.pending_bytes();
         let speed = store.load.write_speed();
@@ -93,7 +94,8 @@ impl MemoryBudget {
     }
 
     /// True while more than a quarter of the memory for waiting objects is free. While the result is false,
-    /// reinsertion pauses, so that the last quarter is left to new objects.
+    /// no records are written again before reuse (reinsertion), so that the last quarter is left to new
+    /// objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }

@@ -1,10 +1,9 @@
 //! The gate before the disks: it decides which objects are written to disks, both while the write budget
 //! lasts and after it is spent.
 //!
-//! While the budget lasts, every object may be written. A quarter of the budget is kept back. When the other
-//! three quarters are spent, only objects that the chosen rule admits are written, and they use the kept
-//! quarter. The RAM tier takes an object even if the gate does not admit the object. For a large object the
-//! gate decides once, about the whole object.
+//! At first every object may be written. When three quarters of the budget are spent, only objects that the
+//! chosen rule admits are written, and they use the last quarter. The RAM tier takes an object even if the
+//! gate does not admit the object. For a large object the gate decides once, about the whole object.
 
 use std::time::Duration;
 

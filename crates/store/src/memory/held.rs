@@ -1,4 +1,5 @@
-//! Versions of large objects that requests are reading, in the order in which reuse keeps them.
+//! Versions of large objects that requests are reading. When a segment is reused (overwritten with new data),
+//! the fragments of these versions are kept, in the order that this file determines.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ impl Hold {
         let Some(present) = head.filter(|head| head.meta().version == self.version) else {
             return Some(Use::Replaced);
         };
-        // One reference to the head is in the shard. Two references to the hold are in that head and in
-        // `self`. Every further reference belongs to a request.
+        // One reference to the head is in the shard. Two references to the hold exist even without a request:
+        // one in that head, and `self`. Every further reference belongs to a request.
         let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
     }

@@ -43,7 +43,7 @@ impl Numbers {
     }
 
     /// Makes versions differ from the versions of all earlier runs of this store. This works because the
-    /// generations of a store never repeat.
+    /// generation, a counter in the store's superblocks, is different at each start.
     pub(crate) fn mix_versions(&self, store: StoreUuid, generation: u64) {
         let mut mixed = store.0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());

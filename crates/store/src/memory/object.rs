@@ -106,7 +106,8 @@ pub struct Object {
     pub(crate) charge: usize,
     /// The newest purge with which the object was compared, and whether a soft purge covers the object.
     pub(crate) mark: PurgeMark,
-    /// States whether the object came with the read of another object and was not requested yet.
+    /// States whether a longer read for another object returned this object too, and no request came for it
+    /// yet.
     pub(crate) brought: Brought,
     /// For a head: keeps the fragments of the version readable.
     pub(crate) hold: Option<Arc<Hold>>,
@@ -134,7 +135,8 @@ impl Clone for Brought {
     }
 }
 
-/// Returns a number that distinguishes the places of records, in all incarnations of all stores.
+/// Returns a number that is different for each place of a record. A place consists of the store, the sequence
+/// number of the segment's incarnation (it changes whenever the segment is reused), and the address.
 pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(&place.uuid.0);
@@ -253,8 +255,8 @@ impl Object {
     }
 
     /// Copies the key, the Vary section and the tags into memory of their own length, and sets the charge.
-    /// Before that, these parts may be slices of large network buffers. The slices would keep whole buffers
-    /// allocated that are not counted.
+    /// Before that, these parts may be slices of large network buffers. The slices would keep the whole
+    /// buffers allocated, and nothing counts those buffers.
     pub(crate) fn own_small_parts(&mut self) {
         for part in [&mut self.key, &mut self.vary, &mut self.tags] {
             *part = Bytes::copy_from_slice(part);

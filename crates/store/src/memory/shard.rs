@@ -1,8 +1,9 @@
 //! A shard: the keys that share one lock, with their objects in the RAM tier and their objects that wait
 //! to be written.
 //!
-//! Everything that changes the state of a key (put, supersede, promotion, commit of a cluster,
-//! reinsertion, loading) happens under the lock of its shard. Lookups in the index need no lock.
+//! Everything that changes the state of a key happens under the lock of its shard: put, supersede, promotion
+//! (from a disk to the RAM tier), commit of a cluster, reinsertion and loading. Lookups in the index need no
+//! lock.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,5 +1,5 @@
-//! Inspection of a store that is not in use: the contents of its tables, and whether every byte is
-//! correct.
+//! Inspection of a store that is not in use: [`inspect`] reads its tables, and [`verify`] checks all of its
+//! contents.
 //!
 //! Nothing is written to the disk. [`verify`] opens the store with the code that a start runs. In place of
 //! the disk, this code gets an `Overlay`, which keeps all writes in memory. So `verify` finds exactly what a
@@ -78,7 +78,7 @@ pub struct SegmentReport {
     /// The sequence number of the segment's present incarnation; 0 if the segment is unused or its slot is
     /// damaged.
     pub sequence: u64,
-    /// The number of filled bytes, if the slot contains it.
+    /// The number of filled bytes, if the slot states this number.
     pub used_bytes: u64,
     /// The numbers of whole objects, heads of large objects, fragments, tombstones of keys, and tombstones of
     /// records; all are zero if only the segment's clusters list the entries.
@@ -117,7 +117,7 @@ impl SegmentWord {
 /// Reads the tables of a store. Nothing is written.
 ///
 /// # Errors
-/// There is no store, or the device fails.
+/// An error if there is no store, or if the device fails.
 pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
     let failed = |source| OfflineError::Io {
         disk: disk.describe(),
@@ -227,7 +227,7 @@ pub struct Verification {
     pub gap_bytes: u64,
     /// Tables, summaries and other parts of the store that could not be read correctly.
     pub damaged_tables: u64,
-    /// Reads that failed at the device.
+    /// The reads that failed at the device.
     pub read_errors: u64,
     /// Entries that recovery left out because they were removed or superseded.
     pub superseded: u64,
@@ -251,7 +251,7 @@ impl Verification {
 /// and the number of all segments. Nothing is written.
 ///
 /// # Errors
-/// There is no store, a start would refuse it, or the device fails at its first reads.
+/// An error if there is no store, if a start would refuse the store, or if one of the first reads fails.
 pub fn verify(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,

@@ -7,7 +7,7 @@ use super::patterns::compile;
 /// the key. Returns true if the expression was accepted.
 ///
 /// # Panics
-/// An invariant is violated.
+/// Panics if an invariant is violated.
 pub fn purge_expression(data: &[u8]) -> bool {
     let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
     let (text, key) = (&data[..end], data.get(end + 1..).unwrap_or_default());

@@ -1,5 +1,7 @@
 //! The purge journal of one store: notes of purges, which the store's writer writes. Notes that arrive
-//! together share a write, and each note is durable before its ticket ends.
+//! together share a write, and each note is durable before its ticket ends. The journal has two halves. A
+//! half begins with a snapshot of all active purges, and blocks with newer notes follow. When the half is
+//! full, or a write failed, the next snapshot goes to the other half.
 
 use std::mem;
 
@@ -66,7 +68,7 @@ enum Stage {
 }
 
 impl Stage {
-    /// Ends the write with this number if it is under way. Returns its tickets.
+    /// If the write with number `write` is under way, ends it and returns its tickets.
     fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
             Self::Writing(number, parts)
@@ -84,7 +86,8 @@ impl Stage {
         }
     }
 
-    /// Ends the check of the write with this number if it is under way. Returns its tickets.
+    /// If the write with number `write` is being read back, ends this check and returns the tickets of the
+    /// write.
     fn take_checked(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
             Self::Checking(number, parts) if *number == write => {
@@ -96,7 +99,8 @@ impl Stage {
         }
     }
 
-    /// Ends the wait for a flush if `flushed` returns its outcome. Returns the outcome and the tickets.
+    /// If the flush for which the write waits has ended, returns its outcome and the tickets. `flushed` gets
+    /// the number of the flush, and returns its outcome or `None`.
     fn take_flushed(
         &mut self,
         flushed: impl FnOnce(u64) -> Option<bool>,
@@ -118,7 +122,8 @@ impl Stage {
 /// A write to the journal.
 #[derive(Debug)]
 pub(crate) struct JournalWrite {
-    /// A number that distinguishes the completion of this write from that of other writes.
+    /// The number of this write. The completion carries it, so that it is not taken for the completion of
+    /// another write.
     pub(crate) number: u64,
     pub(crate) at: u64,
     pub(crate) bytes: AlignedBuf,
@@ -178,9 +183,9 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // A purge is published and its note is put into the inbox under the write lock. So while `state`
-        // has the read lock, the inbox contains the notes of all published purges that no earlier write
-        // took, and no other notes.
+        // A purge is published and its note is put into the inbox under the write lock of the set of purges.
+        // So while `state` has the read lock, the inbox contains the notes of all published purges that no
+        // earlier write took, and no other notes.
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {

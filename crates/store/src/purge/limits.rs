@@ -1,5 +1,5 @@
-//! Limits for active purges: a new purge that would exceed a limit is refused. An active purge is never made
-//! broader to save room, and an acknowledged purge is never dropped.
+//! The limits for active purges: a new purge that would exceed a limit is refused. An active purge is never
+//! made broader to save room, and an acknowledged purge is never dropped.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl State {
     /// Checks that `note` fits within the limits once the needless purges (`covered`) are removed.
     ///
     /// # Errors
-    /// A limit would be exceeded.
+    /// An error if a limit would be exceeded.
     pub(super) fn has_place(
         &self,
         note: &PurgeNote,
@@ -85,9 +85,9 @@ impl State {
     }
 
     /// Soft purges stay until all objects that were stored before them are overwritten, so after a while they
-    /// would fill all places. When they take more than half of the places, the oldest swept soft purges
-    /// become hard. The objects that these purges cover are then removed and no longer kept as stale. Other
-    /// objects are not affected. The next sweep ends these purges.
+    /// would fill all places. When they take more than half of the places, the oldest soft purges for which a
+    /// sweep has ended become hard. The objects that these purges cover are then removed and no longer kept
+    /// as stale. Other objects are not affected. The next sweep ends these purges.
     pub(super) fn harden(&mut self, room: usize) {
         let soft = self.active.values().filter(|active| active.note.soft);
         let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();

@@ -1,4 +1,4 @@
-//! Purges of many objects at once, and soft purges. They take effect at once, are durable before they
+//! The purges of many objects at once, and the soft purges. They take effect at once, are durable before they
 //! are acknowledged, and no restart undoes them.
 //!
 //! A purge is a note with a number. Every object carries the number of the newest purge at the time when

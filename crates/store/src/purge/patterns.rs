@@ -108,7 +108,7 @@ pub(super) struct Patterns {
 /// Compiles an expression within bounds.
 ///
 /// # Errors
-/// The returned text states the mistake in the expression.
+/// An error if the expression is not valid or too large. Its text states the mistake.
 pub(super) fn compile(text: &[u8]) -> Result<Regex, String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     RegexBuilder::new(text)
@@ -126,7 +126,8 @@ impl Patterns {
         match note.kind {
             PurgeKind::All => self.everything.at(partition).add(stamp),
             PurgeKind::Expression => {
-                // An expression that does not compile any more covers everything rather than nothing.
+                // An expression from a journal may not compile any more. Then it covers everything, which is
+                // safer than nothing.
                 match compile(&note.text) {
                     Ok(regex) => self.expressions.push(Expression {
                         regex,

@@ -44,7 +44,7 @@ impl Purges {
     /// Returns the purge's number and the ticket.
     ///
     /// # Errors
-    /// The purge was not accepted, and nothing was changed.
+    /// An error if the purge was not accepted. Then nothing was changed.
     pub fn purge_many(
         &self,
         purge: &Purge,

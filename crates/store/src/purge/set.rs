@@ -262,9 +262,9 @@ impl PurgeSet {
         waiting.next().map(|a| a.note.sequence)
     }
 
-    /// Notes that a sweep of all purges up to `number` has ended. If the sweep could compare everything and
-    /// its removals are durable (`all`), the hard purges among these purges retire. Returns whether any purge
-    /// retired.
+    /// Notes that a sweep of all purges up to `number` has ended. `all` is true if the sweep could compare
+    /// everything and its removals are durable. Then the hard purges among these purges retire. Returns
+    /// whether any purge retired.
     pub(crate) fn swept(&self, number: u64, all: bool) -> bool {
         let mut state = self.state.write();
         let State {

@@ -1,6 +1,6 @@
-//! Large objects whose length is not known before the end. They are stored as fragments while the body
-//! arrives, and become visible once the head is put. Large objects of known length are handled in
-//! `sparse`.
+//! Large objects that are received from the first byte to the last, usually because their length is not known
+//! before the end. They are stored as fragments while the body arrives, and become visible once the head is
+//! put. `sparse` handles large objects whose head is stored first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -284,7 +284,8 @@ pub(super) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: 
     }
 }
 
-/// Copies the bytes into an allocation of exactly their length.
+/// Returns the bytes without much unused memory. If their buffer is much longer than they are, they are
+/// copied into an allocation of their length.
 pub(super) fn exact(filling: BytesMut) -> Bytes {
     if filling.capacity() > filling.len() + filling.len() / 8 + 64 {
         Bytes::copy_from_slice(&filling)

@@ -1,4 +1,5 @@
-//! Storing of whole objects, of objects in fragments, and of heads whose bytes follow later.
+//! Storing of whole objects, of objects in fragments, and of heads of large objects whose bodies follow
+//! later.
 //!
 //! This module uses `purge`, `removal` and the modules below them. [`Puts`] makes objects of the data
 //! that the caller passes.
@@ -123,7 +124,8 @@ impl Puts {
         large.finish()
     }
 
-    /// Stores a head or whole object and counts it. `paid`: the gate has already admitted it.
+    /// Stores a head or whole object and counts it. `paid` is true if the gate, which applies the write
+    /// budget, has already admitted it.
     fn store(&self, object: &Arc<Object>, paid: bool) -> Admission {
         self.store_in(object, true, paid)
     }
@@ -186,8 +188,8 @@ impl Puts {
     /// the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// The fragment is not where it should be: on a disk, or in RAM if there is no store. The error is the
-    /// reason. No caller may expect to read the fragment.
+    /// An error if the fragment does not go to a disk or, without a store, is not in RAM. The error is the
+    /// reason. Then the fragment may not be readable.
     fn put_piece(
         &self,
         head: &Arc<Object>,
@@ -219,8 +221,8 @@ impl Puts {
         let in_ram = ram && (length <= self.budget.large_in_ram() || no_store);
         match self.admitter.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
-            // An object in RAM only would soon lack fragments; that is accepted only if there is no
-            // store.
+            // If the fragments were only in RAM, some of them would soon be evicted, and the object would be
+            // incomplete. That is accepted only if there is no store.
             Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
             _ => Ok(()),
         }

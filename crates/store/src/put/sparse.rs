@@ -11,7 +11,8 @@ use super::Puts;
 use super::large::exact;
 use crate::Object;
 
-/// A run of a large object's bytes that arrives and is put into the store fragment by fragment.
+/// Stores a *run* of a large object: consecutive bytes of its body, which arrive in order. Each fragment is
+/// put into the store when all of its bytes have arrived.
 #[derive(Debug)]
 pub struct FragmentPut {
     puts: Arc<Puts>,
@@ -20,14 +21,14 @@ pub struct FragmentPut {
     at: u64,
     skip: u64,
     filling: BytesMut,
-    /// The offset up to which all bytes since the start of the run are stored; `None` once a fragment
+    /// All complete fragments from the start of the run up to this offset are stored; `None` once a fragment
     /// was refused.
     reliable: Option<u64>,
     started: u64,
 }
 
 impl FragmentPut {
-    /// Begins a run at byte `start` of an object whose head is stored.
+    /// Begins to store consecutive bytes from offset `start` on, for an object whose head is stored.
     pub(super) fn begin(puts: &Arc<Puts>, head: &Arc<Object>, start: u64) -> Self {
         let size = u64::from(head.fragment_size().max(1));
         Self {
@@ -54,8 +55,8 @@ impl FragmentPut {
         self.at
     }
 
-    /// The offset up to which all bytes since the start of the run can be read back; `None` once a
-    /// fragment was refused.
+    /// The offset up to which all bytes since the start of the run can be read back. `None` once a fragment
+    /// was refused, or if the run did not start at the beginning of a fragment.
     #[must_use]
     pub fn readable(&self) -> Option<u64> {
         let whole = self.started.is_multiple_of(self.size());
@@ -98,7 +99,7 @@ impl FragmentPut {
         }
     }
 
-    /// Puts the fragment that has just become complete.
+    /// Puts the fragment whose last byte has just arrived.
     fn put(&mut self) {
         let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
         let body: Bytes = exact(std::mem::take(&mut self.filling));

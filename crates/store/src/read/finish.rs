@@ -1,4 +1,4 @@
-//! Reads that lookups request: how the bytes become objects, and what follows when a read fails.
+//! The end of the reads that lookups request: the bytes become objects, or the read fails.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Reads {
     /// [`foxy_disk::Disk::open_queue`].
     ///
     /// # Errors
-    /// There is no such store, or neither an `io_uring` nor threads could be created.
+    /// An error if there is no such store, or if neither an `io_uring` nor threads could be created.
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
         let store = self.open.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;
@@ -31,8 +31,8 @@ impl Reads {
     }
 
     /// Returns the read to carry out for `plan`. It is the same read, or a longer read that includes the
-    /// neighbours of the record if this saves other reads. Every returned plan must end in `finish_read`,
-    /// `finish_fragment`, `fail_read` or `late_read`, because a longer read reserves memory until then.
+    /// neighbours of the record if this saves other reads. Pass every returned plan to `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read` in the end: a longer read reserves memory until then.
     #[must_use]
     pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
         self.neighbours.widen(plan)
@@ -42,8 +42,8 @@ impl Reads {
     /// RAM tier. If a newer object of the key was stored meanwhile, returns the newer object instead.
     ///
     /// # Errors
-    /// The read counts as a miss. If the record is damaged, its entry is dropped. If the record belongs
-    /// to another key, the entry stays.
+    /// An error means that the read counts as a miss. If the record is damaged, its entry is dropped. If the
+    /// record belongs to another key, the entry stays.
     pub fn finish_read(
         &self,
         plan: &ReadPlan,
@@ -305,7 +305,8 @@ impl Reads {
         self.counters.disk_plans.load(Ordering::Relaxed)
     }
 
-    /// Reads and checks a single record again. Returns true if its entry was dropped.
+    /// Reads and checks a single record again, because a scrub found it damaged. Returns true if its entry
+    /// was dropped.
     pub(crate) fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
         let entry = self.tables.entry_at(hash, spot);
         let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {

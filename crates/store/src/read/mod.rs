@@ -12,13 +12,14 @@
 //! | `queue` | the read queue of one thread |
 //! | `neighbours` | longer reads that include the neighbours of an object |
 //!
-//! Reads go to a store's disk in the order in which they arrive, or sorted if the disk rotates. Every
-//! thread has its own queue. The queue passes reads on in the order in which they arrive, and times
-//! some of them ([`ReadGauge`](foxy_policy::ReadGauge)). Once a disk proves to be a rotating disk, the
-//! reads of all threads gather in one place while the disk is busy. A thread that finds the disk idle
-//! takes all gathered reads, sorts them in elevator order, joins neighbours, and carries the reads out.
-//! It passes the bytes of other threads' reads to those threads when the reads have ended. No read ever
-//! waits while the disk is idle, so sorting needs neither a timeout nor a separate thread.
+//! The reads go to a store's disk in the order in which they arrive, or sorted if the disk rotates. Every
+//! thread has its own queue. The queue passes reads on in the order in which they arrive. To find out whether
+//! the disk rotates, it times some of them ([`ReadGauge`](foxy_policy::ReadGauge)). Once a disk proves to be
+//! a rotating disk, the reads of all threads gather in one place while the disk is busy. A thread that finds
+//! the disk idle takes all gathered reads, sorts them by their positions on the disk (elevator order), joins
+//! reads that are close together, and carries the reads out. It passes the bytes of other threads' reads to
+//! those threads when the reads have ended. No read ever waits while the disk is idle, so sorting needs
+//! neither a timeout nor a separate thread.
 
 mod finish;
 mod keys;
@@ -40,8 +41,8 @@ use crate::purge::Purges;
 use crate::removal::Catalogue;
 use crate::shared::Registry;
 
-/// The lookups of all threads, the reads that they request, and the steps after the end of a read. Each
-/// plan that a lookup returns ends in one of the functions in `finish`.
+/// The lookups of all threads, the reads that they request, and the steps after the end of a read. The caller
+/// passes each [`crate::ReadPlan`] that a lookup returns to one of the functions in `finish`.
 #[derive(Debug)]
 pub struct Reads {
     keys: Arc<Keys>,

@@ -1,5 +1,5 @@
-//! Reads an object together with the records beside it on the disk (its neighbours), where that saves reads.
-//! [`foxy_policy::ReadAround`] decides where.
+//! Longer reads: an object is read together with the records beside it on the disk (its neighbours), if that
+//! is likely to save later reads. [`foxy_policy::ReadAround`] decides about that.
 //!
 //! A neighbour that was read with the object goes into the RAM tier under the same conditions as a requested
 //! object. Its record must be valid and not purged, and at its expected place in the present incarnation of
@@ -29,7 +29,7 @@ const fn cost(device: Device) -> f64 {
     }
 }
 
-/// Decides where longer reads save work, and takes in the neighbours that they read.
+/// Decides where longer reads save work, and puts the neighbours that they read into the RAM tier.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     tables: Tables,
@@ -111,7 +111,7 @@ impl Neighbours {
         self.budget.end_wide(plan);
     }
 
-    /// Takes in the neighbours that a longer read has read.
+    /// Puts the neighbours that a longer read has read into the RAM tier.
     pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
         let stores = self.open.load();
         let Some(store) = stores.by_id(plan.store) else {
@@ -129,8 +129,8 @@ impl Neighbours {
         }
     }
 
-    /// Takes in the record at the beginning of `record`. Returns its length on disk if the record is
-    /// valid.
+    /// Puts the object of the record at the beginning of `record` into the RAM tier, if it is up to date and
+    /// not in memory yet. Returns the length of the record on disk if the record is valid.
     fn take_one(
         &self,
         store: &StoreShared,

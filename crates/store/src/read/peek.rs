@@ -1,5 +1,5 @@
-//! Lookups without side effects, for explanations. Nothing is counted, moved between tiers or marked as
-//! used.
+//! Lookups without side effects: nothing is counted, moved between tiers or marked as used. Purges, and
+//! reports that explain a request to an operator, use them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,7 +30,7 @@ pub(super) struct OrderedQueue {
     clock: Arc<dyn Clock>,
     gauge: ReadGauge,
     mailbox: Arc<Mailbox>,
-    /// Reads that are to be sorted at the next flush.
+    /// The reads that are to be sorted at the next flush.
     staged: Vec<PendingRead<Parked>>,
     /// The number of the queue's own reads that were passed on to be sorted and have not returned. Any
     /// thread may carry them out.

@@ -1,5 +1,5 @@
-//! Judges searched segments by the chain of clusters: which clusters are missing, and whether a torn
-//! write or damage is the cause.
+//! Judges segments that were searched for clusters, by the numbers and checksums that link the clusters to a
+//! chain. The judgement states which clusters are missing, and whether a torn write or damage is the cause.
 //!
 //! Every cluster has a number in the store. It also contains the flushed number: the number of the cluster up
 //! to which the log was durable when this cluster was written. If the number of a missing cluster is not
@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     pub(crate) at: u32,
     /// The end of the cluster in its segment, in units.
     pub(crate) end: u32,
-    /// The checksum of the cluster, which the next link contains.
+    /// The checksum of the cluster; the link of the next cluster contains it.
     pub(crate) sum: u32,
     pub(crate) link: ChainLink,
 }
@@ -36,7 +36,7 @@ pub(super) struct Incarnation<'a> {
     pub(super) named: u64,
 }
 
-/// A cluster that is not valid and that was never durable.
+/// A cluster that is not valid, because its write failed or was torn. It was never durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     pub(crate) number: u64,
@@ -66,7 +66,8 @@ pub(crate) struct Judged {
 const TORN_MAX: u64 = 1 << 12;
 
 /// Judges the incarnations of a store, oldest first. Records before `floor` are dead in any case.
-/// `given_up` contains the numbers of clusters that later clusters name as given up.
+/// `given_up` contains the numbers of the clusters whose writes failed or were torn earlier. Later clusters
+/// name these numbers as given up, so their absence is no damage.
 pub(super) fn judge(
     incarnations: &[Incarnation<'_>],
     floor: LogPosition,

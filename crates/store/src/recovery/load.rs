@@ -17,13 +17,14 @@ use crate::interface::add;
 use crate::memory::{EngineCore, Tables};
 use crate::shared::StoreShared;
 
-/// Number of turns (calls of [`Loader::step`]) whose pieces are read ahead: the disk works while the
-/// entries of one turn go into the index.
+/// Number of turns (calls of [`Loader::step`]) whose pieces (slots and spills of segments) are read ahead. So
+/// the disk works while the entries of one turn go into the index.
 const TURNS_AHEAD: usize = 2;
 /// One turn takes in several segments only if they have at most this many entries together. Such a turn
 /// lasts about ten milliseconds.
 const TURN_ENTRIES: u64 = 1 << 18;
 /// Number of entries that a running thread could load in the time that the start of another thread takes.
+/// With fewer entries, a second thread is not worth its start.
 const WORTH_A_THREAD: u64 = 4096;
 /// Before a turn enters its entries into the index, it reserves index slots for them, and for further
 /// entries that are expected. The further entries are at most this part (1/n) of the entries that the index
@@ -43,9 +44,10 @@ pub(crate) struct Loader {
     /// The maximum number of segments in a turn.
     at_once: usize,
     pieces: Pieces,
-    /// The removed places, by incarnation.
+    /// The places of removed records: for each incarnation of a segment, their offsets in units.
     dead_places: HashMap<u64, Vec<u32>>,
-    /// The keys in the removal log, by their lane.
+    /// The keys in the removal log, by their lane. (A lane is a part of the work on the index; two threads
+    /// can fill two lanes at once: see [`super::take`].)
     keys: [Keys; LANES],
     progress: Progress,
     /// The number of available processors.
@@ -195,8 +197,8 @@ impl Loader {
         })
     }
 
-    /// Loads the newest segments: all segments before the first segment whose summary must still be
-    /// read.
+    /// Loads the newest segments: the segments whose entries are already known, up to the first segment whose
+    /// summary must still be read.
     pub(crate) fn load_scanned(&mut self) {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
             self.take_in(vec![Raw::of(part)]);

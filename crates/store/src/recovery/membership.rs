@@ -1,4 +1,4 @@
-//! Trust in the stores of a start, and the superblocks of a store that is not trusted.
+//! The trust in the stores of a start, and the superblocks of a store that is not trusted.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::fleet::{Standing, TrustedMembership};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Sets the position from which the store's records are live. If all records are dead, also
-/// records this on the disk.
+/// Sets the position from which the store's records are live. If all records are dead, this is also written
+/// to the superblocks.
 pub(super) fn apply_standing(
     superblock: &mut Superblock,
     loader: &mut Loader,

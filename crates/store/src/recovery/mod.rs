@@ -1,10 +1,10 @@
-//! Recovery, in the order that makes it correct.
+//! Recovery: opens a store and fills the index from it. The order of the steps makes recovery correct.
 //!
-//! Superblocks come first, then the contents of the open segments, which are found by their clusters.
-//! Then lookups are answered. Then sealed segments are loaded by their summaries, newest first. A
-//! record is taken in only if the index does not have its key yet. Records that removals name are left
-//! out, whether the removals are in the log or are made while loading. Clean and unclean starts run the
-//! same code. `docs/recovery.md` contains the argument for its correctness.
+//! First the superblocks are read. Then the open segments are searched for their clusters. From then on
+//! lookups are answered. Then the sealed segments are loaded from their summaries (lists of their entries),
+//! newest first. A record gets an index entry only if the index does not have its key yet. Removed records
+//! are left out, whether the removals are in the log or are made while loading. Clean and unclean starts run
+//! the same code. `docs/recovery.md` contains the argument for its correctness.
 //!
 //! This module uses `engine` and the modules below it, to fill the tables of an engine from a disk.
 //! `start` opens a store, `load` takes in its segments, `replay` replays the purge journal, and

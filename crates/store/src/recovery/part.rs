@@ -17,7 +17,8 @@ pub(crate) struct Part {
     pub(crate) index: u32,
     pub(crate) sequence: u64,
     pub(crate) used_units: u32,
-    /// True if the slot of the segment contains an open header.
+    /// True if the slot of the segment contains an open header: the incarnation has begun, and has no summary
+    /// yet.
     pub(crate) open: bool,
     /// The header of the segment's slot, if the entries must still be read from there; `None` if they are
     /// in `entries`.
@@ -125,8 +126,8 @@ pub(super) fn slot_len(geometry: &Geometry, header: &SlotHeader) -> usize {
     summary.min(geometry.slot_bytes as usize)
 }
 
-/// Returns the entries of a segment whose slot was read. This function reads the entries for which the
-/// slot has no room. Returns `None` if a read fails or the entries are damaged.
+/// Returns the entries of a segment whose slot was read. The entries for which the slot has no room are read
+/// from the end of the segment. Returns `None` if a read fails or the entries are damaged.
 pub(crate) fn summary_entries(
     disk: &dyn Disk,
     geometry: &Geometry,

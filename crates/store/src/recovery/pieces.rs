@@ -1,4 +1,5 @@
-//! Pieces of segments that are read before the segments are loaded, and the entries in these pieces.
+//! Pieces of segments (slots, and the entries for which a slot has no room). They are read before the
+//! segments are loaded, and their entries are decoded here.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,8 @@ use crate::interface::add;
 use crate::purge::{Journal, block_at, half_blocks};
 use crate::shared::{StoreShared, read_agreed};
 
-/// The contents of a purge journal.
+/// The contents of a purge journal. It has two halves; each begins with a snapshot of the purges that were
+/// active then.
 #[derive(Debug)]
 pub(super) struct ReplayedJournal {
     /// The half in force: the valid half with the newer snapshot.
@@ -27,7 +28,7 @@ pub(super) struct ReplayedJournal {
 /// cannot be read.
 ///
 /// # Errors
-/// The device refuses to write the first block of a new journal.
+/// An error if the device refuses to write the first block of a new journal.
 pub(super) fn replay_journal(store: &StoreShared, generation: u64) -> io::Result<ReplayedJournal> {
     let half_bytes = half_blocks(store) as usize * BLOCK as usize;
     let mut whole = Vec::new();

@@ -26,7 +26,7 @@ pub(crate) struct Scan {
 /// incarnation found. Returns `None` if there is no such cluster.
 ///
 /// # Errors
-/// The segment cannot be read, not even at the third attempt.
+/// An error if the segment cannot be read in three attempts.
 ///
 /// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later cluster
 /// may be valid. Each cluster contains its place and its incarnation, so bytes of earlier incarnations, of

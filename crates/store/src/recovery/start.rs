@@ -123,8 +123,8 @@ pub(crate) fn open(
     Ok(opened)
 }
 
-/// Gives this start its own generation. Both superblocks name the chain extension before the first
-/// cluster with a link is written.
+/// Gives this start its own generation. If the store does not have the chain extension yet (links between
+/// clusters), both superblocks name it before the first cluster with a link is written.
 fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
     if superblock.extensions & EXTENSION_CHAIN == 0 {
         superblock.extensions |= EXTENSION_CHAIN;
@@ -248,8 +248,9 @@ fn is_segment_after(sequence: u64, lost: u64) -> bool {
     )
 }
 
-/// Returns the position before which everything is dead. The removals in a lost segment or a damaged
-/// cluster are not known. `lost` is the incarnation of the newest lost segment, or 0 if no segment is lost.
+/// Returns the position before which everything is dead. The removals in a lost segment or a damaged cluster
+/// are not known, so any record before that position may have been removed. `lost` is the incarnation of the
+/// newest lost segment, or 0 if no segment is lost.
 fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
     let lost = rule!(
         "start: everything that was written up to the end of a lost segment is dead",
@@ -271,7 +272,7 @@ fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
     })
 }
 
-/// Judges the segments whose clusters were searched, by the chain of clusters.
+/// Judges the segments that were searched for clusters, by the chain of their clusters.
 fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     let incarnations: Vec<_> = parts.iter().rev().map(Part::incarnation).collect();
     let entries = parts.iter().flat_map(|part| &part.entries);
@@ -313,8 +314,8 @@ fn forget(
     )
 }
 
-/// Takes out the newest segments that have an open header and contain no cluster yet. Returns the oldest of
-/// them, which takes clusters next.
+/// Removes from `parts` the newest segments that have an open header and contain no cluster yet. Returns the
+/// oldest of them, which takes clusters next.
 fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u64)> {
     // After a crash between the writes of two open headers there can be more than one such segment: only the
     // oldest can come next.

@@ -2,8 +2,8 @@
 //!
 //! If neither the summary nor the clusters of a segment can be read, the segment is *lost*. Then more
 //! than its own records is lost. Older segments may contain records that the lost segment removed.
-//! Removals of the lost segment's own records are not logged from now on, so these records could return
-//! when the segment is readable again. Therefore everything that was written up to the end of this
+//! From now on, removals of the records in the lost segment itself are not logged, so these records could
+//! return when the segment is readable again. Therefore everything that was written up to the end of this
 //! segment is dead.
 
 use foxy_base::rule;
@@ -15,7 +15,7 @@ use super::slots::Found;
 use crate::interface::add;
 use crate::shared::{StoreShared, segments_ahead};
 
-/// All segments.
+/// The segments of a store, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Stock<'a> {
     store: &'a StoreShared,

@@ -31,7 +31,8 @@ const UNPLACED_LEAST: u64 = 4096;
 /// An entry that is about to be taken in, with its segment.
 type Due<'a> = (&'a Told, &'a Entry);
 
-/// Keys in the removal log, each with the position before which its records count as removed.
+/// Keys in the removal log. Each key has a log position; the records of the key before this position are
+/// removed.
 pub(super) type Keys = HashMap<KeyHash, LogPosition>;
 
 /// A segment with everything that is known about it.
@@ -81,9 +82,9 @@ impl Unplaced {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Then one
-    /// floor makes all older records dead. Otherwise each record without room needs an entry in the removal
-    /// log and a record tombstone.
+    /// Returns true if the index counts as full: see [`UNPLACED_PART`] and [`UNPLACED_LEAST`]. Then one floor
+    /// makes all older records dead. Without this limit, each record without room would need an entry in the
+    /// removal log and a record tombstone.
     pub(super) fn is_index_full(&self, index: &Index) -> bool {
         let count = self.count();
         count > UNPLACED_LEAST && count > index.len() / UNPLACED_PART
@@ -224,8 +225,8 @@ impl Taker<'_> {
         self.insert(told.part.index, entry)
     }
 
-    /// Returns whether the removal log removes this record by its key. If it does, the record's place becomes
-    /// dead in the log. This record tombstone also removes all older records of the key.
+    /// Returns whether the removal log removes this record by its key. If it does, logs a record tombstone
+    /// for this record. At later starts, that tombstone also keeps out all older records of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(

@@ -60,8 +60,9 @@ impl Catalogue {
         self.take_away(shard, hash, &found)
     }
 
-    /// Logs the removal of the records of a key that `store` may have, so that these records do not
-    /// return after a restart. This method is called before the contents of the key are removed.
+    /// Logs the removal of the records that `store` may have of a key, so that these records do not return
+    /// after a restart. If `key_too` is true, the removal of the key is logged even if `store` has no such
+    /// record. This method is called before the contents of the key are removed.
     fn log_removal(
         &self,
         store: &StoreShared,
@@ -134,8 +135,8 @@ impl Catalogue {
         }
         for entry in self.tables.index().remove(hash) {
             existed = true;
-            // The entry of a colliding key may have been added after `found` was looked up, under the lock of
-            // another shard.
+            // The index cannot distinguish some keys (colliding keys). After `found` was looked up, the entry
+            // of a colliding key may have been added under the lock of another shard.
             if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
                 self.log_record_tombstone(entry);
             }
@@ -183,8 +184,8 @@ impl Catalogue {
         if !self.tables.leads_to(plan.hash, plan.spot) {
             return false;
         }
-        // After a restart the record might be readable again, although the key has a newer version by
-        // then.
+        // After a restart the record might be readable again. By then the key may have a newer version, which
+        // the record must not replace.
         let place = store.space.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);
         rule!(
@@ -199,8 +200,8 @@ impl Catalogue {
     }
 
     /// Removes from memory everything of a store that is not in the list any more: pending objects and index
-    /// entries. The first loop takes the lock of each shard in turn, as a barrier does. After it, no thread
-    /// uses the list that still contained the store.
+    /// entries. The first loop takes the lock of each shard in turn, as a barrier does. After the loop, no
+    /// thread uses the old list, which still contained the store.
     pub(crate) fn forget(&self, store: &StoreShared) {
         for shard in self.tables.shards().iter() {
             let mut shard = shard.write();

@@ -1,4 +1,4 @@
-//! Adding a store to an engine and taking a store out, so that the store misses no removal meanwhile.
+//! Adding a store to an engine, and taking a store out. The store misses no removal while this happens.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::fleet::Standing;
 use crate::shared::StoreShared;
 
 impl Catalogue {
-    /// Adds a store to the list; from then on the store misses no removal.
+    /// Adds a store to the list; from then on the store misses no removal. If `grows` is set, the store
+    /// replaces that entry of the list: it is the same store with more space.
     pub(crate) fn take_in(
         &self,
         store: &Arc<StoreShared>,

@@ -1,9 +1,9 @@
-//! Reads and writes on which removals depend, while a store is being opened.
+//! The reads and writes of tables that contain removals, while a store is being opened.
 //!
 //! Each of these reads must find every removal on the disk, but a block without valid contents counts as
-//! never written. So if a device once returned bytes from another place without an error, the removals in
-//! the block would be missed. Tables whose blocks do not contain their own address are therefore read until
-//! two reads agree.
+//! never written. So if the device returned the bytes of another place, without an error, the removals in the
+//! block would be missed. Tables whose blocks do not contain their own address are therefore read until two
+//! reads agree.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 4;
 /// Fills `into` with bytes on which two calls of `read` agree. Makes at most four calls.
 ///
 /// # Errors
-/// No two reads agree. The error is that of the last failed read, if there was one.
+/// An error if no two reads agree. It is the error of the last failed read, if a read failed.
 pub(crate) fn read_agreed(
     into: &mut [u8],
     mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
@@ -44,7 +44,7 @@ pub(crate) fn read_agreed(
 /// Writes blocks durably, and reads them back.
 ///
 /// # Errors
-/// The device returned an error, or other bytes were read back.
+/// An error if the device fails, or if the bytes that are read back differ from the written bytes.
 pub(crate) fn write_checked(disk: &dyn Disk, at: u64, bytes: &[u8]) -> io::Result<()> {
     disk.write_at(at, bytes)?;
     disk.flush()?;

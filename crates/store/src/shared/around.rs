@@ -1,14 +1,16 @@
-//! Longer reads of one store: their length, and the rule that decides when to make a longer read.
+//! The longer reads of one store: their length, and the rule that decides when to make a longer read. A
+//! longer read also returns the objects beside the requested object on the disk.
 
 use foxy_policy::ReadAround;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The minimum length of a longer read in bytes. A longer read is as long as a locality buffer, within
-/// bounds.
+/// The minimum length of a longer read in bytes. Within bounds, a longer read is as long as a locality
+/// buffer, in which the objects of a group are collected before they are written.
 const LEAST: u64 = 4 << 10;
 /// The maximum length of a longer read, in bytes.
 const MOST: u64 = 256 << 10;
-/// The maximum number of places that the rule remembers.
+/// The maximum number of places that the rule remembers. A place is a part of the disk that one longer read
+/// would cover.
 const PLACES_MAX: u64 = 4096;
 
 /// The longer reads of a store: their length, and the rule that decides when to make a longer read.

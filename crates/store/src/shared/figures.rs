@@ -1,4 +1,4 @@
-//! Figures of one store, for operators and metrics.
+//! The figures of one store, for operators and metrics.
 
 use std::time::Duration;
 

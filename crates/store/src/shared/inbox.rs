@@ -93,7 +93,7 @@ pub(crate) struct Bell {
 struct BellState {
     rung: bool,
     nudged: bool,
-    /// True if the thread has nothing to do at all.
+    /// True if the thread has nothing to do and waits in [`Bell::wait`].
     idle: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The inbox of a store's purge journal: new notes, and the tickets of callers that wait for them.
+//! The inbox of a store's purge journal: new notes (each note describes a purge of many objects), and the
+//! tickets of callers that wait until the notes are durable.
 
 use std::mem;
 
@@ -43,7 +44,8 @@ impl JournalInbox {
         self.snapshot = true;
     }
 
-    /// Handles the end of the writer: waiting tickets end with `outcome`, or are passed to the heir.
+    /// Handles the end of the writer. Waiting tickets end with `outcome`. If another writer continues with
+    /// the store, they are passed to `heir`, the inbox of that writer.
     pub(crate) fn close(&mut self, outcome: Durable, heir: Option<&mut Self>) {
         self.closed = Some(outcome);
         self.notes.clear();

@@ -1,4 +1,5 @@
-//! The loading of a store: the keys that were removed since loading began.
+//! The loading of a store (its index entries are loaded after a start), and the keys that were removed since
+//! loading began.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

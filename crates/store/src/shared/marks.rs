@@ -1,22 +1,23 @@
-//! Marks with which threads compare records: the end of the log, and purge numbers from the journal.
+//! The marks of a store with which threads compare records: the end of the log, and purge numbers from the
+//! purge journal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_format::LogPosition;
 
-/// Marks of one store. The writer and the opening code set them; all threads read them.
+/// The marks of one store. The writer and the opening code set them; all threads read them.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// A [`LogPosition`]: clusters that are not yet assembled begin at this position or later.
+    /// The end of the log as a [`LogPosition`]: the next cluster is written at this position or later.
     log_end: AtomicU64,
-    /// A record is dead if the newest purge had a smaller number than this when the record was fetched.
+    /// A record is dead if, when it was fetched, the number of the newest purge was below this number.
     purge_floor: AtomicU64,
     /// The number of the newest purge in the store's journal when the journal was opened.
     journal_seen: AtomicU64,
 }
 
 impl Marks {
-    /// The position at or after which clusters that are not yet assembled begin.
+    /// The end of the log: the next cluster is written at this position or later.
     pub(crate) fn log_end(&self) -> LogPosition {
         LogPosition(self.log_end.load(Ordering::Acquire))
     }
@@ -25,7 +26,7 @@ impl Marks {
         self.log_end.store(end.0, Ordering::Release);
     }
 
-    /// A record is dead if the newest purge had a smaller number than this when the record was fetched.
+    /// A record is dead if, when it was fetched, the number of the newest purge was below this number.
     pub(crate) fn purge_floor(&self) -> u64 {
         self.purge_floor.load(Ordering::Acquire)
     }

@@ -16,7 +16,7 @@ pub(crate) struct MemberState {
     undrained: AtomicU32,
     /// True once the store has joined the stores of its engine; before that, the store is only read.
     joined: AtomicBool,
-    /// The epoch of the membership that the store's superblocks record.
+    /// The epoch (number of changes of the store set) of the membership that the store's superblocks record.
     recorded: AtomicU64,
     /// True if the segments in quarantine should be tried again.
     retry: AtomicBool,
@@ -70,7 +70,7 @@ impl MemberState {
         self.joined.load(Ordering::Acquire)
     }
 
-    /// Returns whether the store's superblocks record the membership of this epoch.
+    /// Returns whether the store's superblocks record the store set of this epoch.
     pub(crate) fn has_recorded(&self, epoch: u64) -> bool {
         self.recorded.load(Ordering::Acquire) == epoch
     }

@@ -1,13 +1,14 @@
 //! The list of open stores, and the state of each store that network threads and the store's writer
 //! share.
 //!
-//! [`StoreShared`] is made of parts; the modules that drive `reads` and `journal` may access these two
-//! parts directly. This module uses only `interface`: the module `fleet` handles what stores record
-//! about each other, and the module `memory` handles keys.
+//! [`StoreShared`] is made of parts. Most parts have private fields. The fields of the parts `reads` and
+//! `journal` are open to the modules that drive the reads and write the purge journal. This module uses only
+//! `interface`: the module `fleet` handles what stores record about each other, and the module `memory`
+//! handles keys.
 //!
 //! | file | has |
 //! |---|---|
-//! | `space`, `segment`, `marks` | addresses and incarnations of segments, summary of one segment, marks of the log |
+//! | `space`, `segment`, `marks` | addresses and incarnations of segments; the summary (list of entries) of a segment; the end of the log, and purge numbers |
 //! | `condition` | what the device can do at the moment: quarantine, slowness, failures |
 //! | `inbox`, `journal`, `removals` | the input of the writer: objects, purges, removals; the removal log |
 //! | `load`, `weight`, `pressure` | bytes that wait to be written, the share of new objects, the reason why writing waits |
@@ -76,11 +77,11 @@ pub(crate) struct StoreShared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) load: Load,
     pub(crate) marks: Marks,
-    /// The removal log; its lock is taken before the lock of the inbox. A store that grows keeps the
-    /// log.
+    /// The removal log; its lock is taken before the lock of the inbox. When a store grows, it gets a new
+    /// [`StoreShared`], which keeps the log of the former one.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
-    /// The notes that must be written to the purge journal.
+    /// The notes (purges of many objects) that must be written to the purge journal.
     pub(crate) journal: Mutex<JournalInbox>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) loading: Loading,

@@ -1,4 +1,4 @@
-//! Reads that wait for the disk of a store: the place where the reads of all threads gather.
+//! The reads that wait for the disk of a store. The reads of all threads are collected here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::ReadMode;
 
-/// Reads whose distance is at most this many bytes become one read. The disk passes over such a gap in less
+/// Two reads that are at most this many bytes apart become one read. The disk passes over such a gap in less
 /// than a tenth of a rotation.
 const GAP: u64 = 16 << 10;
 /// The maximum length of a joined read, in bytes.

@@ -1,6 +1,6 @@
-//! Removals on their way to the log. They are written to the removal log before they become visible, so that
-//! the death of the process undoes none of them. Then they are passed to the writer, which puts them into a
-//! cluster.
+//! The removals on their way to the disk. Before a removal becomes visible, it is written to the removal log,
+//! a ring buffer near the beginning of the store. So the death of the process does not undo it. Then it is
+//! passed to the writer, which puts it into a cluster of the store's log as a *tombstone*.
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{
@@ -11,8 +11,8 @@ use super::agreed::read_agreed;
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// The maximum number of removals that wait to be written. If there are more, everything that is in the
-/// log so far is declared dead instead.
+/// The maximum number of removals that wait to be written. If there are more, all removals that wait are
+/// forgotten, and everything that is in the log so far is declared dead instead.
 const REMOVALS_MAX: usize = 1 << 20;
 /// The number of entries that are encoded on the stack at once.
 const BATCH: usize = 16;
@@ -52,7 +52,7 @@ pub(crate) struct RemovalLog {
     /// The number of the oldest entry that is still active, because its tombstone is not confirmed;
     /// `next` if there is none.
     first: u64,
-    /// The value of `first` that the newest entry contains.
+    /// The value of `first` when the newest entry was written; the entry contains it.
     told: u64,
     places: u64,
     /// The number of the oldest active entry of an earlier run. Entries from this number on are active
@@ -131,7 +131,7 @@ impl RemovalLog {
         entry.encode(uuid)
     }
 
-    /// Notes that entries before `first` need not be active any more. Entries from `hold` on are still
+    /// Notes that entries before `first` need not be active any more. However, entries from `hold` on stay
     /// active.
     fn advance(&mut self, store: &StoreShared, first: u64) {
         let hold = rule!(
@@ -194,7 +194,8 @@ impl StoreShared {
         }
     }
 
-    /// Puts removals into the writer's inbox. Their numbers ascend from `number`, to `next` at most.
+    /// Puts removals into the writer's inbox. Their numbers ascend from `number`. If the removal log had no
+    /// room for them, they all have the number `next`.
     fn post(&self, removals: &[Removal], number: u64, next: u64) {
         let mut inbox = self.inbox.lock();
         if inbox.removals.len() >= REMOVALS_MAX {
@@ -220,8 +221,8 @@ impl StoreShared {
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
-        // After an overflow of the inbox, the floor must be raised before any removal counts as
-        // confirmed.
+        // An overflow of the inbox drops removals. In their place, a raised floor makes all earlier records
+        // dead. Until the floor is raised, no removal may count as confirmed.
         if rule!(
             "removal log: it does not settle before the floor of an overflow is raised",
             inbox.overflow,

@@ -15,8 +15,8 @@ pub(crate) struct RemovedKeys {
     /// True if there were more keys than `max`, or if the index is full. Then no further entries may be
     /// loaded.
     pub(crate) full: bool,
-    /// True if the store's log lacks tombstones for some of these keys. Then each record that loading
-    /// leaves out because of its key becomes dead in the log.
+    /// True if the store's log lacks tombstones for some of these keys. Then loading logs a record tombstone
+    /// for each record that it leaves out because of its key.
     pub(crate) untold: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A segment that takes clusters, the summary of a segment, and the number of segments that are
-//! prepared ahead.
+//! A segment that takes clusters, the summary (list of entries) of a segment, and the number of segments that
+//! are prepared for reuse before they are needed.
 
 use foxy_base::rule;
 use foxy_disk::AlignedBuf;
@@ -8,7 +8,8 @@ use foxy_format::{
     encode_slot_into, round_to_block,
 };
 
-/// At most this part of all segments (1/n) is prepared ahead of the open segment.
+/// The segments after the open segment are prepared ahead, so that writing can continue in them. At most this
+/// part of all segments (1/n) is prepared at a time.
 const AHEAD_PART: u32 = 32;
 /// The maximum number of segments ahead of the open segment.
 pub(crate) const AHEAD_MOST: u32 = 8;

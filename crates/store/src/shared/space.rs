@@ -1,5 +1,6 @@
 //! The space of a store: its segments with their present incarnations, and the place of its records in the
-//! engine's address space.
+//! engine's address space. An incarnation of a segment is the time from one reuse to the next; its sequence
+//! number identifies it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -27,10 +27,10 @@ pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
 /// Returns the number of bytes that may wait for one of several stores before new objects go to the other
 /// stores. `pending` is the number of bytes that may wait for all stores.
 ///
-/// While more bytes arrive than the stores can write, about half of `pending` waits. Each store gets the part
-/// `speed` / `all` of that half, so that each store always has something to write. `all` is the sum of the
-/// speeds of the stores. If `all` is 0 because the speed of a store is not known, a store leaves a quarter of
-/// `pending` to the other stores.
+/// While more bytes arrive than the stores can write, about half of `pending` waits, because fills (fetches
+/// of objects from origins) pause beyond that. Each store gets the part `speed` / `all` of that half, so that
+/// each store always has something to write. `all` is the sum of the speeds of the stores. If `all` is 0
+/// because the speed of a store is not known, a store leaves a quarter of `pending` to the other stores.
 pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
     if all == 0 {
         return pending / 4 * 3;
@@ -91,7 +91,7 @@ mod tests {
         let (mut waits, mut written) = ([0_u64; 4], [0_u64; 4]);
         let mut random = foxy_base::Rng::new(1);
         for turn in 0..2_000 {
-            // Fills pause while half of `PENDING` waits.
+            // The fills (fetches of objects from origins) pause while half of `PENDING` waits.
             while waits.iter().sum::<u64>() < PENDING / 2 {
                 let all = speeds.iter().sum();
                 let has_room = |n: &usize| waits[*n] < room(PENDING, speeds[*n], all);

@@ -21,7 +21,7 @@ fn body(page: u64, n: u64) -> Vec<u8> {
     format!("{page}/{n} ").repeat(30).into_bytes()
 }
 
-/// Makes a store with pages, and clears memory. Each page is put together with all its objects.
+/// Makes a store with pages, and clears memory. The objects of a page are stored one after another.
 fn pages() -> Rig {
     let mut rig = Rig::new(64, MEMORY, 3);
     for page in 0..PAGES {

@@ -26,7 +26,8 @@ fn tag(rig: &Rig, text: &str) -> SyncTicket {
         .1
 }
 
-/// Carries out a flush that the purge journal requests. Other held operations stay held.
+/// Carries out a flush that the purge journal requests. (In these tests the disk holds each operation back
+/// until the test releases it.) Other operations are still held back.
 fn flush(rig: &mut Rig) {
     let segments = rig.segments_at();
     let ticket = tag(rig, "asks for a flush");
@@ -200,7 +201,7 @@ fn a_store_that_takes_no_writes_acknowledges_no_purge() {
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
 }
 
-/// The note is written, but its flush fails, so the note may not be durable.
+/// The note of the purge is written to the journal, but the flush fails, so the note may not be durable.
 #[test]
 fn a_purge_whose_flush_failed_is_not_acknowledged() {
     let mut rig = Rig::new(16, MEMORY, 7);
@@ -336,7 +337,7 @@ fn a_removal_in_the_inbox_counts() {
     }
 }
 
-/// The damaged superblock may have been the newer of the two.
+/// The damaged superblock may have been the newer of the two, with a generation that must not be used again.
 #[test]
 fn beside_a_damaged_superblock_no_generation_is_given_twice() {
     let mut rig = Rig::new(16, MEMORY, 10);

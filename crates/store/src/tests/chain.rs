@@ -1,4 +1,5 @@
-//! The chain of clusters: gaps that are no damage, gaps that are damage, and the confirmation of removals.
+//! The chain of clusters, in which each cluster contains its number and the checksum of its predecessor. The
+//! tests cover gaps that are no damage, gaps that are damage, and the confirmation of removals.
 
 #[expect(clippy::duplicate_mod, reason = "the golden test has its own")]
 #[path = "../../../../golden/read.rs"]

@@ -6,7 +6,7 @@ use super::rig::{Rig, hash, options};
 use super::rules::{SMALL_MEMORY, forget_ram, put_dropped, sync};
 use crate::*;
 
-/// Puts the second of two keys that the index cannot distinguish; their full hashes differ.
+/// Stores an object under a key whose hash differs from the hash of the key `twin` in the bits `flip`.
 fn put_colliding(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
     let mut new = super::rig::object(key, body);
     new.hash = foxy_base::KeyHash(hash("twin").0 ^ flip);
@@ -114,7 +114,7 @@ fn nothing_older_takes_the_place_of_a_colliding_key_that_goes_while_loading() {
         ..options()
     };
     let mut found = false;
-    // In each round the colliding key is removed after another number of turns of the writer.
+    // In each round the colliding key is removed after a different number of turns of the writer.
     for turns in 0..40 {
         let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
         rig.turns(turns);

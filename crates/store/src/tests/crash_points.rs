@@ -10,8 +10,8 @@ use foxy_disk::{Keep, MemDisk};
 use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
-/// For up to this number of writes, all subsets are tried. For more writes, a subset is one single write, or
-/// all writes except one.
+/// If at most this number of writes is not durable, a crash is tried for each subset of them. If there are
+/// more, the tried subsets are each single write, and all writes except one.
 const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

@@ -1,4 +1,4 @@
-//! Starts with less memory than the index needs for all objects.
+//! Tests of starts with less memory than the index needs for all objects.
 
 use super::rig::{Rig, options};
 use foxy_disk::MemDisk;

@@ -11,15 +11,16 @@ use crate::*;
 
 const MEMORY: u64 = 1 << 20;
 
-/// Returns the numbers of the held operations of a class at or after byte `from`.
+/// Returns the numbers of the operations that the disk holds back until the test releases them. Only
+/// operations of this class, at or after byte `from`, are returned.
 pub(super) fn held(rig: &Rig, class: OpClass, from: u64) -> Vec<u64> {
     let held = rig.disk.held().into_iter();
     let right = held.filter(|op| op.class == class && op.at >= from);
     right.map(|op| op.id).collect()
 }
 
-/// Runs turns of the writer, 20 ms apart, until the disk holds an operation of this class at or after byte
-/// `from`. Returns the number of the operation.
+/// Runs turns of the writer, 20 ms apart, until the disk holds back an operation of this class at or after
+/// byte `from`. Returns the number of the operation.
 pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     for _ in 0..50 {
         if let Some(id) = held(rig, class, from).first() {
@@ -138,7 +139,8 @@ fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     assert_eq!(last.text("new").as_deref(), Some("body"));
 }
 
-/// Until the open header of the next incarnation is durable, a start would load the old incarnation.
+/// Until the open header of the next incarnation is durable, a start would load the old incarnation. So the
+/// index must keep the entries of the old incarnation until then.
 #[test]
 fn an_open_header_that_could_not_be_written_drops_nothing() {
     let mut rig = Rig::new(8, MEMORY, 6);

@@ -1,5 +1,5 @@
 //! Tests of the write budget. All objects are written while the budget lasts; then only objects that the rule
-//! admits are written. Never more bytes are written than the budget allows.
+//! admits are written. The number of written bytes never exceeds the budget.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use foxy_disk::MemDisk;
 use super::rig::{SEGMENT, hash, object, options};
 use crate::*;
 
-/// Bytes per second.
+/// The write budget, in bytes per second.
 const BUDGET: u64 = 4_000;
 const SIZE: usize = 1_000;
 
@@ -57,7 +57,7 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
         Lookup::Memory(_)
     ));
     assert_eq!(put(&engine, "once"), Admission::Disk);
-    // This object is admitted because the object that it replaces was requested.
+    // This object is admitted because it replaces a stored object, which counts as a second use of the key.
     assert_eq!(put(&engine, "before"), Admission::Disk);
     // With time, the budget grows again.
     clock.advance(Duration::from_secs(5));

@@ -1,5 +1,6 @@
-//! A store grows, or leaves and returns, while something is removed. This is tested at every moment that
-//! the store's disk can observe. The removal must still be in effect when everything is loaded again.
+//! A store grows, or leaves and returns, while something is removed. The removal is made before each call of
+//! the store's disk and of its queue, in one run for each call. It must still be in effect when everything is
+//! loaded again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,8 +24,8 @@ const AT_MOST: Duration = Duration::from_secs(60);
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// Counts moments, and carries out an action at one of them. Each call of the disk or of a queue is a
-/// moment.
+/// Counts moments, and carries out an action at one of them. A moment is the beginning of a call of the disk
+/// or of its queue.
 #[derive(Clone, Default)]
 struct Moments(Arc<Mutex<State>>);
 
@@ -208,7 +209,7 @@ impl Scene {
         self.open();
     }
 
-    /// Purges everything while no store is there. The purge is acknowledged at once.
+    /// Makes a purge of everything while no store is there. The purge is acknowledged at once.
     fn purge_all_while_detached(&mut self, soft: bool) {
         assert!(self.writer.take().unwrap().close(AT_MOST));
         let everything = purge(PurgeKind::All, "", soft);
@@ -267,7 +268,7 @@ fn holds(at: u64, work: fn(&mut Scene), (remove, other): Removal) -> bool {
 }
 
 const REMOVALS: [Removal; 3] = [
-    // While the store is detached, nothing about it is in memory.
+    // While the store is detached, the index has no entry of `k`, so the engine must remember the removal.
     (
         |engine| {
             engine.supersede(hash("k"), b"k");
@@ -302,8 +303,9 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
 }
 
-/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. Only the
-/// returning store remembers the purge. Returns true if the moment occurred.
+/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. No other store
+/// could record the purge, and the first `refused` writes to the journal of the returning store fail. Returns
+/// true if the moment occurred.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
     scene.purge_all_while_detached(soft);

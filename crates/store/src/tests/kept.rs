@@ -62,8 +62,8 @@ fn a_removal_in_the_inbox_is_active_while_an_earlier_one_settles() {
     }
 }
 
-/// A removal is active until it is confirmed itself, even if an earlier removal is confirmed: one damaged
-/// cluster undoes neither of them.
+/// A removal stays active in the removal log until it is confirmed itself, even if an earlier removal is
+/// confirmed already. So one damaged cluster undoes neither of them.
 #[test]
 fn a_removal_that_is_not_confirmed_is_active_beside_one_that_is() {
     for apart in (0..5_000).step_by(400) {
@@ -105,7 +105,7 @@ fn a_store_that_takes_no_writes_records_it_on_its_disk() {
     assert_eq!(rig.kill().text("k"), None);
 }
 
-/// Purges that are made at one moment fill several blocks.
+/// The notes of purges that are made at the same time fill several blocks of the purge journal.
 #[test]
 fn purges_that_fill_several_blocks_are_all_there_after_a_power_cut() {
     let disk = foxy_disk::MemDisk::new(256 << 20, 512, 5);
@@ -204,7 +204,8 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     assert_eq!(rig.text("later 19").as_deref(), Some("body"));
 }
 
-/// The contents of a skipped segment stay known until the open header of the next segment is durable.
+/// Reuse skips a segment in quarantine. The contents of that segment stay known until the open header of the
+/// next segment is durable.
 #[test]
 fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {

@@ -1,5 +1,5 @@
-//! Stores are added, drained, taken out, put back and made longer while everything runs. Their contents
-//! stay, and after a crash during a growth, the store is either unchanged or grown.
+//! Tests in which stores are added, drained, taken out, attached again and grown while everything runs. Their
+//! contents stay. After a crash during a growth, the store is either unchanged or grown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,8 +79,8 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         assert!(live.remove(1));
         let left = live.on_disk();
         assert!(left.len() > 5 && left.len() < KEYS as usize - 5);
-        // Of the keys on the detached store, some are purged, some are stored again, and the
-        // remaining keys stay.
+        // Of the keys on the detached store, some are removed, some are stored again, and the remaining keys
+        // stay.
         let detached: Vec<_> = all().difference(&left).copied().collect();
         let (gone, newer) = (&detached[..3], &detached[3..5]);
         gone.iter().for_each(|key| live.supersede(*key));
@@ -179,7 +179,8 @@ fn a_store_that_nobody_remembers_is_taken_in_empty_while_running() {
     assert_eq!(again.on_disk(), all());
 }
 
-/// A record that is moved is read from its disk, although memory may have another copy of the object.
+/// A drain reads each record from its disk, even if memory has the object already. So memory may contain two
+/// copies, and a soft purge must make both of them stale.
 #[test]
 fn a_soft_purge_makes_stale_each_copy_in_memory() {
     let mut live = Live::new(&[16, 16], 3);
@@ -203,8 +204,8 @@ fn a_soft_purge_makes_stale_each_copy_in_memory() {
     assert_eq!(live.stale.get(), KEYS / 4);
 }
 
-/// The disk of the only store does not answer while the store is taken out, and works again after the
-/// next start.
+/// The disk of the only open store fails, so no disk can record that this store is taken out. The store could
+/// bring purged objects back at a later start.
 #[test]
 fn no_purge_is_durable_once_a_store_went_that_nobody_can_note() {
     let mut live = Live::new(&[16, 16], 3);

@@ -5,8 +5,9 @@ use foxy_base::Rng;
 use super::live_rig::{HOSTS, KEYS, Live, TAGS};
 use crate::*;
 
-/// Stores are added, taken out, drained, made longer and crash in any order while keys are stored,
-/// removed and purged. A lookup always returns the latest version, and softly purged objects are stale.
+/// In this test, stores are added, taken out, drained and grown, and crashes occur, in any order, while keys
+/// are stored, removed and purged. A lookup always returns the latest version, and softly purged objects are
+/// stale.
 #[test]
 fn whatever_stores_do_a_lookup_gives_the_latest_or_nothing() {
     let (mut hits, mut stale, mut purges) = (0, 0, 0);

@@ -88,7 +88,7 @@ impl Live {
         live
     }
 
-    /// Starts with these stores, as Foxy starts.
+    /// Opens these stores in the same way as Foxy does when it starts.
     fn start(&mut self, open: &[usize]) {
         let disks = open.iter().map(|n| Arc::new(self.slots[*n].disk.clone()));
         let disks: Vec<Arc<dyn Disk>> = disks.map(|disk| disk as _).collect();
@@ -143,7 +143,7 @@ impl Live {
         grown.result
     }
 
-    /// Starts again after a crash; the stores that were open are in the configuration.
+    /// Returns the test engine after a crash. The stores that were open are opened again.
     pub(super) fn crash(&self, seed: Option<u64>) -> Self {
         let again = self.slots.iter().map(|slot| Slot {
             disk: match seed {

@@ -1,4 +1,5 @@
-//! Loading with two workers (lanes) at the same time, and with many entries in a step.
+//! Loading with two lanes at the same time (each fills its own part of the index), and with many entries in
+//! one step.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Segments whose summary and clusters cannot be read.
+//! Tests of segments whose summary and clusters cannot be read.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 use foxy_format::{BLOCK, Geometry, SLOT_HEADER_BYTES, SegmentState};
@@ -54,12 +54,13 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
 /// The kinds of damage to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    /// The entries of its summary are damaged, and the segment cannot be read; its incarnation is known.
+    /// The entries of the segment's summary are damaged, and the segment cannot be read; its incarnation is
+    /// known.
     EntriesAndAll,
-    /// Its slot is damaged, and the segment cannot be read.
+    /// The segment's slot is damaged, and the segment cannot be read.
     SlotAndAll,
-    /// The entries of its summary are damaged, and so is the beginning of this block, which may be a
-    /// cluster's table.
+    /// The entries of the segment's summary are damaged, and so is the beginning of this block of the
+    /// segment, which may be a cluster's table.
     EntriesAndBlock(u64),
     /// The beginning of this block is damaged, in a segment that is read by its clusters.
     Block(u64),
@@ -202,8 +203,8 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
     }
 }
 
-/// A segment was prepared for reuse (its slot has an open header), and the slot of the segment after it is
-/// damaged. New objects are then written after a segment whose contents are unknown.
+/// A segment was prepared for reuse, so its slot has an open header. The next segment has a damaged slot and
+/// cannot be read. New objects are then written after a segment whose contents are unknown.
 #[test]
 fn what_is_stored_after_a_segment_was_lost_that_follows_one_with_an_open_header_is_kept() {
     let mut rig = Rig::new(8, MEMORY, 8);

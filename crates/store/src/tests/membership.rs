@@ -164,8 +164,7 @@ fn left_out_and_back(both: &Several, what: &str) {
 
 #[test]
 fn a_store_that_was_new_at_the_last_start_is_known_to_the_others() {
-    // The first store has its own history, and at the next start it is again the only store of its
-    // set.
+    // The first store has run alone before. At the next start, the second disk does not contain a store yet.
     let first = Several::open(vec![disk(16, 1)]);
     let mut disks = first.killed_disks();
     disks.push(disk(16, 2));

@@ -10,9 +10,8 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The open header of a next incarnation is lost, and the process is killed once the old incarnation was
-/// given up. The index does not contain the records of the old incarnation any more, and since then no
-/// removal of these records was logged.
+/// The write of the open header of a next incarnation is lost. The process is killed after the index entries
+/// of the old incarnation were dropped. From then on, no removal of its records is logged.
 #[test]
 fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
     let (mut lost, mut gone) = (0, 0);

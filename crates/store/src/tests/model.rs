@@ -2,8 +2,8 @@
 //! versions each key may have.
 //!
 //! For each key the model keeps its past states, newest last. A lookup may return the newest state or a
-//! miss, also after a kill at any moment. After a power cut, an older state may return if it had not
-//! ended when the last sync (or the key's purge) was acknowledged.
+//! miss, also after a kill at any moment. After a power cut, older states may return too. The oldest of them
+//! is the state at the time when the last acknowledged sync (or purge of the key) was requested.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Limits of purges. A purge beyond the limit is refused. It is never replaced by a purge of more objects.
-//! Some capacity stays reserved for the purges of operators.
+//! The limits of purges. A purge beyond the limit is refused. It is never replaced by a purge of more
+//! objects. Some capacity stays reserved for the purges of operators.
 
 use super::purges::purge;
 use super::rig::Rig;

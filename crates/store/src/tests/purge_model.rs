@@ -1,6 +1,6 @@
-//! Purges against a slow model: random histories of fetches, purges of every kind, sweeps, reuse,
-//! kills and power cuts. The model keeps every purge ever made and compares each answer with all
-//! of them, one by one.
+//! Tests of purges against a slow model: random histories of fetches, purges of every kind, sweeps, reuse,
+//! kills and power cuts. The model keeps every purge ever made and compares each answer with all of them, one
+//! by one.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Purged and dead objects, and the places where they could still be found: among the neighbours of an object
-//! that is read, in explanations, by a late 304, and after the end of the purge.
+//! that is read, in `peek` (for reports to operators), by a late 304, and after the end of the purge.
 
 use std::sync::Arc;
 
@@ -163,8 +163,8 @@ fn a_fragment_is_of_the_version_of_its_head() {
     assert!(!is_fragment_of(&fragment, &other, 0));
 }
 
-/// A power cut lost the record to which the removal belongs, and another record is written at its
-/// position.
+/// A power cut lost the record to which the removal belongs. Another record is then written at the position
+/// of the lost record, and the removal must not apply to it.
 #[test]
 fn a_removal_behind_the_end_of_the_log_concerns_nobody() {
     let mut rig = Rig::new(16, 1 << 20, 8);

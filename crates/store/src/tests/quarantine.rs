@@ -69,7 +69,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut rng = Rng::new(7);
     let (mut several, region) = quarantined(&mut rng);
     breaks(&several.disks[0], OpClass::Read, Fault::EIO, &region);
-    // Reads of the segment that were under way may end.
+    // The reads of the segment that were under way may end.
     several.run(20);
     let errors = several.store(0).counts.read_errors;
     assert_eq!(touched(&mut several, &region, &mut rng), 0);
@@ -137,8 +137,8 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     assert_eq!(entries(&several), 0);
 }
 
-/// A segment is skipped. Until the segment after it has its open header, a start would still load the
-/// contents of the skipped segment.
+/// Reuse skips a segment. Until the next segment has its open header, a start would still load the contents
+/// of the skipped segment.
 #[test]
 fn a_segment_that_is_passed_over_is_known_until_the_next_open_header_is_written() {
     let mut rng = Rng::new(9);

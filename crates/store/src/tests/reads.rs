@@ -1,4 +1,4 @@
-//! Reads in order: a rotating disk is detected by its reads, which are sorted from then on.
+//! The order of reads: a rotating disk is detected by its reads, which are sorted from then on.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ const SSD: Seek = Seek {
     fixed: Duration::from_micros(80),
 };
 
-/// Makes a store full of objects, on a slow disk; memory keeps almost none of the objects.
+/// Makes a store full of objects on a disk with the seek times `seek`; memory keeps almost none of the
+/// objects.
 fn rig(seek: Seek, reads: ReadMode) -> Rig {
     let disk = MemDisk::new(64 * u64::from(SEGMENT + 4096) + (64 << 10), 512, 1);
     let options = StoreOptions { reads, ..options() };
@@ -187,7 +188,8 @@ fn a_read_alone_goes_at_once() {
     );
 }
 
-/// Neighbours are read together. If a sector is bad, only the reads that need this sector fail.
+/// Reads that are close together on the disk are joined to one read. If a sector is bad, only the requested
+/// reads that need this sector fail.
 #[test]
 fn a_failed_joined_read_fails_only_those_it_must() {
     let rig = rig(DISK, ReadMode::Sorted);

@@ -10,7 +10,7 @@ use super::rig::{Rig, geometry};
 use crate::StoreId;
 use crate::shared::Removal;
 
-/// Returns the clusters that are on their way, by place on the disk.
+/// Returns the numbers of the operations that write clusters and that the disk holds back.
 fn clusters_held(rig: &Rig) -> Vec<u64> {
     let held = rig.disk.held().into_iter();
     let writes = held.filter(|op| op.class == OpClass::Write && op.at >= rig.segments_at());

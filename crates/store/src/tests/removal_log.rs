@@ -154,8 +154,7 @@ fn removals_that_come_back_concern_what_was_older_alone() {
     assert_eq!(again.text("k").as_deref(), Some("new"));
 }
 
-/// A disk that checks, whenever something is written through the cache, whether the key is still
-/// visible.
+/// A disk that checks at each write to the removal log (`write_cached`) that the key is still visible.
 #[derive(Debug)]
 struct Watched {
     disk: MemDisk,
@@ -241,8 +240,8 @@ fn a_removal_is_logged_before_anybody_can_see_it() {
     }
 }
 
-/// If a power cut lost records, the removals of these records must not apply to records that are later
-/// written at the same positions.
+/// A power cut lost records. The removals of these records must not apply to records that are later written
+/// at the same positions.
 #[test]
 fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let mut rig = Rig::new(16, MEMORY, 14);
@@ -291,7 +290,8 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     forget_ram(&rig, "loaded late");
     rig.supersede("superseded");
     let rig = rig.crash_unloaded(Keep::All);
-    // The segment of the record is not loaded yet, so the key itself is noted.
+    // The segment of the record is not loaded yet, so the removal log gets the key, because the place of the
+    // record is not known.
     rig.supersede("loaded late");
     let mut rig = rig.crash_unloaded(Keep::All);
     let (begin, mut clusters) = (rig.segments_at(), 0);

@@ -13,7 +13,7 @@ const MEMORY: u64 = 1 << 20;
 const KEYS: u64 = 400;
 const BODY: usize = 3000;
 
-/// Stores with these numbers of segments, which the test drives step by step.
+/// An engine with several stores, which the test drives step by step.
 struct Site {
     engine: Arc<Engine>,
     clock: Arc<ManualClock>,
@@ -110,7 +110,7 @@ fn one_site_uses_four_disks_as_it_uses_one_of_their_size() {
     assert!(written.iter().all(even), "{written:?}");
 }
 
-/// A large object uses all disks too, in spans; each span is on one disk.
+/// A large object uses all disks too. A number of consecutive fragments (a span) is on one disk.
 #[test]
 fn a_large_object_is_spread_over_the_stores_by_spans() {
     let mut site = Site::on(&[600; 4]);

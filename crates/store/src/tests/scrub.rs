@@ -60,7 +60,7 @@ fn bad_records_are_dropped_and_nothing_else() {
         bad.dedup();
         for n in &bad {
             let spot = Spot::of(&entry(&rig, *n).unwrap());
-            // The first record of the store is at the beginning of the engine's addresses.
+            // The addresses of the engine's first store are the byte offsets on its disk.
             let at = spot.units() * foxy_format::UNIT + rng.below(2_000);
             rig.disk.corrupt(at, 1, |b| b[0] ^= 1 << rng.below(8));
         }

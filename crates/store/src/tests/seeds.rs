@@ -18,7 +18,7 @@ use crate::*;
 
 const MEMORY: u64 = 1 << 20;
 
-/// Stores that started together.
+/// The stores of one engine.
 struct Fleet {
     disks: Vec<MemDisk>,
     clock: Arc<ManualClock>,
@@ -27,7 +27,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// Starts with these disks; `seed` is the seed that the engine draws, if no store names another
+    /// Opens the stores on these disks. `seed` is the seed that the engine uses if no store names another
     /// seed.
     fn start(disks: Vec<MemDisk>, seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
@@ -63,7 +63,7 @@ impl Fleet {
             .push(self.engine.open_store(disk, options).unwrap());
     }
 
-    /// Starts after a kill, in another process, which draws another seed.
+    /// Opens the same stores after a kill, in a new engine, which draws another seed.
     fn again(&self, seed: u64) -> Self {
         Self::start(self.disks.iter().map(MemDisk::kill).collect(), seed)
     }

@@ -60,7 +60,7 @@ fn stores_of_different_sizes_take_objects_by_their_sizes() {
     several.run(60);
     let taken = |n: usize| several.store(n).counts.records as f64;
     let share = taken(1) / (taken(0) + taken(1));
-    // The store has 16 of 80 segments; the weight is the capacity in whole MiB.
+    // The second store has 16 of 80 segments; the weight of a store is its capacity in whole MiB.
     assert!((0.1..0.35).contains(&share), "{share}");
 }
 

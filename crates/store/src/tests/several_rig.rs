@@ -39,7 +39,8 @@ impl Several {
         Self::start(disks, 0).unwrap()
     }
 
-    /// Starts as Foxy does: the memberships of all stores are compared, all stores are opened, all join.
+    /// Opens the stores as Foxy does at a start: it compares the memberships of all stores, opens all stores,
+    /// and lets them join.
     fn start(disks: Vec<MemDisk>, named: u32) -> Result<Self, OpenError> {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
         let config = EngineConfig {
@@ -116,7 +117,7 @@ impl Several {
     }
 
     pub(super) fn try_kill(&self, disks: Vec<MemDisk>) -> Result<Self, OpenError> {
-        // Stores that a failed start formats get their own identity as well.
+        // A failed start may format stores, which get their own identities as well.
         let named = self.named.get();
         self.named.set(named + disks.len() as u32);
         let mut again = Self::start(disks, named)?;

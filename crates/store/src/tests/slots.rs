@@ -1,4 +1,5 @@
-//! Headers of slots: many reads at once find the same headers as single reads.
+//! The headers of slots (a slot contains the state and the summary of a segment): many reads at once find the
+//! same headers as single reads.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_format::Geometry;

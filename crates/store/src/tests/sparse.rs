@@ -83,7 +83,7 @@ fn a_version_that_is_replaced_can_be_read_to_its_end() {
     rig.supersede("s");
     put.append(&vec![2; unit as usize]);
     assert_eq!(put.readable(), Some(2 * unit));
-    // Lookups find only the new version; a reader with the old head reads the old bytes.
+    // A lookup finds only the new version; a reader with the old head reads the old bytes.
     let newer = rig.engine.put_sparse(&new("s"), unit * 3).object;
     put.append(&vec![3; unit as usize]);
     assert_eq!(put.readable(), Some(3 * unit));
@@ -168,7 +168,7 @@ fn a_purged_version_is_not_put_any_further() {
     assert_eq!(put.readable(), None);
 }
 
-/// Read buffers have size classes. A fragment of the present size fits into a buffer with little waste, so it
+/// Read buffers have size classes. A fragment of the usual size fits into a buffer with little waste, so it
 /// stays where it was read. A copy would cost more than the read.
 #[test]
 fn a_fragment_stays_in_the_buffer_it_was_read_into() {

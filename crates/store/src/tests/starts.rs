@@ -1,5 +1,5 @@
-//! Starts with disks that are not as a store left them: wiped, formatted anew, without a valid journal,
-//! or out of date for a reason that only other stores know.
+//! Tests of starts with disks that are not as a store left them: wiped, formatted anew, without a valid
+//! journal, or out of date because of changes that only other stores recorded.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::SegmentState;

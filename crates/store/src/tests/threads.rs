@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Returns `None` also if the store left meanwhile.
+    /// Carries out a read. Returns `None` if it is a miss, for example because the store left meanwhile.
     fn read(&self, plan: &ReadPlan, name: &str) -> Option<Arc<Object>> {
         let disk = self.engine.fleet().disk(plan.store)?;
         let mut buf = AlignedBuf::new(plan.len as usize);

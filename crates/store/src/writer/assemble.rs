@@ -100,8 +100,9 @@ impl Writer {
         self.flight.begin(cluster);
     }
 
-    /// Writes an empty cluster that confirms removals in two cases: the log is at rest, so no other cluster
-    /// will confirm them soon, or more than half of the removal log is in use.
+    /// Writes an empty cluster if removals must be confirmed by a later cluster (see `super::chain`) and one
+    /// of two cases applies. Either the log is at rest, so that no other cluster will confirm them soon, or
+    /// more than half of the removal log is in use.
     pub(super) fn confirm_step(&mut self) {
         if !self.log.chain().is_open() || !self.trouble.may_write(self.now) {
             return;

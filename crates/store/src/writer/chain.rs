@@ -66,7 +66,8 @@ impl Chain {
         }
     }
 
-    /// The entries of given-up clusters for the next cluster, which is at `base` in its segment.
+    /// The entries by which the next cluster names the given-up clusters. The next cluster is at `base` in
+    /// its segment.
     pub(super) fn entries(&self, base: u32) -> impl Iterator<Item = Entry> {
         self.given_up.iter().map(move |given_up| Entry {
             hash: KeyHash(u128::from(given_up.number) << 64 | u128::from(given_up.at.0)),
@@ -102,7 +103,7 @@ impl Chain {
         self.removals.push_back((self.last, first));
     }
 
-    /// Notes that a cluster is complete. This cluster names the clusters `told` as given up.
+    /// Notes that the write of a cluster has ended. This cluster names the clusters in `told` as given up.
     pub(super) fn complete(&mut self, told: &[u64]) {
         self.given_up
             .retain(|given_up| !told.contains(&given_up.number));
@@ -122,8 +123,8 @@ impl Chain {
         self.removals.retain(|(cluster, _)| *cluster != number);
     }
 
-    /// Notes what the flush that begins next makes durable: all complete clusters. `first` is the
-    /// number of the first cluster that is being written now.
+    /// Notes which clusters the next flush will make durable: all complete clusters. `first` is the number of
+    /// the first cluster that is being written now.
     pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
         let given_up = self.given_up.iter().map(|given_up| given_up.number);
         let open = rule!(

@@ -36,7 +36,7 @@ impl Writer {
         }
     }
 
-    /// Reports the removals that durable clusters confirm to the removal log. Releases the removals of an
+    /// Informs the removal log of the removals that durable clusters confirm. Releases the removals of an
     /// earlier run when all of them are confirmed.
     pub(crate) fn settle_removals(&mut self) {
         let open = rule!(

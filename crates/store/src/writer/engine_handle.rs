@@ -60,7 +60,7 @@ impl EngineHandle {
         self.context.memory.rebalance();
     }
 
-    /// Makes the other stores note that this store records no removals from here on.
+    /// Makes the other stores note that this store records no removals from now on.
     pub(super) fn leave_behind(&self) {
         self.context.purges.leave_behind(self.store.id);
     }

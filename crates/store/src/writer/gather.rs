@@ -1,5 +1,5 @@
-//! Gathering: items from the inbox go to locality buffers, and full or old buffers go to the ready
-//! queue.
+//! Gathering: items from the inbox go to locality buffers, each of which collects the items of one group.
+//! Full or old buffers go to the ready queue, from which clusters are made.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use super::records::Chosen;
 use crate::StoreOptions;
 use crate::shared::{Item, Numbered};
 
-/// Objects and removals that wait to be assembled. It counts the objects and removals that arrive and leave.
-/// So a ticket can detect when all objects and removals that arrived before the ticket have left.
+/// The objects and removals that wait to be put into a cluster. Arrivals and departures are counted. A ticket
+/// notes the number of arrivals at its beginning. Once that number has departed, everything for which the
+/// ticket waits is in clusters.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,
@@ -165,9 +166,9 @@ impl Gather {
         taken
     }
 
-    /// Takes items that are still wanted from the ready queue, up to `limit` bytes including the entries
-    /// of `removals` removals. `room` returns the number of bytes that the segment has for a cluster
-    /// with a given number of entries.
+    /// Takes items from the ready queue for a cluster, and drops superseded items. The cluster has at most
+    /// `limit` bytes, including the entries of `removals` removals. `room` returns the number of bytes that
+    /// the segment has for a cluster with a given number of entries.
     pub(super) fn choose(
         &mut self,
         removals: usize,

@@ -11,24 +11,25 @@ use crate::interface::add;
 use crate::recovery::Piece;
 use crate::shared::StoreShared;
 
-/// The purpose of an operation.
+/// The purpose of an operation. (The victim is the segment that is reused next.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The write of the cluster with this number.
     Cluster(u64),
-    /// The write of the entries for which the slot of the sealed incarnation with this sequence has no room.
+    /// The write of the entries of a sealed segment for which its slot has no room. The incarnation of the
+    /// segment has this sequence number.
     Spill(u64),
-    /// The write of the summary of the sealed incarnation with this sequence.
+    /// The write of the summary slot of a sealed segment. Its incarnation has this sequence number.
     SealSlot(u64),
-    /// The write of the open header: a segment begins the incarnation with this sequence.
+    /// The write of an open header: a segment begins the incarnation with this sequence number.
     OpenSlot(u64),
-    /// The read that checks the open header of the incarnation with this sequence.
+    /// The read that checks the open header of the incarnation with this sequence number.
     OpenSlotCheck(u64),
     /// The flush with this number.
     Flush(u64),
-    /// The read of the summary slot of the victim with this sequence.
+    /// The read of the summary slot of a victim. The next incarnation of the victim has this sequence number.
     VictimSlot(u64),
-    /// The read of a part of the victim with this sequence.
+    /// The read of a part of a victim. The next incarnation of the victim has this sequence number.
     VictimPart(u64),
     /// The write to the purge journal with this number.
     Journal(u64),

@@ -39,7 +39,7 @@ impl Engine {
     /// does nothing until the other stores have recorded the new membership too.
     ///
     /// # Errors
-    /// The device failed. The call did not change which contents of the stores are live.
+    /// An error if the device failed. The contents that were live before the call are still live.
     pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
         self.fleet().renew();
         for writer in writers {
@@ -54,8 +54,8 @@ impl Engine {
 }
 
 impl Writer {
-    /// Records which stores are open, if that has changed. Returns `Some` if this store has not joined
-    /// yet; then this turn is over.
+    /// Writes to the superblocks which stores are open, if that has changed. Returns `Some` if this store has
+    /// not joined yet; then this turn is over.
     pub(super) fn membership_step(&mut self) -> Option<Turn> {
         if !self.store.takes_writes() {
             // The store cannot record anything any more, and its turns give up the objects that wait

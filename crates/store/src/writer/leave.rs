@@ -44,7 +44,7 @@ pub enum GrowError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The store is longer now, but could not be opened again.
+    /// The store has grown, but could not be opened again.
     #[error("the store grew, but could not be opened again: {0}")]
     Lost(#[from] OpenError),
 }
@@ -114,11 +114,11 @@ impl Writer {
         written
     }
 
-    /// Makes the store `bytes` long and keeps its contents. The file or device is made longer first,
-    /// then the slots of the new segments are zeroed, then the superblocks are written with the new
-    /// geometry, and then the store is opened again. A crash at any point leaves the store either unchanged
-    /// or grown. While the store is being loaded, objects that are not loaded yet are misses. This method
-    /// blocks for the writes and reads.
+    /// Grows the store to `bytes` bytes and keeps its contents. First the file or device is extended, then
+    /// the slots of the new segments are zeroed, then the superblocks are written with the new geometry, and
+    /// then the store is opened again. A crash at any point leaves the store either unchanged or grown. While
+    /// the store is being loaded, objects that are not loaded yet are misses. This method blocks for the
+    /// writes and reads.
     #[must_use]
     pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
         let next = self.reuse.next_sequence();
@@ -210,7 +210,7 @@ fn grown(store: &StoreShared, next_sequence: u64) -> Result<Geometry, GrowError>
     })
 }
 
-/// Makes the disk longer and zeroes the slots of the new segments.
+/// Extends the file or device, and zeroes the slots of the new segments.
 fn make_room(store: &StoreShared, next_sequence: u64, bytes: u64) -> Result<(), GrowError> {
     let disk = Arc::clone(&store.disk);
     let fail = |doing| move |source| GrowError::Io { doing, source };

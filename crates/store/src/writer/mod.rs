@@ -80,8 +80,8 @@ pub use self::leave::{GrowError, Grown};
 /// Maximum number of operations in the writer's queue.
 const QUEUE_DEPTH: u32 = 32;
 
-/// Pause after a turn that found something in the inbox: by the end of the pause, more items
-/// will have arrived.
+/// Pause after a turn that found something in the inbox. More items arrive during the pause, so that the next
+/// turn handles several at once.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The time at which [`Writer::turn`] must be called again.
@@ -372,7 +372,7 @@ impl Writer {
         }
     }
 
-    /// Records in both superblocks that everything before `floor` is dead. Returns false if that is not
+    /// Writes to both superblocks that everything before `floor` is dead. Returns false if that is not
     /// possible yet.
     fn record_floor(&mut self, floor: LogPosition) -> bool {
         if self.trouble.pauses(self.now) {

@@ -1,5 +1,5 @@
-//! The remaining work of an opening: segments that are still to be loaded, and the floor of a store
-//! that was detached.
+//! The work that remains after a store was opened: segments that are still to be loaded and, for a store that
+//! was detached, its floor (the log position before which everything is dead).
 
 use std::io;
 

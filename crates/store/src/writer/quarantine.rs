@@ -10,8 +10,8 @@ use crate::shared::StoreShared;
 const PART: usize = 1 << 20;
 
 impl Writer {
-    /// Records new segments in quarantine, so that the next start knows them, and tries quarantined
-    /// segments again if that was requested. Both happen rarely, and wait for the disk.
+    /// Writes new segments in quarantine to the superblock, so that the next start knows them. Tries
+    /// quarantined segments again if that was requested. Both happen rarely, and wait for the disk.
     pub(super) fn quarantine_step(&mut self) {
         if self.store.member.take_retry() {
             retry_quarantine(&self.store);

@@ -1,5 +1,6 @@
-//! Reinsertion: records of the victim that were used since they were written are written again, within a
-//! budget. The most used records come first. Of equally used records, the shortest come first.
+//! Reinsertion: before a segment (the *victim*) is overwritten, its records that were used since they were
+//! written are written again, within a budget. The most used records come first. Of equally used records, the
+//! shortest come first.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -220,10 +220,9 @@ impl Reuse {
         Some(next)
     }
 
-    /// Returns the next segment in the sequence. Segments in quarantine are skipped. A start would still
-    /// load a skipped segment until the open header of the segment after it is durable. Until then the
-    /// index keeps the entries of the skipped segment, so that a supersession of its records logs a
-    /// removal.
+    /// Returns the next segment in the sequence. Segments in quarantine are skipped. A start would still load
+    /// a skipped segment until the next segment has a durable open header. Until then the index keeps the
+    /// entries of the skipped segment, so that a supersession of its records logs a removal.
     fn next_victim(&mut self, log: &Log) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         let mut passed_over = Vec::new();

@@ -12,7 +12,8 @@ use crate::Health;
 use crate::recovery::{write_both, write_superblock};
 use crate::shared::StoreShared;
 
-/// Pause between attempts to record, on a disk that takes no writes, that its contents are dead.
+/// Pause between two attempts of a store that takes no writes to record on its disk that its contents are
+/// dead.
 const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// The superblock as it was last written, and the code that writes it anew.
@@ -58,19 +59,19 @@ impl Superblocks {
         write_superblock(&*self.store.disk, &self.superblock)
     }
 
-    /// Records in both superblocks that everything before `floor` is dead.
+    /// Writes to both superblocks that everything before `floor` is dead.
     pub(super) fn set_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write()
     }
 
-    /// Records in both superblocks that everything before `floor` is dead. If their present floor is
-    /// higher, it stays.
+    /// Writes to both superblocks that everything before `floor` is dead. If their present floor is higher,
+    /// it stays.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.set_floor(self.superblock.floor.max(floor))
     }
 
-    /// Records that the contents from `floor` on are live again.
+    /// Writes to the disk that the contents from `floor` on are live again.
     pub(super) fn lower_floor(&mut self, floor: LogPosition) -> io::Result<()> {
         self.superblock.floor = floor;
         self.write_next()
@@ -82,7 +83,7 @@ impl Superblocks {
         self.write()
     }
 
-    /// Records the store set in both superblocks, if it has changed.
+    /// Writes the store set to both superblocks, if it has changed.
     pub(super) fn join(&mut self, membership: Membership) -> io::Result<()> {
         if self.superblock.membership == membership {
             return Ok(());
@@ -101,7 +102,7 @@ impl Superblocks {
         Ok(())
     }
 
-    /// Records in both superblocks that everything that is now in the store is dead.
+    /// Writes to both superblocks that all present contents of the store are dead.
     pub(super) fn disown(&mut self) -> io::Result<()> {
         let end = self.store.marks.log_end();
         // The store then belongs to no store set. When it is opened next, it does not affect the trust in
@@ -129,8 +130,9 @@ impl Superblocks {
         .then_some(epoch);
     }
 
-    /// Records in both superblocks that all present contents of the store are dead. If the store has joined
-    /// the stores of its engine, also records `membership`, because the store still belongs to the store set.
+    /// Writes to both superblocks that all present contents of the store are dead. If the store has joined
+    /// the stores of its engine, `membership` is written too, because the store still belongs to the store
+    /// set.
     fn give_up_contents(&mut self, membership: Option<Membership>) -> io::Result<()> {
         let end = self.store.marks.log_end();
         if let Some(membership) = membership.filter(|_| self.store.member.has_joined()) {
@@ -139,7 +141,8 @@ impl Superblocks {
         self.raise_floor(end)
     }
 
-    /// Records the segments in quarantine, if they have changed, so that the next start knows them.
+    /// Writes the list of segments in quarantine to a superblock, if it has changed, so that the next start
+    /// knows it.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
         let count = self.store.condition.quarantined() as usize;
         if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {

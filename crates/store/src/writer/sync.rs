@@ -21,7 +21,8 @@ struct Waiting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Some objects and removals before the ticket have not been assembled yet.
+    /// Some of the objects and removals for which the ticket waits are not in a cluster yet. They are all in
+    /// clusters once the gatherer's departures reach this position.
     Gathering(QueuePosition),
     /// The clusters up to this number have not all been written yet.
     Writing(u64),

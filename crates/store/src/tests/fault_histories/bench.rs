@@ -74,9 +74,9 @@ impl Bench {
         })
     }
 
-    /// Starts again after a kill or a power cut. If the faults prevent the start, the start is repeated
-    /// without faults; no request was served in between. Returns `None` if the second start fails too; then
-    /// no request is served.
+    /// Opens the stores again after a kill or a power cut. If the faults prevent the start, the start is
+    /// repeated without faults; no request was served in between. Returns `None` if the second start fails
+    /// too; then no request is served.
     pub(super) fn restart(&self, keep: &mut [Keep<'_>], plans: &Plans, seed: u64) -> Option<Self> {
         let left: Vec<_> = (self.disks.iter().zip(keep))
             .map(|(disk, keep)| disk.crash(std::mem::replace(keep, Keep::All)))
@@ -100,7 +100,7 @@ impl Bench {
         self.clock.mono()
     }
 
-    /// Advances the time in steps as small as those of a working thread.
+    /// Advances the time in small steps, as a busy thread would see it.
     pub(super) fn pass(&mut self, millis: u64) {
         for step in (0..millis.max(1)).step_by(50) {
             self.clock
@@ -113,7 +113,7 @@ impl Bench {
         }
     }
 
-    /// Advances the time until every operation has ended that does not hang.
+    /// Advances the time until the writers have no work left, or until the remaining operations seem to hang.
     pub(super) fn rest(&mut self) {
         for _ in 0..400 {
             self.pass(20);

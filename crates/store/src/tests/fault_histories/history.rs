@@ -39,7 +39,7 @@ pub(super) struct History {
     pub(super) cuts: [bool; SESSIONS],
 }
 
-/// Counts of a history.
+/// The results of a run of a history.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// The number of operations of each session.
@@ -98,9 +98,9 @@ struct Run<'a> {
     version: u64,
     keys: HashMap<u64, Vec<Held>>,
     tickets: Vec<Ticket>,
-    /// All removals of a key up to this step are acknowledged.
+    /// For each key, the step up to which all removals are acknowledged.
     acknowledged: HashMap<u64, u64>,
-    /// All soft purges of a key up to this step are acknowledged.
+    /// For each key, the step up to which all soft purges are acknowledged.
     stale: HashMap<u64, u64>,
     seen: Seen,
 }
