@@ -42,7 +42,7 @@ impl Put<'_> {
     }
 }
 
-/// Takes fields from bytes. The length is checked for every field.
+/// Takes fields from the front of `rest`. Each method checks that enough bytes are left.
 #[derive(Clone, Debug)]
 pub(crate) struct Take<'a> {
     rest: &'a [u8],

@@ -1,4 +1,9 @@
-//! The cluster: the unit of writing. It consists of a header, a table of entries, and the records.
+//! The cluster: the unit of writing. It consists of a header, a table of entries, and the records that the
+//! entries describe.
+//!
+//! A store writes its clusters one after another into segments (large regions, usually of 32 MiB). This
+//! sequence of clusters is the log of the store. When a segment is reused, its next *incarnation* begins,
+//! with a new sequence number. Addresses and lengths in segments are counted in units of 16 bytes.
 
 use crate::bytes_io::{Put, Take, check_mark};
 use crate::entry::decode_entries;
@@ -12,15 +17,16 @@ use foxy_base::rule;
 pub const CLUSTER_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXCL";
 
-/// Length of the header and of a table of `entries` entries, in bytes, rounded up to whole units. Records
-/// begin there.
+/// Length in bytes of a header and a table of `entries` entries, rounded up to whole units. The first record
+/// of the cluster begins at this offset.
 #[must_use]
 pub const fn cluster_table_bytes(entries: usize) -> usize {
     round_to_unit((CLUSTER_HEADER_BYTES + entries * ENTRY_BYTES) as u64) as usize
 }
 
-/// The position of a cluster in the chain of all clusters of its store (extension `chain`). Clusters that
-/// were written without the extension have zeros here.
+/// The link of a cluster in the chain (extension `chain` of the format). The chain consists of all clusters
+/// of a store: they are numbered in order of writing, and each contains the checksum of the previous one.
+/// Clusters that were written without the extension have zeros here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainLink {
     /// Number of the cluster in the store, in order of writing: from 1, below 2^48. 0 means that there is no
@@ -133,7 +139,8 @@ impl ClusterHeader {
     /// Reads header and table from `bytes`, which begin at the cluster.
     ///
     /// # Errors
-    /// An incomplete or damaged header or table is refused. A torn table has a wrong checksum.
+    /// Returned if the header or the table is incomplete or damaged. A table that was written only in part
+    /// (torn) has a wrong checksum.
     pub fn decode(bytes: &[u8], segment_bytes: u32) -> Result<(Self, Vec<Entry>), FormatError> {
         let mut take = Take::new(bytes);
         let header = Self::take(&mut take)?;

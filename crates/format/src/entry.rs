@@ -1,5 +1,5 @@
-//! Entries of cluster tables and summary slots. An entry describes a stored record with its position, or a
-//! removal.
+//! Entries of cluster tables and of summary slots (which list the contents of complete segments). An entry
+//! describes a stored record with its position, or a removal.
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, UNIT};
@@ -10,12 +10,12 @@ pub const ENTRY_BYTES: usize = 24;
 
 const OFFSET_BITS: u32 = 25;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
-// The end of the longest segment must be a valid offset too.
+// An offset must also be able to express the end of the longest segment (256 MiB).
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
-/// A position in the log. Positions order everything that was ever written to a store. The upper 39 bits are
-/// the sequence number of the segment's incarnation. The lower 25 bits are the offset in the segment, in
-/// units.
+/// A position in the log. The log is the order of all data that was ever written to a store. The upper 39
+/// bits are the sequence number of the segment's incarnation (one use of the segment, until it is reused).
+/// The lower 25 bits are the offset in the segment, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
@@ -37,13 +37,13 @@ impl LogPosition {
     }
 }
 
-/// The subject of an entry.
+/// The kind of record or removal that an entry describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
     /// A complete object.
     Object = 1,
-    /// The head record of a large object.
+    /// The head of a large object: a record with everything except the body.
     Head = 2,
     /// A fragment of a large object.
     Fragment = 3,
@@ -65,7 +65,7 @@ pub struct Entry {
     pub offset_units: u32,
     /// Length of the record in units, below 2^24; 0 for tombstones of both kinds.
     pub len_units: u32,
-    /// Kind of the subject.
+    /// Kind of the record or removal.
     pub kind: EntryKind,
 }
 
@@ -76,7 +76,7 @@ impl Entry {
         !matches!(self.kind, EntryKind::Tombstone | EntryKind::RecordTombstone)
     }
 
-    /// The number of the cluster that this entry reports as given up.
+    /// The number of the cluster that this entry reports as given up (its write failed or was torn).
     #[must_use]
     pub const fn cluster_given_up(&self) -> Option<u64> {
         match (self.kind, self.hash.high()) {
@@ -94,7 +94,7 @@ impl Entry {
         put.u32(self.len_units & 0xff_ffff | u32::from(self.kind as u8) << 24);
     }
 
-    /// Reads an entry of a segment of `segment_bytes`.
+    /// Reads an entry. The segment to which the entry belongs has `segment_bytes` bytes.
     ///
     /// # Errors
     /// `Invalid` for an unknown kind or a position outside of the segment.

@@ -30,8 +30,8 @@ pub enum FormatError {
     /// A field has a value that no encoder writes. The text names the field.
     #[error("has an impossible {0}")]
     Invalid(&'static str),
-    /// The bytes are complete and well-formed, but were written for another place, incarnation or store.
-    /// The text names the difference.
+    /// The bytes are complete and well-formed, but were written for another address, for another use of the
+    /// segment, or for another store. The text names the difference.
     #[error("belongs elsewhere ({0})")]
     Misplaced(&'static str),
 }

@@ -42,9 +42,10 @@ pub const GROWTHS_MAX: usize = 7;
 
 /// One growth of a store. The slots and segments in the added space lie behind the old segments.
 ///
-/// From incarnation `turn` on, segments are used in another order: first the new segments, then the old
-/// segments in the order in which they would have been reused next. So every segment is reused after exactly
-/// one round of the longer store, and no contents move.
+/// Each use of a segment is an incarnation; incarnations are numbered from 1 over the whole store. From
+/// incarnation `turn` on, segments are used in another order: first the new segments, then the old segments
+/// in the order in which they would have been reused next. So every segment is reused after exactly one round
+/// through all segments of the longer store, and no contents move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// The first incarnation after the growth; 0 means no growth.

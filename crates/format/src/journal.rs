@@ -1,5 +1,5 @@
-//! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag,
-//! expression, all).
+//! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag, expression, all).
+//! A purge is active while stored objects may exist that it covers.
 //!
 //! The journal has two halves of several blocks. The halves are used alternately. A half begins with a
 //! snapshot: all active purges, in one or more blocks that are written at once. The blocks behind the
@@ -13,7 +13,7 @@ use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{BLOCK, FORMAT_VERSION, FormatError, StoreUuid};
 use foxy_base::rule;
 
-/// Length of a journal block's header in bytes; the notes follow.
+/// Length of a journal block's header in bytes. Behind it are the notes, one for each purge.
 pub const JOURNAL_BLOCK_HEADER_BYTES: usize = 72;
 const MAGIC: [u8; 4] = *b"FXPJ";
 const NOTE_HEADER: usize = 24;
@@ -49,9 +49,9 @@ pub struct PurgeNote {
     /// Number of the purge. The purge covers a record if the newest purge had a smaller number when the
     /// record was fetched.
     pub sequence: u64,
-    /// Wall time of the purge in milliseconds, for people.
+    /// Wall time of the purge in milliseconds. It is only displayed to operators.
     pub at: i64,
-    /// The partition to which the purge is limited, at most 255 bytes; empty for all partitions.
+    /// The partition (key space) to which the purge is limited, at most 255 bytes; empty for all partitions.
     pub partition: Vec<u8>,
     /// URL, prefix, host, tag or expression; empty for a purge of all objects.
     pub text: Vec<u8>,
@@ -143,7 +143,7 @@ impl JournalBlock {
     /// Reads a block.
     ///
     /// # Errors
-    /// `Empty` for zeros. A damaged block is refused completely.
+    /// `Empty` if the bytes are all zeros. Another error if any part of the block is damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes.get(..BLOCK as usize).ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
@@ -263,8 +263,8 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
             follows = follows.or(block.filter(right));
         }
         let Some(mut block) = follows else {
-            // Each block is durable before the next block is written, so only the last block can be
-            // torn.
+            // Each block is durable before the next block is written, so a crash can tear only the last
+            // block. A valid block behind an invalid block shows damage.
             let mut later = blocks.iter().flatten();
             read.holes = rule!(
                 "journal: a whole block behind one that is not is damage",

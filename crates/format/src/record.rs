@@ -1,11 +1,11 @@
-//! The record: one cached response as it lies on disk. It can also be the head or a fragment of a large
-//! response.
+//! The record: one cached response as it lies on disk. A large response is stored as several records: a head
+//! with everything except the body, and fragments with pieces of the body.
 //!
 //! A record consists of a header, checksums of the body's blocks, key, Vary values, tags, field block, body,
 //! and zeros up to the next unit. One checksum covers everything except the body. It also covers the place of
-//! the record (store, incarnation and address), although the place is not written. Each 64 KiB block of the
-//! body has its own checksum, so that a block can be checked before it is sent. The hash of the key is not
-//! written either.
+//! the record, although the place is not written. The place is the store, the incarnation (one use of the
+//! segment, until it is reused) and the address. Each 64 KiB block of the body has its own checksum, so that
+//! a block can be checked before it is sent. The hash of the key is not written either.
 
 use std::ops::Range;
 
@@ -19,11 +19,12 @@ use foxy_base::{KeyHash, KeySeed, WallTime, crc32c, crc32c_append, key_hash, rul
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
 /// Length in bytes of the parts of a body that have their own checksums.
 pub const BODY_BLOCK_BYTES: usize = 64 << 10;
-/// Length in bytes of the digest of caching rules. This crate does not interpret the digest.
+/// Length in bytes of the rules digest, in which the caching rules keep facts about the response. This crate
+/// does not interpret the digest.
 pub const RULES_BYTES: usize = 64;
 const MAGIC: [u8; 2] = *b"FR";
 const FIXED_BYTES: usize = 4 + 2 + 1;
-/// Number of numbers in a header: 12 facts, 5 lengths, and the digest in groups of eight bytes.
+/// Count of the numbers in a header: 12 facts, 5 lengths, and the rules digest in groups of eight bytes.
 const NUMBERS: usize = 17 + RULES_BYTES / 8;
 
 /// The content of a record.
@@ -49,8 +50,8 @@ pub struct RecordPlace {
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
-    /// The store's seed. The checksum need not cover the seed: with a wrong seed, the hash of the key is
-    /// wrong.
+    /// The store's seed. The checksum does not cover it. A wrong seed is noticed because the key then has
+    /// another hash.
     pub seed: KeySeed,
 }
 
@@ -68,8 +69,8 @@ pub struct RecordHead {
     pub group: u64,
     /// Unique number of the object version. A fragment has the number of its head.
     pub version: u64,
-    /// Number of the newest purge at the time when the request was sent to the origin. Reinsertion keeps this
-    /// number.
+    /// Number of the newest purge at the time when the request was sent to the origin. A record that is
+    /// written again when its segment is reused keeps this number.
     pub purge_sequence: u64,
     /// Time at which the request was sent to the origin.
     pub request_time: WallTime,
@@ -89,7 +90,7 @@ pub struct RecordHead {
     pub status: u16,
     /// Flags of the caller (partial, head only, ...). This crate does not interpret them.
     pub flags: u16,
-    /// Digest of the caching rules. This crate does not interpret it.
+    /// Facts that the caching rules keep about the response. This crate does not interpret them.
     pub rules: [u8; RULES_BYTES],
 }
 
@@ -121,11 +122,12 @@ impl Default for RecordHead {
 pub struct RecordSections<'a> {
     /// Full key.
     pub key: &'a [u8],
-    /// Vary list and selecting values, in the caller's encoding.
+    /// Names of the request fields by which the response was selected (Vary), with their values, in the
+    /// caller's encoding.
     pub vary: &'a [u8],
     /// Purge tags, in the caller's encoding.
     pub tags: &'a [u8],
-    /// Field block.
+    /// Header fields of the response, as a field block (crate `foxy-base`).
     pub fields: &'a [u8],
     /// Body.
     pub body: &'a [u8],
@@ -138,7 +140,7 @@ pub struct RecordLayout {
     pub sums: Range<usize>,
     /// Full key.
     pub key: Range<usize>,
-    /// Vary list and values.
+    /// Names and values of the selecting request fields.
     pub vary: Range<usize>,
     /// Purge tags.
     pub tags: Range<usize>,
@@ -149,7 +151,8 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// Computes the positions of parts of these lengths behind a header; `None` if a position overflows.
+    /// Computes the positions of parts with the lengths `lens`, which follow a header of `header` bytes;
+    /// `None` if a position overflows.
     fn new(header: usize, lens: [usize; 5]) -> Option<Self> {
         let [key, vary, tags, fields, body] = lens;
         let mut at = header;
@@ -265,18 +268,18 @@ fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     crc32c_append(crc32c(&whose), &record[4..layout.body.start])
 }
 
-/// True if a record may begin here; only its mark is checked. This is for searches for records.
+/// True if a record may begin here; only its mark is checked. A search for records in read bytes uses this.
 #[must_use]
 pub fn may_be_record(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_HEADER_BYTES && bytes[4..6] == MAGIC
 }
 
 /// Reads a record from the beginning of `bytes`. Checks everything, including the body, and that the record
-/// was written for `place`. The caller compares hash and key.
+/// was written for `place`. The caller must compare hash and key with the hash and key that it looks for.
 ///
 /// # Errors
-/// A damaged record, or a record written for another place, is refused completely. `Truncated` if `bytes` end
-/// before the record ends.
+/// Returned if any part of the record is damaged, or if the record was written for another place. `Truncated`
+/// if `bytes` end before the record ends.
 pub fn parse_record(
     bytes: &[u8],
     place: &RecordPlace,

@@ -1,9 +1,10 @@
-//! The removal log: a ring of entries of fixed size. It records each removal until the tombstone of the
-//! removal is in the store's log, so that no removed record comes back when the process dies.
+//! The removal log: a ring of entries of fixed size. It keeps each removal until the removal's tombstone (the
+//! entry of the store's log that removes the key or record) is written. So no removed record comes back when
+//! the process dies.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. When an entry is written, it
-//! records which older entry is the oldest that is still active. The tombstones of all removals before that
-//! oldest entry are in the store's log.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. An entry is active until its
+//! removal has a tombstone in the store's log. Each entry states how many of the entries before it were still
+//! active when it was written. All entries before these have their tombstones.
 
 use foxy_base::{KeyHash, crc32c, rule};
 
@@ -57,7 +58,7 @@ impl RemovalEntry {
         bytes
     }
 
-    /// Reads the entry at place `place` of `places`.
+    /// Reads the entry at place number `place` of a ring with `places` places.
     ///
     /// # Errors
     /// `Empty` for zeros, `Checksum` for a torn entry or an entry of another store, `Invalid` for an entry
@@ -109,7 +110,8 @@ fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
 }
 
 /// The entries of a removal log that are still active, in order, and the number of the next entry. Entries
-/// are left out if they are torn, belong to another store or a former round, or are no longer needed.
+/// are left out if they are torn, belong to another store or to an earlier round of the ring, or are no
+/// longer active.
 #[must_use]
 pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     let (places, _) = log.as_chunks::<REMOVAL_BYTES>();

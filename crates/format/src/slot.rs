@@ -1,4 +1,5 @@
-//! The summary slot of a segment: its state, and, for a sealed segment, the list of its contents.
+//! The summary slot of a segment: the segment's state, and the list of its contents when it is complete
+//! (sealed).
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::entry::decode_entries;
@@ -9,7 +10,7 @@ use foxy_base::rule;
 pub const SLOT_HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FXSM";
 
-/// The state of a segment's incarnation.
+/// The state of a segment's incarnation (one use of the segment, until it is reused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SegmentState {
@@ -149,7 +150,7 @@ impl SlotHeader {
 /// Reads the entries behind a slot's header. `slot` is the complete summary, including the header.
 ///
 /// # Errors
-/// A damaged table is refused completely.
+/// Returned if any part of the table is damaged.
 pub fn decode_slot_entries(
     header: &SlotHeader,
     slot: &[u8],

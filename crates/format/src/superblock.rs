@@ -1,5 +1,5 @@
-//! The superblock: it contains the store's identity, its layout, the floor of its log, and the stores
-//! that are open together with this store.
+//! The superblock: it contains the store's identity, its layout, the floor of its log (everything before this
+//! position is dead), and the set of stores that are open together with this store.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{
@@ -11,15 +11,15 @@ use foxy_base::{KeySeed, rule};
 /// Length of a superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
-/// Greatest number of segments in the quarantine list.
+/// Greatest number of segments in the quarantine list (the list of segments that could not be read).
 pub const QUARANTINE_MAX: usize = 512;
 /// Number of earlier store sets (sets of stores that were open together) that a superblock records.
 pub const FORMER_MAX: usize = 32;
 const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
 /// The membership record: it describes the store set, which is the set of stores that are open together. Each
-/// store of the set keeps the same record. When the stores are opened together again, the records show which
-/// stores missed a run of the other stores.
+/// store of the set keeps the same record. When stores are opened together again, the records show which
+/// store was absent while the other stores were in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
     /// Number of changes of the store set; 0 if the store was never in a store set.

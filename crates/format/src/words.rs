@@ -16,7 +16,7 @@ const LEAST: u64 = i64::MIN as u64;
 const CODE_LEAST: u8 = 9;
 /// Code of the number whose bits are all ones.
 const CODE_ONES: u8 = 10;
-/// Length of the longest distance in bytes.
+/// Number of bytes of the longest encoded distance.
 const DISTANCE_MAX: usize = 5;
 
 const fn bytes_of(value: u64) -> usize {
@@ -85,7 +85,7 @@ pub(crate) fn put_words(values: &[u64], out: &mut [u8]) -> usize {
     at
 }
 
-/// Codes of numbers, and the position of the next code.
+/// A decoder of numbers: their codes, the position of the next code, and the first number.
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     codes: &'a [u8],

@@ -7,7 +7,8 @@ fn uuid() -> StoreUuid {
     StoreUuid(*b"golden-store-001")
 }
 
-/// A log of `places` places. The entries with these numbers were written to it in this order.
+/// A log of `places` places, to which these entries were written in this order. Each pair is the number of an
+/// entry and the number of older entries that were active when it was written.
 fn ring(places: u64, entries: &[(u64, u32)]) -> Vec<u8> {
     let mut log = vec![0; places as usize * REMOVAL_BYTES];
     for (number, before) in entries.iter().copied() {
@@ -52,7 +53,7 @@ fn the_removal_log_counts_what_has_no_tombstone_yet() {
 
 #[test]
 fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
-    // Entries 12 to 14 were lost: their places contain entries 2 to 4.
+    // Entries 12 to 14 were lost: their places still contain entries 2 to 4 of the round before.
     let numbers = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15];
     let log = ring(10, &numbers.map(|n| (n, 8)));
     assert_eq!(live(&log), (vec![7, 8, 9, 10, 11, 15], 16));

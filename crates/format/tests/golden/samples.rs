@@ -1,4 +1,4 @@
-//! A structure of every kind, as the golden files contain it, and the values that it decodes to.
+//! Samples: one structure of every kind, with the values and bytes that the golden files contain.
 
 use foxy_base::{KeyHash, KeySeed, WallTime, key_hash};
 use foxy_format::*;
@@ -131,7 +131,8 @@ pub(crate) fn cluster_chained() -> ClusterHeader {
     }
 }
 
-/// The entries that `entries` returns, and an entry for a cluster that was given up.
+/// The entries that `entries` returns, and an entry for a cluster that was given up (its write failed or was
+/// torn).
 pub(crate) fn entries_chained() -> Vec<Entry> {
     let given_up = Entry {
         hash: KeyHash(0x0102_0304_0500 << 64 | u128::from(LogPosition::new(68, 512).0)),
@@ -230,7 +231,7 @@ pub(crate) fn record_head() -> RecordHead {
     }
 }
 
-/// A part of a large object: its head has no body, and a fragment has no fields.
+/// The head record of a large object (it has no body), or a fragment of the object (it has no fields).
 pub(crate) fn large_head(kind: RecordKind) -> RecordHead {
     let fragment = if kind == RecordKind::Fragment { 7 } else { 0 };
     let hash = match kind {
