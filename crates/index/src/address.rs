@@ -55,7 +55,7 @@ impl Address {
         self.0 * SECTOR_BYTES
     }
 
-    /// Range of all possible addresses in sectors, for sweeps and scans of the whole table.
+    /// Range of all possible addresses, in sectors. A sweep or a scan over this range covers the whole table.
     #[must_use]
     pub const fn all() -> Range<u64> {
         0..Self::MAX.0 + 1

@@ -1,5 +1,6 @@
-//! The memory of all shards. It is handed out from the front and never moved. So readers need no guard, and
-//! the system can back the memory with huge pages.
+//! The memory for the buckets of all shards (parts of the index with their own locks). It is handed out from
+//! the front. A bucket never moves, so readers need no lock to use it, and the system can back the memory
+//! with huge pages.
 //!
 //! Memory is handed out in order, so buckets that are used together lie together. All of the memory comes
 //! from one *reserve*: mapped memory that takes no physical memory until it is used. So the number of a
@@ -21,7 +22,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 const FIRST_BITS: u32 = if cfg!(loom) { 8 } else { 12 };
 /// Together the short regions have `2^SHORT_BITS` buckets: 2 MiB, enough for 136,000 entries.
 const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
-/// `2^REGION_BITS` buckets make a long region: 64 MiB, as long as the longest chunk.
+/// A long region has `2^REGION_BITS` buckets: 64 MiB. This is also the length of the longest chunk
+/// (contiguous buckets of one shard).
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Number of regions. There are twice as many regions as all shards need at their greatest size, because the
@@ -29,14 +31,15 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` buckets: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle that has no bucket. The handles that follow it in a chunk have no buckets either.
+/// A handle is the number of a bucket in the arena. This handle has no bucket. Neither has the sum of this
+/// handle and an offset in a chunk.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
-/// Length and alignment of one request to [`PageAdvice`].
+/// Length and alignment of the memory in one call of [`PageAdvice`].
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Asks the system to back whole pages by huge pages: `len` bytes from `start`. It is called with ranges of
-/// 2 MiB, aligned to 2 MiB, after their contents were written.
+/// A function that asks the system to back `len` bytes from `start` by huge pages. It is called with ranges
+/// of 2 MiB, aligned to 2 MiB, after all buckets in the range were handed out.
 pub type PageAdvice = fn(start: *const u8, len: usize);
 
 /// Functions that get memory from the system. The caller provides them, because they need unsafe code, and
@@ -50,7 +53,7 @@ pub struct Pages {
     pub unmap: fn(&'static mut [u8]),
     /// Called with memory for which huge pages are useful.
     pub advice: PageAdvice,
-    /// Requests the memory at this address for the processor's caches, without waiting.
+    /// Prefetches the memory at this address into the processor's caches, without waiting for it.
     pub prefetch: fn(*const u8),
 }
 
@@ -88,7 +91,7 @@ impl Reserve {
     }
 
     /// Requests huge pages after the buckets `from..to` were handed out. Requests only the huge pages whose
-    /// last bucket is one of these buckets.
+    /// last bucket is one of these buckets: all other buckets in such a page were handed out before.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
@@ -140,7 +143,7 @@ impl Arena {
         }
     }
 
-    /// Bytes counted as used.
+    /// Number of bytes that are counted as used.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -151,7 +154,7 @@ impl Arena {
             .store(bytes.min(self.limit_max), Ordering::Relaxed);
     }
 
-    /// Bytes that may still be used.
+    /// Number of bytes that may still be used.
     pub(crate) fn left(&self) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         limit.saturating_sub(self.used())
@@ -257,8 +260,8 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// Finds the first bucket, from `next` on, with which a run of `buckets` buckets fits into one region.
-/// Returns the bucket, its region, its offset in the region, and the region's length.
+/// Finds the first bucket, from `next` on, at which `buckets` contiguous buckets fit into one region. Returns
+/// the bucket, its region, its offset in the region, and the region's length.
 const fn room_from(mut next: u32, buckets: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);

@@ -1,10 +1,15 @@
 //! The bits of a key's hash that the table uses, where they are stored, and how they select a bucket.
 //!
+//! A shard (a part of the table with its own lock) consists of buckets, and a bucket has five slots for
+//! entries. A slot has three parts: a *word* of 64 bits (address, size class, number of uses, 19 bits of the
+//! hash), 16 bits beside the word (the caller's hint and 4 bits of the hash), and a *tag* (12 bits of the
+//! hash).
+//!
 //! The key is not stored, so growth must derive an entry's new bucket from the bits that are stored. A
 //! *fingerprint* is [`FP_BITS`] bits of the hash. A bucket of a shard is chosen by the lowest bits of the
 //! fingerprint (their number depends on the shard's size and is at least [`BASE_BITS`]). A slot stores all
 //! fingerprint bits above [`BASE_BITS`]. So bucket number and slot together always contain the whole
-//! fingerprint, at any size of the table. Therefore growth reads no record.
+//! fingerprint, at any size of the table. Therefore growth need not read any record from a disk.
 //!
 //! An entry has two possible places (buckets). The second place follows from a second fingerprint: the first
 //! fingerprint, with its high bits mixed into its low bits. The same step turns the second fingerprint into
@@ -34,7 +39,8 @@ const WORD_BITS: u32 = 19;
 /// number, so that one operation compares all tags. Tags distinguish the keys of one bucket best, since the
 /// bits that chose the bucket are the same for all of these keys.
 pub(crate) const TAG_BITS: u32 = 12;
-/// Number of the fingerprint bits that differ between the two places of an entry; the tag is not among them.
+/// Number of the lowest fingerprint bits, the only bits that can differ between the two places of an entry.
+/// The tag lies above them.
 const LOW_BITS: u32 = 24;
 
 /// Number of shards: a power of two near the number of threads that may write at once.
@@ -94,7 +100,7 @@ const fn places() -> [u16; SHARDS] {
     counts
 }
 
-/// Number of `entries` that `shard` is expected to get.
+/// The part of `entries` that `shard` is expected to get.
 pub(crate) fn share(shard: usize, entries: u64) -> u64 {
     ((u128::from(entries) * u128::from(PLACES[shard])) >> SHARE_BITS) as u64
 }
@@ -129,7 +135,8 @@ impl Fingerprint {
         }
     }
 
-    /// The bit that decides whether an entry moves when its bucket is split at `level`.
+    /// The bit that decides whether an entry moves when its bucket is split; `level` is the binary logarithm
+    /// of the shard's number of buckets, rounded down.
     pub(crate) const fn bit(self, level: u32) -> bool {
         self.0 >> level & 1 == 1
     }
@@ -159,8 +166,8 @@ impl Fingerprint {
 }
 
 /// Two values in one number, so that readers always see both at the same moment. The lower half is the number
-/// of buckets of a shard. The upper half is a mask. It selects the fingerprint bits that choose a bucket once
-/// every bucket of the present level has been split.
+/// of buckets of a shard. The upper half is a mask: the fingerprint bits in it are the number of a bucket. If
+/// this bucket does not exist yet, the number without its highest bit is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent(pub(crate) u64);
 
@@ -229,7 +236,7 @@ impl Packed {
     }
 }
 
-/// A number with `tag` in each of its lowest `fields` fields.
+/// A number of fields of `TAG_BITS` bits each, with `tag` in each of the lowest `fields` fields.
 const fn in_all(tag: u64, fields: usize) -> u64 {
     let (mut all, mut field) = (0, 0);
     while field < fields {

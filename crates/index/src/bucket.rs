@@ -1,20 +1,22 @@
-//! One bucket of the table: a cache line with five slots, their tags in one number, and a version.
+//! One bucket of the table: a cache line with five slots, their tags in one number, and a version. (The head
+//! of `bits.rs` describes the parts of a slot.)
 //!
 //! Writers hold the shard's lock; readers hold no lock. The order of the writes to memory makes this safe.
 //! While a slot changes its key, it is empty: the writer stores 0 as the word, then the aux (the bits beside
 //! the word), and then the new word. So a reader may trust an aux if the word was the same before and after
 //! it read the aux. The version of a bucket counts the entries that were *moved* into it. The version is
-//! increased before such an entry is removed from its former bucket. A slot's tag is stored last and stays
-//! when the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint
-//! shows the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the
-//! same. Then the reader gets an entry of another key, which callers expect in any case.)
+//! increased before such an entry is removed from its former bucket. So a reader that misses an entry because
+//! it was moved finds a changed version, and repeats its lookup. A slot's tag is stored last and stays when
+//! the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint shows
+//! the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the same.
+//! Then the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Slots of a bucket: 5 slots of 10 bytes, 8 bytes of tags, 4 bytes of version and 2 unused bytes make 64
-/// bytes.
+/// Number of slots of a bucket: 5 slots of 10 bytes, 8 bytes of tags, 4 bytes of version and 2 unused bytes
+/// make 64 bytes.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 
 /// A bucket of the table: one cache line with five slots.

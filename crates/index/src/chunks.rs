@@ -1,6 +1,6 @@
-//! Finds the buckets of a shard by their number. The buckets lie in chunks. A chunk has a sixteenth of the
-//! length that the shard had at its last doubling, so that growth is smooth. Chunks are added, never moved,
-//! and freed only with the index.
+//! Finds the buckets of a shard (a part of the index) by their number. The buckets lie in chunks, which are
+//! contiguous in memory. A new chunk is a sixteenth as long as the shard was at its last doubling, so that
+//! the shard grows in small steps. Chunks are added, never moved, and freed only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};
 use crate::bits::{BASE_BITS, BUCKET_BITS_MAX};
@@ -89,7 +89,7 @@ impl Chunks {
         taken.is_some()
     }
 
-    /// Bytes of the first buckets of a shard.
+    /// Number of bytes that the first buckets of a shard take.
     pub(crate) const fn base_bytes() -> u64 {
         (size_of::<Bucket>() << BASE_BITS) as u64
     }
@@ -98,10 +98,10 @@ impl Chunks {
 /// The number of the chunk that contains a bucket, the bucket's offset in the chunk, and the chunk's
 /// size in buckets.
 ///
-/// Buckets are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. The
-/// count is converted to a floating-point number. Its exponent is the level; the exponent and the
-/// leading fraction bits together are the number of the chunk. This is the fastest way for the
-/// processor.
+/// Buckets are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. (A level
+/// begins where this count is a power of two.) The count is converted to a floating-point number. Its
+/// exponent is the level; the exponent and the leading fraction bits together are the number of the chunk.
+/// This is the fastest way for the processor.
 #[inline]
 const fn place(number: u32) -> (usize, u32, u32) {
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;

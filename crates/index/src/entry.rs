@@ -1,4 +1,4 @@
-//! An index entry of one object, and its packing into 12 bytes.
+//! An index entry of one record, and the results of lookups and insertions.
 
 use crate::address::Address;
 use crate::bits::Packed;
@@ -93,8 +93,8 @@ impl IntoIterator for Candidates {
 pub enum Insert {
     /// Stored; no entry had these hash bits.
     Stored,
-    /// Stored in place of this entry of the same key, or of a colliding key. The colliding key's entry is
-    /// lost.
+    /// Stored in place of this entry. It belonged to the same key, or to another key with the same stored
+    /// hash bits (a colliding key), whose entry is now lost.
     Replaced(Entry),
     /// Not stored, because this entry exists and stays. Only [`crate::Index::insert_if_absent`] returns this.
     Present(Entry),
@@ -117,7 +117,7 @@ impl Insert {
 pub struct IndexStats {
     /// Number of entries.
     pub len: u64,
-    /// Bytes of memory held, including the directories.
+    /// Bytes of memory held, including the directories that locate the buckets.
     pub memory_bytes: u64,
     /// Number of slots in this memory.
     pub slots: u64,

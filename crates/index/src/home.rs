@@ -1,4 +1,5 @@
-//! The two places (buckets) where an entry may be.
+//! The two places (buckets) where an entry may be. The buckets follow from the entry's fingerprint, which is
+//! a part of the hash of its key.
 
 use crate::address::Address;
 use crate::bits::{Fingerprint, Packed, TAG_BITS};
@@ -73,7 +74,8 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// Handles an entry that the fingerprint has already: keeps it, or exchanges it for the new entry.
+    /// If an entry of the fingerprint exists, keeps it or exchanges it for the new entry. `None` if there is
+    /// no such entry.
     pub(crate) fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
         let (Place { bucket, fp, .. }, slot) = self.position(None)?;
         if keep {

@@ -6,6 +6,9 @@
 //! takes its place, or all slots that the key could have are full. The index may also return an entry of
 //! another key, so the caller compares the key in the record. But it never returns an address that was not
 //! inserted.
+//!
+//! The index consists of 32 *shards*, each with its own lock for writers. A shard consists of *buckets*, and
+//! a bucket has five *slots* for entries. Each entry has two possible buckets.
 
 mod address;
 mod arena;
@@ -43,7 +46,7 @@ use shard::Shard;
 /// Number of groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
 
-/// Greatest number of bytes of memory per entry, in a table that is not nearly empty.
+/// Greatest number of bytes of memory per entry. (Only a nearly empty table needs more.)
 const BYTES_PER_ENTRY: u64 = 16;
 
 /// The index entries, by hash of the key. `Send + Sync`; share it by `Arc`. See the crate's head for its
@@ -139,8 +142,8 @@ impl Index {
         shard.insert(fp, entry, false)
     }
 
-    /// Stores `entry` for `hash` unless an entry with the same stored hash bits exists. Recovery uses this:
-    /// it inserts the newest entry of a key first, and that entry stays.
+    /// Stores `entry` for `hash` unless an entry with the same stored hash bits exists. Recovery (the start
+    /// of a store) uses this: it inserts the newest entry of a key first, and that entry stays.
     pub fn insert_if_absent(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
         shard.insert(fp, entry, true)
@@ -180,7 +183,8 @@ impl Index {
     }
 
     /// Removes and returns all entries that a lookup of `hash` would return: the entry of the key, and any
-    /// entry of a colliding key. Use it to supersede a key when you do not know its address.
+    /// entry of a colliding key. Use it if the stored object of a key is out of date and you do not know its
+    /// address.
     pub fn remove(&self, hash: KeyHash) -> Candidates {
         let (shard, fp) = self.shard(hash);
         shard.remove(fp, None)
@@ -193,8 +197,8 @@ impl Index {
         shard.remove(fp, Some(address)).first()
     }
 
-    /// The entries in the slots that `hash` could have; they may belong to any keys. If no slot for `hash` is
-    /// free, one of these entries can be [evicted](Self::evict).
+    /// The entries in the slots that an entry of `hash` could use; they may belong to any keys. If no slot
+    /// for `hash` is free, one of these entries can be [evicted](Self::evict).
     pub fn neighbours(&self, hash: KeyHash) -> impl Iterator<Item = Entry> + use<> {
         let (shard, fp) = self.shard(hash);
         shard.neighbours(fp).into_iter().flatten()

@@ -25,7 +25,7 @@ fn fp_in(buckets: [u32; 2], nth: usize) -> Fingerprint {
     all.filter(fits).nth(nth).expect("there is always one more")
 }
 
-/// Different keys with the same two buckets.
+/// The fingerprint of key `n`. All these keys have the same two buckets.
 fn fp(n: u64) -> Fingerprint {
     fp_in([0, 1], n as usize)
 }

@@ -1,5 +1,5 @@
-//! A part of the table that has its own lock for writers. It uses linear hashing with two places for each
-//! entry.
+//! A part of the table that has its own lock for writers. It uses linear hashing, and each entry has two
+//! possible places (buckets).
 //!
 //! A lookup that finds nothing is trusted only if meanwhile no entry was moved into its two buckets and the
 //! shard's growth did not change these buckets. Otherwise the lookup is repeated.
@@ -16,17 +16,18 @@ use crate::entry::{Candidates, Entry, IndexStats, Insert};
 use crate::home::{Home, Place};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Load, in entries per 1,000 slots, above which the shard grows by a bucket.
+/// Load, in entries per 1,000 slots, above which the shard grows.
 const LOAD_PERMILLE: u64 = 855;
 /// Load, in entries per 1,000 slots, above which the shard grows if an entry found no free slot. It is not
 /// zero, so that colliding keys of an attacker cannot make the table grow without limit.
 const EARLY_PERMILLE: u64 = 600;
-/// Number of buckets by which a full shard grows. A split of several neighbouring buckets takes little longer
-/// than a split of one bucket, because there is only one wait for their memory.
+/// Number of buckets by which a shard grows when its load is too high. A split of several neighbouring
+/// buckets takes little longer than a split of one bucket, because there is only one wait for their memory.
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Greatest number of attempts to place an entry. The shard grows by a bucket after each failed attempt.
 const EARLY_LINES_MAX: u32 = 16;
-/// Longest chain of entries that are moved to their other buckets to free a slot.
+/// Greatest number of moves that free one slot. A move puts an entry into its other bucket; if that bucket is
+/// full too, one of its entries must be moved first.
 const CHAIN_MAX: u32 = 3;
 /// Greatest number of times in a row that a lookup is repeated because an entry was moved. After that the
 /// lookup waits for the writer.
@@ -37,8 +38,8 @@ const RETRIES_MAX: u32 = 16;
 struct Writer {
     dropped: u64,
     displaced: u64,
-    /// Address ranges that are being swept. An entry in one of them is dropped instead of moved, since it
-    /// could be moved to a bucket that the sweep has already passed.
+    /// Address ranges whose entries a sweep is removing. An entry in one of them is dropped instead of moved,
+    /// since it could be moved to a bucket that the sweep has already passed.
     condemned: Vec<Range<u64>>,
 }
 
@@ -46,8 +47,8 @@ struct Writer {
 pub(crate) struct Shard {
     arena: Arc<Arena>,
     chunks: Chunks,
-    /// Buckets in use. The number grows after the new bucket is filled, and before the moved entries are
-    /// removed from the bucket that was split.
+    /// Number of buckets in use (an `Extent`). The number grows after the new bucket is filled, and before
+    /// the moved entries are removed from the bucket that was split.
     extent: AtomicU64,
     counted: Counted,
 }
@@ -362,7 +363,7 @@ impl Shard {
         removed
     }
 
-    /// The entries in the slots that `fp` could have.
+    /// The entries in the slots that an entry of `fp` could use: its neighbours.
     pub(crate) fn neighbours(&self, fp: Fingerprint) -> [Option<Entry>; 2 * SLOTS] {
         let _writer = self.counted.writer.lock();
         let mut found = [None; 2 * SLOTS];
@@ -373,7 +374,8 @@ impl Shard {
         found
     }
 
-    /// Removes this neighbour of `fp`. If it was used, the uses of its neighbours are set back to 0.
+    /// Removes this neighbour of `fp`. If the neighbour was used, the uses of the other neighbours are set
+    /// back to 0.
     pub(crate) fn evict(&self, fp: Fingerprint, neighbour: Entry) -> bool {
         let _writer = self.counted.writer.lock();
         let Some(home) = self.home(fp) else {

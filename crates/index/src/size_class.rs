@@ -10,7 +10,8 @@ use crate::address::SECTOR_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeClass(NonZeroU8);
 
-/// Upper bound of each class in sectors; class 0 is not used, so that no entry equals the empty word.
+/// Upper bound of each class in sectors. Class 0 is not used, so the word of an entry is never 0, which marks
+/// an empty slot.
 const SECTORS: [u32; 128] = table();
 
 const fn table() -> [u32; 128] {
@@ -25,8 +26,8 @@ const fn table() -> [u32; 128] {
     sectors
 }
 
-/// Least number of sectors of a record whose class is found by a search. The class of a shorter record is
-/// read from a table.
+/// Length of the table `CLASSES`. The class of a record with this number of sectors or more is found by a
+/// search.
 const SHORT: usize = 257;
 /// The class of each number of sectors.
 const CLASSES: [u8; SHORT] = classes();

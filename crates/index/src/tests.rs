@@ -321,8 +321,9 @@ fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
     assert!(index.stats().displaced > 0);
 }
 
-/// In a full index a hash finds a free slot after one of its neighbours was evicted, and no other entry is
-/// removed. This holds even if all neighbours have the same address.
+/// In a full index a hash finds a free slot after one of its neighbours (the entries in the slots that it
+/// could use) was evicted, and no other entry is removed. This holds even if all neighbours have the same
+/// address.
 #[test]
 fn an_evicted_neighbour_makes_room() {
     let index = Index::with_limit(200 << 10);
@@ -357,7 +358,8 @@ fn an_evicted_neighbour_makes_room() {
     assert_eq!(index.len(), count);
 }
 
-/// A used neighbour stays longer than unused neighbours, but not for ever.
+/// A neighbour that was used stays longer than unused neighbours. When it is evicted, the uses of the others
+/// are set back to 0, so no neighbour stays for ever.
 #[test]
 fn uses_are_forgotten_when_a_used_neighbour_is_evicted() {
     let index = Index::new();
