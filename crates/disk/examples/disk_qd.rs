@@ -1,5 +1,5 @@
-//! Reads 8 KiB at random positions, at several queue depths, through the ring and through the thread pool.
-//! Prints the rate and the CPU time per read.
+//! Reads 8 KiB at random positions, at several queue depths, through the ring (io_uring) and through the
+//! thread pool. Prints the rate and the CPU time per read.
 //!
 //! `cargo run --release --example disk_qd -- FILE [SECONDS [SIZE_MIB]]` makes FILE and prints a
 //! line per run. FILE is written once, so that reads find allocated blocks. The CPU time is that of

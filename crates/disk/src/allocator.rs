@@ -113,7 +113,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// From now on mimalloc returns freed pages to the system after `delay`. The default is 1 s, the resolution
+/// Sets the delay after which mimalloc returns freed pages to the system. The default is 1 s, the resolution
 /// is 1 ms, and zero means at once. Memory that is not returned counts as used by the process. The call has
 /// no effect on other allocators.
 pub fn give_back_after(delay: Duration) {

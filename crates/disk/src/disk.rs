@@ -1,4 +1,5 @@
-//! The traits [`Disk`] and [`Queue`], which every store uses.
+//! The traits [`Disk`] and [`Queue`]. Every store (a file or device with cached objects) uses its file or
+//! device through them.
 
 use crate::AlignedBuf;
 use std::fmt::Debug;
@@ -157,7 +158,7 @@ pub struct Completion {
     pub buf: Option<AlignedBuf>,
 }
 
-/// Counts of one queue since it was opened.
+/// The counters of one queue since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Number of reads that the caller submitted.
@@ -185,9 +186,9 @@ pub type Nudge = Box<dyn Fn() + Send + Sync>;
 ///
 /// A network thread runs a loop. In each iteration it calls `submit` any number of times, and
 /// `flush_submissions` once. Then it sleeps in epoll, and calls `reap` once. A thread that waits for nothing
-/// but its queue calls `wait` instead of flushing and sleeping, because this needs only one system call.
-/// After the first flush, use the queue from one thread only. A ring belongs to the thread that first used
-/// it, and calls of other threads fail.
+/// but its queue calls `wait` instead of `flush_submissions` and a sleep in epoll, because this needs only
+/// one system call. After the first call of `flush_submissions` or `wait`, use the queue from one thread
+/// only. A ring (an `io_uring`) belongs to the thread that first used it, and calls of other threads fail.
 ///
 /// Dropping a queue waits for a limited time for operations in flight and discards their results. If the
 /// device does not answer, the buffers are leaked, because the kernel may still write to them.
@@ -207,8 +208,8 @@ pub trait Queue: Send {
     /// returned, [`event_fd`](Self::event_fd) becomes readable again for later completions.
     fn reap(&mut self, out: &mut Vec<Completion>) -> usize;
 
-    /// Flushes submissions, then blocks until `reap` would return something (true) or the timeout ends
-    /// (false). It returns true at once if something has completed, and false at once if nothing is in
+    /// Submits the staged operations, then blocks until `reap` would return something (true) or the timeout
+    /// ends (false). It returns true at once if something has completed, and false at once if nothing is in
     /// flight.
     ///
     /// # Errors
@@ -217,8 +218,8 @@ pub trait Queue: Send {
 
     /// A descriptor that is readable when `reap` may return something. It is for epoll, level or edge
     /// triggered (with tokio: `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the
-    /// first time on the thread that owns the queue, or before the first flush. A queue whose owner only
-    /// calls `wait` is cheaper without the descriptor.
+    /// first time on the thread that owns the queue, or before the first call of `flush_submissions`. A queue
+    /// whose owner only calls `wait` is cheaper without the descriptor.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// A function that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has

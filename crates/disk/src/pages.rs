@@ -84,9 +84,9 @@ pub fn prefer_huge_pages(start: *const u8, len: usize) {
     let _ = (start, len);
 }
 
-/// Asks the processor to load the line of 64 bytes that contains `place` into its caches. Unlike with a read,
-/// nothing waits for the line: the caller continues, and as many requests can be under way as the processor
-/// supports. Any address is valid.
+/// Asks the processor to load the line of 64 bytes that contains `place` into its caches. A read would make
+/// the processor wait for the line. Here the caller continues at once, and as many requests can be under way
+/// as the processor supports. Any address is valid.
 #[inline]
 pub fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Queues without a ring, with a few threads that call `pread`, `pwrite` and `fdatasync`.
+//! The queues that use no ring (`io_uring`): a few threads call `pread`, `pwrite` and `fdatasync`.
 
 use crate::file::Target;
 use crate::signal::Inbox;

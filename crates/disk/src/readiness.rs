@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 /// Reports when a queue may have completions.
 ///
 /// Keep it beside its queue and drop both together, because it contains a duplicate of the queue's
-/// descriptor. This duplicate keeps a ring alive.
+/// descriptor. This duplicate keeps the queue's ring (its `io_uring`) alive.
 #[derive(Debug)]
 pub struct Readiness(AsyncFd<OwnedFd>);
 
@@ -49,7 +49,7 @@ impl Readiness {
         Ok(())
     }
 
-    /// As [`ready`](Self::ready), for a task that polls by itself.
+    /// As [`ready`](Self::ready), for code that implements a poll function itself.
     ///
     /// # Errors
     /// If the runtime shuts down.

@@ -1,4 +1,4 @@
-//! Queues on `io_uring`. Each queue has one ring, and submits all staged operations with one system call.
+//! The queues on `io_uring`. Each queue has one ring, and submits all staged operations with one system call.
 //!
 //! Linux 6.1 and later deliver completions only when the owner calls the ring. Such a ring starts disabled,
 //! and belongs to the thread that uses it first. Linux 5.19 delivers completions when the owner returns from

@@ -89,8 +89,8 @@ impl Memory {
     pub(super) fn slice(&self, len: usize) -> &[u8] {
         assert!(len <= self.capacity);
         // SAFETY: `start` is valid for `capacity` initialised bytes: they were allocated zeroed, and are
-        // overwritten only with bytes. `&self` keeps these bytes alive and excludes writers. The kernel gets
-        // a buffer only by value, when no reference to the buffer can exist.
+        // overwritten only with initialised bytes. `&self` keeps these bytes alive and excludes writers. The
+        // kernel gets a buffer only by value, when no reference to the buffer can exist.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
     }
 

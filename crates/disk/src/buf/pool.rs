@@ -5,18 +5,18 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Buffers of up to this number of pages (64 KiB) are kept in classes that are one page apart.
+/// Buffers of up to this number of pages (64 KiB) are kept in size classes that are one page apart.
 const FINE_PAGES: usize = 16;
-/// Number of classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most an
-/// eighth longer than needed. The memory tier relies on this, because it keeps a fragment of a large object
-/// in the buffer into which the fragment was read. The disk blocks of a fragment's record are a little longer
-/// than 256 KiB. If the classes were powers of two, such a buffer would have 512 KiB.
+/// Number of size classes in each doubling of the capacity above [`FINE_PAGES`] pages. So a buffer is at most
+/// an eighth longer than needed. This matters for the objects that Foxy keeps in memory: a fragment of a
+/// large object stays in the buffer into which it was read. The disk blocks of a fragment's record are a
+/// little longer than 256 KiB. If the classes were powers of two, such a buffer would have 512 KiB.
 const STEPS: usize = 8;
 /// Number of doublings up to the longest buffers that are kept (64 MiB).
 const DOUBLINGS: usize = 10;
 const CLASSES: usize = FINE_PAGES + DOUBLINGS * STEPS;
 
-/// A bounded store of unused buffers. Clones share it. Any thread may drop a buffer of the pool.
+/// A bounded collection of unused buffers. Clones share it. Any thread may drop a buffer of the pool.
 ///
 /// Only unused memory is bounded: taking a buffer from an empty pool allocates memory. Give each network
 /// thread its own pool, so that its lock is never contended.
@@ -65,7 +65,7 @@ impl BufPool {
         AlignedBuf::from_memory(memory, len, Some(Home(self.clone())))
     }
 
-    /// Bytes of unused buffers in the pool now.
+    /// Number of bytes in the unused buffers that the pool keeps now.
     #[must_use]
     pub fn idle_bytes(&self) -> usize {
         self.0.idle.lock().bytes

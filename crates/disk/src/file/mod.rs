@@ -21,14 +21,14 @@ pub enum Direct {
     Auto,
     /// Direct transfers; opening fails if they are not possible.
     Yes,
-    /// Transfers through the page cache.
+    /// Buffered transfers, through the page cache.
     No,
 }
 
 /// The interface between queues and the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// A ring if the kernel permits it, else the thread pool (see [`Report`]).
+    /// A ring (`io_uring`) if the kernel permits it, else the thread pool (see [`Report`]).
     #[default]
     Auto,
     /// `io_uring`; opening fails if it is not possible.
@@ -98,7 +98,8 @@ pub struct FileDisk {
     target: Arc<Target>,
     report: Report,
     workers: Arc<Workers>,
-    /// The options require a ring, so the thread pool must not be used instead.
+    /// The options require a ring, so a failure to open one is an error, and the thread pool is not used
+    /// instead.
     ring_only: bool,
     growing: Mutex<()>,
 }

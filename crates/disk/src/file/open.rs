@@ -143,13 +143,13 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
     }
 }
 
-/// Pauses between attempts to open or lock a file that is in use: their length in milliseconds, and their
-/// number. All pauses together take 5 s.
+/// The pauses between attempts to open or lock a file that is in use. Each pair is a length in milliseconds
+/// and a number of pauses. All pauses together take 5 s.
 const PAUSES: [(u64, usize); 2] = [(1, 100), (20, 245)];
 
-/// Repeats the call for five seconds while the error is `busy`. The kernel releases the files of a ring some
-/// time after the process has died; on a busy machine this can take more than half a second. A restart should
-/// not fail because of this delay.
+/// Repeats the call for five seconds while the error is `busy`. The kernel releases the files of an
+/// `io_uring` some time after the process has died; on a busy machine this can take more than half a second.
+/// A restart should not fail because of this delay.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let pauses = PAUSES
         .iter()

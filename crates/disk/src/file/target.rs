@@ -178,9 +178,9 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // Closing the file would release the lock too. But a ring releases its files some time after it is
-        // closed, and until then another opening would find the lock. This call fails only if there is no
-        // lock.
+        // Closing the file would release the lock too. But an `io_uring` releases its files some time after
+        // it is closed, and until then another opening would find the lock. This call fails only if there is
+        // no lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
     }
 }

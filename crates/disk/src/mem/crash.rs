@@ -1,4 +1,4 @@
-//! Power cuts: computes the image that remains.
+//! Power cuts of a memory disk: computes the contents that remain.
 
 use super::image::Image;
 use super::state::{Held, SECTOR, State};
@@ -6,7 +6,7 @@ use super::{Keep, Unsynced};
 use crate::OpKind;
 use foxy_base::Rng;
 
-/// Writes that a crash may lose, with their bytes, in order of execution.
+/// The writes that a crash may lose, with their bytes, in order of execution.
 pub(super) fn unsynced(state: &State) -> Vec<(Unsynced, &[u8])> {
     let done = state.unsynced.iter().map(|p| (p.at, &p.data[..], true));
     let late = state

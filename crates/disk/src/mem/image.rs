@@ -35,7 +35,7 @@ fn pieces(at: u64, len: usize, mut each: impl FnMut(u64, usize, std::ops::Range<
     let mut done = 0;
     while done < len {
         let place = at + done as u64;
-        // The value is below PAGE.
+        // The remainder is below PAGE, so it fits into a `usize`.
         let within = (place % PAGE as u64) as usize;
         let step = (PAGE - within).min(len - done);
         each(place / PAGE as u64, within, done..done + step);

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Kinds of operations, for rules and logs.
+/// Kinds of operations, for fault rules and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpClass {
     /// Reads.
@@ -51,7 +51,7 @@ pub enum OpClass {
     Any,
 }
 
-/// Counts of the operations of all queues and of the blocking calls, and of the bytes that they moved.
+/// The numbers of operations (of all queues and blocking calls), and of the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of reads.
@@ -200,8 +200,8 @@ impl MemDisk {
         self.0.lock().plan = plan.into();
     }
 
-    /// From now on operations of queues take the time that `seek` determines, by the disk's clock. With
-    /// `None`, they take no time. Blocking calls take no time.
+    /// Sets the time that operations of queues take from now on, by the disk's clock. With `None`, they take
+    /// no time. Blocking calls take no time in either case.
     pub fn set_seek(&self, seek: Option<Seek>) {
         self.0.lock().head = seek.map(Head::new);
     }
@@ -298,7 +298,7 @@ impl MemDisk {
         bytes
     }
 
-    /// Counts of operations and bytes.
+    /// The numbers of operations and bytes so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.0.lock().counts

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Pause between the checks of `wait` for delayed operations.
+/// The pause between two checks of `wait` for operations whose completion is delayed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(super) struct MemQueue {

@@ -1,11 +1,11 @@
-//! Times of a rotating disk for a memory disk. The disk has one head, and longer moves of the head take more
-//! time.
+//! The times that a simulated rotating disk takes for its operations. The disk has one head, and longer moves
+//! of the head take more time.
 
 use foxy_base::{MonoTime, Rng};
 use std::time::Duration;
 
-/// Times of operations of a memory disk, by its clock. The operations are executed one by one, in order of
-/// submission.
+/// The times that operations of a memory disk take, by its clock. The operations are executed one by one, in
+/// order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
     /// Time of a head move over the whole disk. The time of shorter moves scales with the square root of the

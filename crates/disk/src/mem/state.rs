@@ -94,7 +94,7 @@ impl State {
         self.next_id
     }
 
-    /// Accepts an operation from a queue: executes it, or holds it in step mode.
+    /// Accepts an operation from a queue: executes it, or, in step mode, holds it until the test releases it.
     pub(super) fn accept(&mut self, id: u64, op: Op, owner: &Owner) {
         if self.step {
             self.held.push(Held {
@@ -107,7 +107,7 @@ impl State {
         }
     }
 
-    /// Executes an operation and sends its completion, or parks it.
+    /// Executes an operation and sends its completion. Parks the completion if it is delayed.
     pub(super) fn run(&mut self, id: u64, mut op: Op, owner: &Owner) {
         if let Err(refusal) = check::op(&op, self.len, self.block) {
             let completion = check::completion(op, Err(refusal));

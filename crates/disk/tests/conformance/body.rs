@@ -280,7 +280,7 @@ pub(crate) fn random_operations_match_a_model(disk: &Subject) {
     let mut queue = disk.open_queue(16).unwrap();
     let block = u64::from(disk.block_bytes());
     for round in 0..30u64 {
-        // Writes of one round do not overlap: each write has its own window.
+        // Writes of one round do not overlap: each write has its own window, a 24th of the disk.
         let count = 1 + rng.below(24);
         for n in 0..count {
             let window = LEN / 24;

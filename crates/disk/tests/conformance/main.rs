@@ -54,8 +54,8 @@ fn memory(block: u32) -> Setup {
     }
 }
 
-/// A disk with a ring. If the machine forbids rings, this function prints a message, and the tests run with
-/// the automatic choice.
+/// A disk with a ring. If the machine forbids rings, this function prints a message, and the disk chooses its
+/// queues itself (`Backend::Auto`).
 fn ring(direct: Direct) -> Setup {
     let probe = folder();
     let options = OpenOptions {

@@ -102,7 +102,7 @@ fn one_at_a_time() {
     let onlooker = FileDisk::open(&path, &looking).unwrap();
     assert_eq!(onlooker.len(), 1 << 20);
     onlooker.write_at(0, &[0; 4096]).unwrap_err();
-    // The lock exists as long as the last queue.
+    // The lock is held until the last queue is dropped.
     let queue = disk.open_queue(4).unwrap();
     drop(disk);
     assert!(matches!(
