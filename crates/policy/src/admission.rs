@@ -1,4 +1,4 @@
-//! Admission to a cache level.
+//! Admission: rules that decide which objects may enter a cache level (memory or disk).
 //!
 //! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). With the
 //! filter "second use", objects that are requested only once are not written to disks (Maltzahn 1999, flash
@@ -94,8 +94,8 @@ impl<K: Key> SecondUse<K> {
 }
 
 impl<K: Key> SecondUse<K> {
-    /// Counts a use without a decision. Callers use this when a stored object is replaced or deleted. The
-    /// next version of the object then counts as used before.
+    /// Counts a use of `key`, but decides nothing. Callers use this when a stored object is replaced or
+    /// deleted. The next version of the object then counts as used before.
     pub fn used(&mut self, key: K) {
         self.seen.insert(key, 1);
     }
@@ -137,7 +137,7 @@ impl Frequency {
         Self::new((bytes / KEY_BYTES) as usize, 3)
     }
 
-    /// Counts a use without a decision.
+    /// Counts a use of `key`, but decides nothing.
     pub fn used<K: Key>(&mut self, key: K) {
         self.uses.add(&key);
     }

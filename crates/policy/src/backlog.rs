@@ -47,7 +47,7 @@ impl Backlog {
         };
     }
 
-    /// Reads under way.
+    /// Number of reads under way.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting

@@ -84,8 +84,8 @@ pub trait CachePolicy<K: Key, V> {
     }
 }
 
-/// A replacement rule: the order of a cache's objects. It links and unlinks slots. The [`Cache`] around it
-/// handles keys, values and bytes.
+/// A replacement rule: the order of a cache's objects. Each object has a slot in a `Slab`, and the rule links
+/// and unlinks these slots. The [`Cache`] around it handles keys, values and bytes.
 pub trait Rule<K: Key> {
     /// The rule's name in reports.
     const NAME: &'static str;
@@ -105,7 +105,8 @@ pub trait Rule<K: Key> {
     fn hit<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
     /// Unlinks slot `at`, whose key is being deleted.
     fn remove<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
-    /// Forgets `key`, which is being deleted, in ghosts too. The key may be absent from the cache.
+    /// Forgets `key`, which is being deleted: the rule's memory of evicted keys (its ghost) must not contain
+    /// it. The key may be absent from the cache.
     fn forget(&mut self, _key: &K) {}
     /// Chooses the object to evict, unlinks it and returns its slot; `None` if there is no object.
     fn victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32>;

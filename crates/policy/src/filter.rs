@@ -59,8 +59,8 @@ impl FromStr for AdmissionRule {
     }
 }
 
-/// Bytes of counters if no limit is set. This is enough for a million keys. Samples of logs usually have
-/// fewer requests.
+/// Memory for use counters in bytes if the caller sets no limit. This is enough for a million keys.
+/// Simulations of access logs have no limit, and their samples usually have fewer requests than that.
 const PLENTY: u64 = 4 << 20;
 
 /// An [`AdmissionRule`] with its state.
@@ -75,8 +75,8 @@ pub enum Filter<K> {
 }
 
 impl<K: Key> Filter<K> {
-    /// Creates a filter that remembers uses in `memory` bytes. With `None`, it uses as much memory as the
-    /// rule needs.
+    /// Creates a filter that remembers uses in `memory` bytes. With `None`, it remembers all keys (second
+    /// use), or has counters for a million keys (frequency).
     #[must_use]
     pub fn new(rule: AdmissionRule, memory: Option<u64>) -> Self {
         match rule {
@@ -91,8 +91,8 @@ impl<K: Key> Filter<K> {
         }
     }
 
-    /// Counts a use without a decision. Callers use this when a stored object is replaced or deleted. The
-    /// next version of the object then counts as used before.
+    /// Counts a use of `key`, but decides nothing. Callers use this when a stored object is replaced or
+    /// deleted. The next version of the object then counts as used before.
     pub fn used(&mut self, key: K) {
         match self {
             Self::SecondUse(rule) => rule.used(key),

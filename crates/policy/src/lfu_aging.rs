@@ -3,8 +3,9 @@
 //! Source: Robinson and Devarakonda, SIGMETRICS 1990, in the form that web caching adopted (Arlitt and
 //! others). The object with the fewest counted uses is evicted first; among objects with equal counts, the
 //! least recently used is evicted first. When the mean count exceeds a maximum, all counts are halved, so
-//! that objects that were requested often only in the past can be evicted. UCFS uses LFU with ageing to
-//! choose the clusters to evict. It is no longer known which constants UCFS used.
+//! that objects that were requested often only in the past can be evicted. UCFS (the file system for proxies
+//! by Wang and Hu) uses LFU with ageing to choose the clusters to evict. It is no longer known which
+//! constants UCFS used.
 
 use crate::cache::{Cache, Key, Rule};
 use crate::slab::{List, Slab};

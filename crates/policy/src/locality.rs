@@ -1,10 +1,11 @@
-//! Choice of the locality buffer for an object, and of the buffer that is written next.
+//! Choice of the locality buffer for an object, and of the buffer that is written next. A locality buffer
+//! collects objects that are used together, so that one write puts them together on the disk.
 //!
-//! Source: LAZY-READS-LOC of the WebCoSM papers. There are B buffers; each is bound to one origin server. An
-//! object of a bound server joins that server's buffer. For any other object a victim buffer is written and
-//! bound to the object's server. (The papers do not state how the victim is chosen; the least recently used
-//! buffer is the natural choice.) A full buffer is written. Two additions are ours: a buffer may be bound to
-//! a page instead of an origin, and a buffer that is too old is written.
+//! Source: the method LAZY-READS-LOC of the WebCoSM papers. There are B buffers; each is bound to one origin
+//! server. An object of a bound server joins that server's buffer. For any other object a victim buffer is
+//! written and bound to the object's server. (The papers do not state how the victim is chosen; the least
+//! recently used buffer is the natural choice.) A full buffer is written. Two additions are ours: a buffer
+//! may be bound to a page instead of an origin, and a buffer that is too old is written.
 
 use std::time::Duration;
 
@@ -31,15 +32,15 @@ pub struct LocalityConfig {
     pub age_max: Duration,
 }
 
-/// Steps for an object, in this order: write `flush_before` if any, add the object to `buffer`,
+/// The steps that store an object, in this order: write `flush_before` if any, add the object to `buffer`,
 /// write `buffer` if `flush_after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Placement {
     /// The buffer that the object joins.
     pub buffer: BufferId,
-    /// Equals `buffer` if the buffer's contents must be written first. This is so if the object does not fit,
-    /// or if the buffer was bound to another group before.
+    /// The same as `buffer` if the buffer's contents must be written first, because the object does not fit
+    /// or because the buffer was bound to another group before. Otherwise `None`.
     pub flush_before: Option<BufferId>,
     /// True if the buffer is full now. An object that is larger than a buffer is alone in its buffer.
     pub flush_after: bool,
@@ -139,8 +140,8 @@ impl LocalityBuffers {
         oldest.map(|b| b.opened + self.config.age_max).min()
     }
 
-    /// Returns the oldest buffer that is not empty and marks it as written (for a shutdown, or to fill a
-    /// cluster); `None` when all buffers are empty.
+    /// Returns the oldest buffer that is not empty and marks it as written (for a shutdown, or if one disk
+    /// write has room for more objects); `None` when all buffers are empty.
     pub fn flush_any(&mut self) -> Option<BufferId> {
         let (number, oldest) = self
             .buffers

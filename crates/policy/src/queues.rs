@@ -14,11 +14,11 @@ use crate::slab::{List, NIL, Slab};
 pub type Lru<K, V> = Cache<K, V, LruRule>;
 /// The oldest object is evicted first.
 pub type Fifo<K, V> = Cache<K, V, FifoRule>;
-/// The search for a victim (the hand) starts at the oldest object, and evicts the first object that was not
-/// used since the hand last passed it. An object that the hand passes moves to the head.
+/// The search for the object to evict (the hand) starts at the oldest object, and evicts the first object
+/// that was not used since the hand last passed it. An object that the hand passes moves to the head.
 pub type Clock<K, V> = Cache<K, V, ClockRule>;
-/// The search for a victim (the hand) moves from the tail to the head, and evicts the first object that was
-/// not used since the hand last passed it.
+/// The search for the object to evict (the hand) moves from the tail to the head, and evicts the first object
+/// that was not used since the hand last passed it.
 pub type Sieve<K, V> = Cache<K, V, SieveRule>;
 
 /// Counts a use up to `max`. If two threads race, one use is lost.

@@ -1,12 +1,13 @@
-//! Decides if a read of an object also reads the object's neighbours. Neighbours are objects that are stored
-//! near each other on the disk.
+//! Decides if a read of an object also reads the object's neighbours: the objects that are stored near it on
+//! the disk.
 //!
 //! Objects that were requested together were written together. So one longer read, which includes the
-//! neighbours, may save several later reads (UCFS and Hummingbird read complete clusters). The rule measures
-//! whether longer reads save more than they cost. While longer reads are off, the rule remembers the places
-//! that were read lately, and counts the reads that an earlier longer read would have saved. While longer
-//! reads are on, the rule counts the neighbours that are requested after a longer read has read them. Longer
-//! reads are on only while the saved reads outweigh the additional cost of longer reads.
+//! neighbours, may save several later reads. (UCFS and Hummingbird, two published file systems for proxies,
+//! read complete clusters of objects.) The rule measures whether longer reads save more than they cost. While
+//! longer reads are off, the rule remembers the places that were read lately, and counts the reads that an
+//! earlier longer read would have saved. While longer reads are on, the rule counts the neighbours that are
+//! requested after a longer read has read them. Longer reads are on only while the saved reads outweigh the
+//! additional cost of longer reads.
 
 /// Number of reads in a window. The rule judges at the end of each window.
 const WINDOW: u32 = 64;
@@ -32,7 +33,7 @@ pub struct ReadAround {
     /// Number of saved reads in this window. While longer reads are off, it counts reads near an earlier
     /// read. While longer reads are on, it counts neighbours that were requested after a longer read.
     saved: u32,
-    /// Windows until longer reads may be turned on again.
+    /// Number of windows until longer reads may be turned on again.
     wait: u32,
     /// Number of windows to wait the next time that longer reads cost more than they save.
     hold: u32,
@@ -187,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The rule has turned longer reads on, but the neighbours that they read are not requested.
+    /// The rule has turned longer reads on, but the neighbours that these reads return are not requested.
     #[test]
     fn a_disappointment_ends_soon_and_comes_back_ever_more_seldom() {
         let mut rule = ReadAround::new(64);

@@ -2,9 +2,9 @@
 //!
 //! In many virtual machines the system's description of a device is wrong, and a probe would cost additional
 //! reads. So the first real reads are timed. A rotating disk shows two properties. First, with several reads
-//! at once it still needs milliseconds for each read, since there is one head. Second, a lone read takes
-//! longer the further the head has to move. A device behind a network or a throttle may be as slow, but its
-//! times do not depend on the distance.
+//! at once it still needs milliseconds for each read, since there is one head. Second, a read that is the
+//! only read under way (a lone read) takes longer if the head has to move further. A device behind a network
+//! or a throttle may be as slow, but its times do not depend on the distance.
 
 use std::time::Duration;
 
@@ -45,8 +45,8 @@ const REST: u32 = 4096;
 /// standard error.
 const CERTAIN: f64 = 4.0;
 
-/// Times reads and detects the kind of the device. Each queue has its own gauge, which sees only the
-/// reads of that queue.
+/// Measures the times of reads, and detects the kind of the device. Each queue has its own gauge, which sees
+/// only the reads of that queue.
 #[derive(Clone, Debug)]
 pub struct ReadGauge {
     span: f64,

@@ -1,8 +1,8 @@
 //! The order in which pending reads go to a disk, and the merging of neighbouring reads.
 //!
-//! Source: LAZY-READS of the WebCoSM papers. Reads are queued. When N reads are queued (N = 10) or a timeout
-//! (below a second) has passed, all queued reads are sent, sorted by position. The elevator (alternately
-//! upwards and downwards) and the merging of neighbours are ours.
+//! Source: the method LAZY-READS of the WebCoSM papers. Reads are queued. When N reads are queued (N = 10) or
+//! a timeout (below a second) has passed, all queued reads are sent, sorted by position. Two additions are
+//! ours: the elevator (alternately upwards and downwards), and the merging of neighbours.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Budget for bytes that are written a second time. Each first write increases the budget.
+//! Budget for bytes that are written a second time: when a segment of a store is reused, objects in it that
+//! are still in use are written again. Each first write increases the budget.
 //!
 //! The budget bounds write amplification: for every hundred bytes written for the first time, at most
 //! `percent` bytes are rewritten. If a victim (the segment that is reused next) has little to rewrite, the

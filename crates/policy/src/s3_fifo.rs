@@ -1,11 +1,11 @@
 //! S3-FIFO, weighted by bytes.
 //!
 //! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Defaults and details
-//! are those of its authors' simulator: small queue 10 %, ghost 90 %, promotion at two uses, use counter up
-//! to 3 (it starts again from zero in the main queue). Until the first eviction, objects that do not fit into
-//! the small queue go to the main queue. A search for a victim that began in the small queue stays there
-//! until it finds a victim. Unlike that simulator, this cache accepts objects that are larger than the small
-//! queue; put [`crate::SizeLimited`] around it to refuse them.
+//! are those of its authors' simulator: small queue 10 %, ghost (a memory of evicted keys) 90 %, promotion at
+//! two uses, use counter up to 3 (it starts again from zero in the main queue). Until the first eviction,
+//! objects that do not fit into the small queue go to the main queue. A search for a victim that began in the
+//! small queue stays there until it finds a victim. Unlike that simulator, this cache accepts objects that
+//! are larger than the small queue; put [`crate::SizeLimited`] around it to refuse them.
 
 use std::sync::atomic::AtomicU8;
 
@@ -39,8 +39,8 @@ impl Default for S3FifoConfig {
     }
 }
 
-/// An S3-FIFO cache. A hit needs shared access only ([`Cache::get_shared`]), so a shard of a RAM tier can be
-/// a reader-writer lock around an S3-FIFO cache.
+/// An S3-FIFO cache. A hit needs shared access only ([`Cache::get_shared`]). So a memory tier can consist of
+/// several S3-FIFO caches, each in a reader-writer lock.
 pub type S3Fifo<K, V> = Cache<K, V, S3FifoRule<K>>;
 
 impl<K: Key, V> S3Fifo<K, V> {

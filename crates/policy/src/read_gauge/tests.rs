@@ -34,8 +34,8 @@ const REMOTE: Model = Model {
     width: 64,
 };
 
-/// Feeds reads of random positions within `part` of the device, `depth` of them in flight. Returns the kind
-/// of device that the gauge detects.
+/// Feeds the gauge with reads, `depth` of them in flight, at random positions in a part of the device (`part`
+/// is its fraction of the whole). Returns the kind of device that the gauge detects.
 fn told(model: &Model, part: f64, depth: usize, reads: usize, seed: u64) -> Device {
     let mut rng = Rng::new(seed);
     let mut gauge = ReadGauge::new((SPAN as f64 * part) as u64);
@@ -70,7 +70,7 @@ fn a_disk_is_known_by_reads_alone_and_by_many_at_once() {
     for seed in 0..20 {
         assert_eq!(told(&DISK, 1.0, 1, 256, seed), Device::Rotating);
         assert_eq!(told(&DISK, 1.0, 8, 256, seed), Device::Rotating);
-        // The store is a tenth of the disk. So head movements are short, and detection takes longer.
+        // Only a tenth of the disk is used. So head movements are short, and detection takes longer.
         assert_eq!(told(&DISK, 0.1, 1, 4_000, seed), Device::Rotating);
     }
 }

@@ -14,7 +14,8 @@ pub(crate) trait Naive {
     fn insert(&mut self, key: u64, size: u64) -> Vec<u64>;
     /// Deletes a key that may be absent.
     fn remove(&mut self, key: u64);
-    /// Called before a new version of a key is inserted: the old version is removed, ghosts keep the key.
+    /// Called before a new version of a key is inserted. The old version is removed; a ghost (a memory of
+    /// evicted keys) keeps the key.
     fn replace(&mut self, key: u64) {
         self.remove(key);
     }

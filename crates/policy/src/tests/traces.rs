@@ -1,7 +1,7 @@
-//! Compares the policies with their slow reference versions on the published traces, request by request. Each
-//! trace runs twice: with a capacity in objects, and with a capacity in bytes. In the second run, objects may
-//! change their size. The traces are not part of the repository. If they are absent, the test prints a
-//! message and checks nothing.
+//! Compares the policies with their slow reference versions on published traces (access logs of proxies),
+//! request by request. Each trace runs twice: with a capacity in objects, and with a capacity in bytes. In
+//! the second run, objects may change their size. The traces are not part of the repository. If they are
+//! absent, the test prints a message and checks nothing.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,9 @@ use foxy_trace::{Method, Options, files::Known, open};
 use crate::reference::{Kind, Lfu, Limited, Naive, Queue, S3, Tiny};
 use crate::*;
 
-/// Object and size of each GET answered by 200, 206 or 304. If the log does not contain the size, the
-/// previous size of the object is used, or 1 if there was none.
+/// The object and the size of each GET with status 200, 206 or 304, or with a status that the log does not
+/// state. If the log does not contain the size, the previous size of the object is used, or 1 if there was
+/// none.
 fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
     let path = known
         .path()
