@@ -1,9 +1,9 @@
 //! Content codings (RFC 9110 section 8.4.1) that Foxy itself applies to answers. The stored responses have no
 //! coding.
 //!
-//! A coded answer is another representation. So its strong ETag becomes a weak ETag, and ranges are not
-//! offered. If the answer of a URL may be compressed, every answer of this URL has `Vary: Accept-Encoding`,
-//! even an answer without a coding.
+//! A compressed answer is another representation than the answer without a coding. So its strong ETag becomes
+//! a weak ETag, and ranges are not offered. If the answer of a URL may be compressed, every answer of this
+//! URL has `Vary: Accept-Encoding`, even an answer without a coding.
 //!
 //! **Secrets.** The length of a compressed body reveals which of its parts repeat (BREACH). So only answers
 //! that are the same for all users are compressed. Such an answer is stored, has neither `Set-Cookie` nor
@@ -187,8 +187,8 @@ pub fn coded_fields<F: Fields + ?Sized>(fields: &F, coding: Coding) -> FieldBloc
             continue;
         }
         if eq_name(name, b"etag") && !value.starts_with(b"W/") {
-            // The tag becomes weak, because the coded body has other bytes with the same meaning (RFC 9110
-            // section 8.8.1).
+            // The tag becomes weak, because the compressed body has other bytes with the same meaning (RFC
+            // 9110 section 8.8.1).
             builder.push_any(name, &[b"W/", value].concat());
             continue;
         }

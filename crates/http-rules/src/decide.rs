@@ -72,7 +72,8 @@ pub enum StaleUse {
     MaxStale,
     /// The response has stale-while-revalidate.
     WhileRevalidate,
-    /// The origin failed, and stale-if-error or disconnected operation permits the use.
+    /// The origin failed, and stale-if-error, or the setting for origins that cannot be reached, permits the
+    /// use.
     OnError,
 }
 

@@ -16,7 +16,7 @@ pub use held::{from_part, joined};
 pub use parts::Parts;
 pub use request::{RANGES_LIMIT, RangeSpec, Ranges, Resolved};
 
-/// A non-empty run of bytes. `start` is included, `end` is not.
+/// A non-empty range of bytes. `start` is included, `end` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// Position of the first byte.

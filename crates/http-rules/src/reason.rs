@@ -1,5 +1,5 @@
-//! Words for the reasons of caching decisions. They are the same in `Cache-Status`, in the log and
-//! in `foxy why`. A released word keeps its meaning.
+//! Words for the reasons of caching decisions. They are the same in `Cache-Status`, in the log and in `foxy
+//! why`. Once a word is in a release, later versions use it with the same meaning.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -111,7 +111,8 @@ words! {
         Method = "method",
         /// Nothing is stored under the URI.
         UriMiss = "uri-miss",
-        /// A response is stored under the URI, but only with other selecting values.
+        /// A response is stored under the URI, but only for other values of the request fields that Vary
+        /// lists.
         VaryMiss = "vary-miss",
         /// Nothing is stored (for a cache that cannot distinguish `uri-miss` and `vary-miss`).
         Miss = "miss",

@@ -1,9 +1,10 @@
 //! Rules of an operator: settings for some hosts and paths. Only the first rule that fits a request applies.
-//! Settings that this rule does not contain have the same values as for requests that no rule fits.
+//! A setting that is missing in the rule has its general value, as for requests that no rule fits.
 //!
-//! A [`PartitionConfig`] contains the caching rules of sites whose caching rules differ from those of the
-//! forward proxy. It has one [`Config`] for requests that no rule fits, and one [`Config`] for each rule. If
-//! there are neither rules nor partition configs, this module costs a request only two comparisons.
+//! A [`Rule`] contains complete caching settings (a [`Config`]). Sites can have other caching settings than
+//! the forward proxy; a [`PartitionConfig`] contains them. It has one [`Config`] for requests that no rule
+//! fits, and one [`Config`] for each rule. If there are neither rules nor partition configs, this module
+//! costs a request only two comparisons.
 
 mod bypass;
 mod query;
@@ -21,7 +22,8 @@ use crate::config::Config;
 pub struct Rule {
     /// Name of the rule in `Cache-Status`, log and `foxy why`.
     pub name: String,
-    /// Partitions (`forward` or a site's name) for which the rule applies; an empty list means all.
+    /// Names of partitions (key spaces: `forward` or a site's name) for which the rule applies; an empty list
+    /// means all.
     pub sites: Vec<String>,
     /// Hosts in lower case, with the port unless it is the scheme's default; an empty list means
     /// all.
@@ -32,19 +34,19 @@ pub struct Rule {
     pub query: QueryRule,
     /// The requests that bypass the cache.
     pub bypass: Bypass,
-    /// The complete caching rules for requests that this rule fits. Partitions with a [`PartitionConfig`]
-    /// have other caching rules.
+    /// The complete caching settings for requests that this rule fits. For partitions with a
+    /// [`PartitionConfig`], the settings there are used instead.
     pub config: Config,
 }
 
-/// Caching rules for partitions (sites) whose rules differ from the caching rules of the forward proxy.
+/// Caching settings for partitions (sites) whose settings differ from those of the forward proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionConfig {
     /// Names of the partitions; if the list is empty, all partitions except the forward proxy.
     pub partitions: Vec<String>,
-    /// The complete caching rules for requests that no rule fits.
+    /// The complete caching settings for requests that no rule fits.
     pub config: Config,
-    /// The caching rules for requests that a rule fits, in the order of the rules.
+    /// The caching settings for requests that a rule fits, in the order of the rules.
     pub rules: Vec<Config>,
 }
 
@@ -56,12 +58,12 @@ pub const FORWARD: &str = "forward";
 pub struct RuleSet {
     rules: Vec<Rule>,
     partition_configs: Vec<PartitionConfig>,
-    /// Partitions whose paths stay as received.
+    /// Partitions in which the percent escapes of paths are not normalised.
     as_received: Vec<String>,
 }
 
-/// Numbers of the rule that decides about a request, and of the [`PartitionConfig`] of the request's
-/// partition. The methods of the rule set return the rule and the settings for these numbers.
+/// Indices of the rule that decides about a request, and of the [`PartitionConfig`] of the request's
+/// partition. The methods of the rule set return the rule and the settings at these indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleId {
     rule: Option<u16>,
@@ -83,8 +85,8 @@ impl RuleSet {
         }
     }
 
-    /// Adds the caching rules of partitions. The first entry that names a partition applies, so an entry for
-    /// all partitions must come last.
+    /// Adds the caching settings of partitions. The first entry that names a partition applies, so an entry
+    /// for all partitions must come last.
     #[must_use]
     pub fn with_partition_configs(self, partition_configs: Vec<PartitionConfig>) -> Self {
         Self {
@@ -93,8 +95,8 @@ impl RuleSet {
         }
     }
 
-    /// The caching rules for a request about which this rule decides. `None` means the rules of the
-    /// forward proxy for requests that no rule fits.
+    /// The caching settings for a request with this id. `None` means the general settings of the forward
+    /// proxy.
     #[must_use]
     pub fn config(&self, id: RuleId) -> Option<&Config> {
         let found = id.partition_config;
@@ -114,14 +116,15 @@ impl RuleSet {
             .is_some_and(|rule| rule.query.which != Which::All)
     }
 
-    /// Sets the partitions (`forward` or a site's name) whose paths stay as received.
+    /// Sets the partitions (`forward` or a site's name) in which the percent escapes of paths are not
+    /// normalised.
     #[must_use]
     pub fn with_received(mut self, partitions: Vec<String>) -> Self {
         self.as_received = partitions;
         self
     }
 
-    /// True if the escapes of paths in this partition stay as received in keys, in purges and at
+    /// True if the percent escapes of paths in this partition are not normalised in keys, in purges and at
     /// the origin.
     #[must_use]
     pub fn keeps_escapes(&self, partition: &str) -> bool {
@@ -181,7 +184,7 @@ impl RuleSet {
         id
     }
 
-    /// Number of the settings for a partition; `None` if it has the rules of the forward proxy.
+    /// Index of the [`PartitionConfig`] of a partition; `None` if it has the settings of the forward proxy.
     fn partition_config(&self, partition: &str) -> Option<u16> {
         if self.partition_configs.is_empty() || partition == FORWARD {
             return None;

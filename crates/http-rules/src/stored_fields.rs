@@ -36,7 +36,7 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 /// running time is nearly linear in the size of the head, whatever fields the origin lists.
 ///
 /// # Errors
-/// A field is too large for a field block. Then the response is not stored.
+/// Returned if a field is too large for a field block. The response must then not be stored.
 pub fn stored_fields<F: Fields + ?Sized>(
     fields: &F,
     plan: &StorePlan,

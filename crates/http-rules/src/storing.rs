@@ -54,7 +54,7 @@ pub enum StoreUnder {
 /// The plan for storing a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// Facts for later decisions. Encode them into the object.
+    /// Facts for later decisions. The caller stores their encoded form with the response.
     pub facts: CachingFacts,
     /// The Vary list, if there is one.
     pub vary: Option<VaryList>,
@@ -395,9 +395,9 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
 
 /// True if a final response to a cacheable request ends the use of the stored response that has the same key
 /// and variant. This does not depend on whether the new response is stored. Server errors do not end the use:
-/// the stored response may still be used while the origin fails (RFC 9111 section 4.3.3). Answers to the
-/// conditions of one request do not end the use either. The result is false for a 206, which the caller must
-/// handle: a 206 ends the use if [`crate::range::may_combine`] is false.
+/// the stored response may still be used while the origin fails (RFC 9111 section 4.3.3). Answers that depend
+/// on a property of this one request (such as 304, 412 or 416) do not end the use either. The result is false
+/// for a 206, which the caller must handle: a 206 ends the use if [`crate::range::may_combine`] is false.
 #[must_use]
 pub const fn supersedes(request: &RequestFacts, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);

@@ -1,6 +1,6 @@
-//! Surrogate-Control (W3C Note "Edge Architecture", 2001): an old way for an origin to give
-//! directives to a cache in front of a site. It is parsed like Cache-Control, but a directive may
-//! be addressed to one surrogate: `max-age=60, max-age=600;foxy`.
+//! Surrogate-Control (W3C Note "Edge Architecture", 2001): an old way for an origin to give directives to a
+//! cache in front of a site (a surrogate). It is parsed like Cache-Control, but a directive may be addressed
+//! to one surrogate by its name: `max-age=60, max-age=600;foxy`.
 
 use foxy_base::{Fields, values};
 

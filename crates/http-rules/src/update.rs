@@ -96,7 +96,7 @@ fn is_never_updated(name: &[u8]) -> bool {
 /// section 3.2).
 ///
 /// # Errors
-/// A field is too large for a field block.
+/// Returned if a field is too large for a field block.
 pub fn updated_fields<S, N>(
     stored: &S,
     new: &N,
@@ -129,7 +129,7 @@ where
 /// times.
 ///
 /// # Errors
-/// A field is too large for a field block. Then remove the stored response.
+/// Returned if a field is too large for a field block. Then remove the stored response.
 pub fn refresh<Q, N>(
     request: &Request<'_, Q>,
     stored: &FieldBlock,

@@ -59,7 +59,7 @@ fn missing(about: About, path: &str, test: bool) -> Option<String> {
     let mut module: Vec<&str> = path.trim_matches('`').split("::").collect();
     let name = module.pop()?;
     let in_file = source(about, &module);
-    // Short test modules are in the file of their module.
+    // A short test module is inside the file of the module that it tests.
     let text = in_file.or_else(|| source(about, module.strip_suffix(&["tests"])?));
     let Some(text) = text else {
         return Some(format!("{path}: no such module"));

@@ -69,8 +69,8 @@ impl Parts {
         gaps
     }
 
-    /// The longest run of stored bytes that begins where `span` begins and stays inside `span`. A
-    /// 206 may contain fewer bytes than were requested (RFC 9110 section 15.3.7).
+    /// The longest range of stored bytes without a gap that begins where `span` begins and stays inside
+    /// `span`. A 206 may contain fewer bytes than were requested (RFC 9110 section 15.3.7).
     #[must_use]
     pub fn prefix(&self, span: Span) -> Option<Span> {
         let have = self.spans.iter().filter_map(|s| s.intersect(span)).next()?;

@@ -1,4 +1,5 @@
-//! Changes of fields: set, add, remove, rename. Foxy makes the changes in the order of their entries.
+//! The changes to fields of messages: set, add, remove, rename. Foxy makes the changes in the order of their
+//! entries.
 
 use std::borrow::Cow;
 
@@ -9,9 +10,9 @@ use super::template::{Template, Use, Values};
 /// The kind of message whose fields are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Requests to origins.
+    /// A request to an origin.
     Request,
-    /// Answers to clients.
+    /// An answer to a client.
     Answer,
 }
 
@@ -78,7 +79,7 @@ impl FieldRules {
     /// Reads entries such as `set NAME: VALUE`, `add NAME: VALUE`, `remove NAME`, `rename OLD NEW`.
     ///
     /// # Errors
-    /// The wrong entry, and a description of the mistake.
+    /// Returned if an entry is wrong: the entry, and a description of its mistake.
     pub fn parse(entries: &[String], direction: Direction) -> Result<Self, String> {
         let change = |entry: &String| {
             change(entry, direction).map_err(|wrong| format!("`{entry}`: {wrong}"))

@@ -1,11 +1,13 @@
 //! Rewriting that an operator configures for a site: fields of requests and answers, paths for the origin,
 //! redirects. Rules are compiled once; a site without rules has no rewriting code to run.
 //!
-//! - **Fields of requests** change on the way to the origin. `Vary` selects by the changed request.
+//! - **Fields of requests** change on the way to the origin. The changed fields also select among variants
+//!   (`Vary`).
 //! - **Fields of answers** change on the way to the client. The origin's answer is stored without these
 //!   changes.
-//! - **Paths** change on the way to the origin. The key is the URL that the client sent, so the origin's path
-//!   must depend only on this URL. Templates of paths have only captures and the query as variables.
+//! - **Paths** change on the way to the origin. The cache key is the URL that the client sent, so the
+//!   origin's path must depend only on this URL. Templates of paths have only captures and the query as
+//!   variables.
 
 mod fields;
 mod template;
@@ -18,13 +20,13 @@ pub use url::{PathRules, Redirects};
 /// All rewriting for one site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rewriting {
-    /// Changes of the fields of requests to the origin.
+    /// The changes to the fields of requests to the origin.
     pub requests: FieldRules,
-    /// Changes of the fields of answers to clients.
+    /// The changes to the fields of answers to clients.
     pub answers: FieldRules,
     /// Rules for paths at the origin.
     pub paths: PathRules,
-    /// Redirects of clients to other URLs.
+    /// The redirects of clients to other URLs.
     pub redirects: Redirects,
 }
 

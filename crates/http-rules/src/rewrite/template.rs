@@ -23,7 +23,7 @@ pub enum Variable {
     ClientSubject,
     /// Alternative names of the client's verified certificate.
     ClientNames,
-    /// The part of the path that this group of the expression matches.
+    /// The part of the path that the group with this number of the rule's regular expression matches.
     Capture(u8),
 }
 
@@ -48,7 +48,7 @@ pub enum Use {
     /// A field of an answer.
     Answer,
     /// A path at the origin. The value is the number of groups in the expression. The path must depend only
-    /// on the key.
+    /// on the cache key, so variables about the client are not available.
     Path(usize),
     /// The URL of a redirect. The value is the number of groups in the expression.
     Redirect(usize),

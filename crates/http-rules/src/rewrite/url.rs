@@ -64,7 +64,7 @@ impl PathRules {
     /// Reads entries `prefix FROM TO` and `regex EXPRESSION TO`, for paths in their normal form.
     ///
     /// # Errors
-    /// The wrong entry, and a description of the mistake.
+    /// Returned if an entry is wrong: the entry, and a description of its mistake.
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let read = |entry: &String| {
             let rule = Rule::parse(entry, Use::Path);
@@ -94,7 +94,7 @@ impl Redirects {
     /// Reads entries `STATUS prefix FROM TO` and `STATUS regex EXPRESSION TO`.
     ///
     /// # Errors
-    /// The wrong entry, and a description of the mistake.
+    /// Returned if an entry is wrong: the entry, and a description of its mistake.
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let read = |entry: &String| {
             let (status, rest) = entry.trim().split_once(' ').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Single cookies as selecting values.
+//! Single cookies as selecting values: a rule can select among stored responses by the value of one cookie.
 
 use foxy_base::{Fields, values};
 

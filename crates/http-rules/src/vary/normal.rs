@@ -1,4 +1,5 @@
-//! Canonical forms of selecting values. Only changes that keep the meaning are made.
+//! Canonical forms of selecting values (the values of the request fields that Vary lists). Only changes that
+//! keep the meaning are made.
 //!
 //! The lines of list fields (`is_list`) are joined by commas. Empty members are removed, and so is white
 //! space around commas, but not inside quoted strings. Accept-Encoding and Accept-Language are changed

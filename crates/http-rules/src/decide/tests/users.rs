@@ -155,12 +155,12 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
             let by_tag = Some((true, false));
             assert_eq!(validation(&tagged, USERS[0], next), by_tag, "{control}");
         }
-        // Now the page was fetched by a request without a user.
+        // Now a request without credentials fetched the page, so its date may validate it.
         assert_eq!(validation(&dated, "", USERS[0]), Some((false, true)));
     }
 }
 
-/// A record of an older Foxy does not state whether a request with a user fetched the page.
+/// A record of an older Foxy does not state whether the request that fetched the page had credentials.
 #[test]
 fn a_page_that_needs_validation_and_was_stored_before_may_be_of_a_user() {
     let config = Config::default();
