@@ -1,12 +1,13 @@
 //! Division of the memory budget (the setting `memory`).
 
-/// Shares of a memory budget, in bytes. The proxy divides its budget by this rule, and the simulator uses the
-/// same rule for predictions.
+/// The shares of a memory budget, in bytes. The proxy divides its budget by this rule, and the simulator uses
+/// the same rule for predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Memory for the RAM tier, the index, and data that waits to be written.
+    /// Memory for the objects that are served from memory, for the index, and for data that waits to be
+    /// written.
     pub engine: u64,
-    /// Memory for connections, buffers, queues and fills.
+    /// Memory for connections, buffers, queues and running fetches from origins.
     pub requests: u64,
 }
 
@@ -17,8 +18,8 @@ impl Budget {
 
     /// Limit in bytes of the larger share that requests get in small budgets. That share is three eighths of
     /// the memory that remains after the program and the allocator. In larger budgets, requests get a third
-    /// of this memory. In a small budget, a third would leave no memory for small answers beside large
-    /// answers.
+    /// of this memory. In a small budget, a third would be too little: one large answer would leave no memory
+    /// for small answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two

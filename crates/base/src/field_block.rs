@@ -139,7 +139,8 @@ impl FieldBlock {
         &self.bytes[HEADER + entry * self.count..]
     }
 
-    /// The complete block, as stored. [`parse`](Self::parse) refuses the bytes of a wide block.
+    /// The bytes of the complete block, as stored. A wide block is never stored, and [`parse`](Self::parse)
+    /// refuses its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes

@@ -11,12 +11,12 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 pub struct KeyHash(pub u128);
 
 impl KeyHash {
-    /// The upper half; shards and buckets are chosen by it.
+    /// The upper half. An index without a secret uses only this half.
     #[must_use]
     pub const fn high(self) -> u64 {
         (self.0 >> 64) as u64
     }
-    /// The lower half; tags are made from it.
+    /// The lower half.
     #[must_use]
     pub const fn low(self) -> u64 {
         self.0 as u64

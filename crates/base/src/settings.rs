@@ -1,6 +1,7 @@
 //! Settings whose value is one number, duration or flag. Each setting is declared once, beside the field that
 //! contains its value. From one list, [`settings!`](macro@crate::settings) makes a struct, its defaults, the
-//! code that reads it, and the rows from which configuration readers and reference pages are made.
+//! code that reads it, and one row for each setting. Configuration readers and reference pages are made from
+//! these rows.
 
 use std::time::Duration;
 
