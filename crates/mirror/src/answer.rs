@@ -1,16 +1,16 @@
-//! The head of an upstream's answer in the form that the cache gets. Freshness follows from the class of the
-//! URL, and redirects lead to the mirror.
+//! The head of an answer of the upstream (the registry's server), in the form that the cache gets. Freshness
+//! follows from the class of the URL (artefact, index document or other), and redirects lead to the mirror.
 
 use foxy_base::eq_name;
 
 use crate::{Kind, Mirror, MirrorTarget, etag};
 
-/// The values that rewriting writes into a document.
+/// The values that rewriting writes into an index document, so that its URLs lead to the mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Scheme and authority by which clients reach Foxy.
     pub base: String,
-    /// The mark of these values (see [`Mirror::mark`]).
+    /// The mark of these values: a hash of them (see [`Mirror::mark`]).
     pub mark: String,
 }
 
@@ -62,8 +62,8 @@ const OF_BYTES: &[&str] = &[
     "x-goog-hash",
 ];
 
-/// Converts the fields of an upstream's answer into the head that the cache gets. Fields for framing stay.
-/// `fresh` limits the lifetime that the class determines, in seconds.
+/// Converts the fields of an upstream's answer into the head that the cache gets. Fields that delimit the
+/// message (framing) stay. `fresh` limits the lifetime that the class determines, in seconds.
 pub fn answer<'a>(
     mirror: &Mirror,
     target: MirrorTarget,

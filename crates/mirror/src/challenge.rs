@@ -1,4 +1,5 @@
-//! The servers to which a registry of images sends its clients: a token service, and other servers for blobs.
+//! The servers to which a registry of images sends its clients: a token service, and other servers for blobs
+//! (the layers of images).
 
 use serde::Deserialize;
 
@@ -77,8 +78,8 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Splits a URL in a document of `from` into its server and its path with query. The URL must be absolute or
-/// begin with a single `/`, and all of its characters must be permitted in URLs. Otherwise the result is
+/// Splits a URL that the server `from` sent into its server and its path with query. The URL must be absolute
+/// or begin with a single `/`, and all of its characters must be permitted in URLs. Otherwise the result is
 /// `None`. Without `from`, the URL must be absolute.
 #[must_use]
 pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {

@@ -53,7 +53,7 @@ pub enum Transform {
     Cargo,
     /// Rewrites nothing in a file of a sparse index of crates, but reads its digests.
     Crates,
-    /// Rewrites `dist.tarball` in packuments.
+    /// Rewrites `dist.tarball` in packuments (npm's documents about one package).
     Npm,
     /// Rewrites the URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
     Pypi,
@@ -75,7 +75,7 @@ impl Transform {
         }
     }
 
-    /// Returns true if this transform writes into documents the name that the client uses for Foxy.
+    /// Returns true if this transform writes Foxy's own address, as the client knows it, into documents.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Crates | Self::Release)
@@ -87,8 +87,8 @@ impl Transform {
 pub struct Class {
     /// Kind of resource that the URLs of this class name.
     pub kind: Kind,
-    /// True if documents of the mirror contain digests of the answers in this class, as index documents
-    /// contain digests of artefacts.
+    /// True if documents of the mirror contain digests of the answers in this class. This is so for
+    /// artefacts, and for index files of a Debian archive: its release file contains their digests.
     pub named: bool,
     /// Patterns of the paths at the upstream.
     pub paths: Vec<Pattern>,
@@ -116,7 +116,8 @@ impl Class {
         listing: None,
     };
 
-    /// Returns the index in `accept` of the form that a client requests. Returns `None` if no entry fits.
+    /// Returns the index of the first pair in this class's list `accept` that fits the `Accept` field of a
+    /// client. Returns `None` if no pair fits.
     #[must_use]
     pub fn form(&self, accept: &[u8]) -> Option<usize> {
         let has = |part: &str| {

@@ -1,4 +1,4 @@
-//! Digests of artefacts, as index documents contain them.
+//! Digests of artefacts (files of packages), as index documents contain them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ pub enum Digest {
     Sha512([u8; 64]),
 }
 
-/// An artefact whose digest a document contains.
+/// An artefact (a file of a package), and its digest that was found in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Path of the artefact on the mirror, without query and fragment.

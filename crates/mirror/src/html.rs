@@ -17,7 +17,8 @@ pub(crate) struct Html {
     tag: Vec<u8>,
     /// The quote that is open in the current tag.
     quote: Option<u8>,
-    /// Artefacts with their digests that were found and not taken yet.
+    /// Artefacts (files of packages) whose digests were found in the document and not yet returned by
+    /// `found`.
     found: Vec<Found>,
 }
 

@@ -55,8 +55,8 @@ pub enum NoImage {
     Path,
 }
 
-/// Reads a path with its query. `names` are the names of the registries, as references of images contain
-/// them.
+/// Reads a path with its query. `names` are the names of the registries, as references of images contain them
+/// (such as `docker.io`).
 ///
 /// # Errors
 /// Returns the reason why the path names no resource.
@@ -117,7 +117,7 @@ fn named(query: &str, names: &[&str]) -> Result<Option<usize>, NoImage> {
     found.map(Some).ok_or(NoImage::Registry)
 }
 
-/// Returns the number of the registry and the repository. The first part of the path names the registry. If
+/// Returns the registry (as its number) and the repository. The first part of the path names the registry. If
 /// this part is neither a registry nor a host, the first configured registry is used, and the complete path
 /// is the repository.
 fn by_path<'a>(rest: &'a str, names: &[&str]) -> Result<(usize, &'a str), NoImage> {

@@ -88,17 +88,17 @@ pub(crate) struct Json {
     /// member.
     name: Name,
     wants_name: bool,
-    /// Path and digest of the artefact whose object is open. For a crate, `path` is the name of the crate,
-    /// and `version` is its version.
+    /// Path and digest of the artefact (file of a package) whose JSON object is being read. For a crate,
+    /// `path` is the name of the crate, and `version` is its version.
     path: Option<Vec<u8>>,
     version: Option<Vec<u8>>,
     digest: Option<Digest>,
-    /// Artefacts with their digests that were found and not taken yet.
+    /// Artefacts whose digests were found in the document and not yet returned by `found`.
     found: Vec<Found>,
 }
 
-/// The replacement of URLs: a base, and a function that returns the new path of a URL. The function
-/// returns `None` if the URL stays.
+/// The replacement of URLs: a base (scheme and authority of the mirror), and a function that returns the new
+/// path of a URL. The function returns `None` if the URL stays.
 pub(crate) type Map<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> Option<Vec<u8>>);
 
 impl Json {
@@ -232,8 +232,8 @@ impl Json {
         let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
         match (self.transform, open.len()) {
             (Transform::Cargo | Transform::Crates, depth) => depth == 1,
-            // The document is one version, or a packument with many versions. A version may have
-            // any name.
+            // The document is one version, or a packument with many versions. A version may have any name, so
+            // the name of `open[2]` is not compared.
             (Transform::Npm, 2) => is(1, Name::Dist),
             (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
             // An element of a list has the name of the list.
@@ -292,7 +292,8 @@ impl Json {
             Within::Nothing | Within::Passing => out.extend_from_slice(bytes),
             Within::Name => {
                 out.extend_from_slice(bytes);
-                // A name that is shortened here is still longer than every name that is compared.
+                // A longer name is cut after `NAME_MAX + 1` bytes. All names that are compared are shorter
+                // than this, so a cut name equals none of them.
                 let room = (NAME_MAX + 1).saturating_sub(self.text.len());
                 self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
@@ -346,7 +347,7 @@ impl Json {
     }
 }
 
-/// Returns the text of a string that has no other escapes than `\/`.
+/// Returns the text of a string. Returns `None` if the string has an escape other than `\/`.
 fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();

@@ -1,4 +1,4 @@
-//! A mirror: one upstream, the hosts that it lists, and the mapping of URLs.
+//! A mirror: one upstream (the registry's main server), the hosts that it lists, and the mapping of URLs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const VERSION: u64 = 1;
 /// A mirror of one registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// Name of the mirror. It is also the mirror's partition.
+    /// Name of the mirror. It is also the partition (key space) of the mirror's stored answers.
     pub name: String,
     /// Prefix of the mirror: a path without the last `/`.
     pub prefix: String,
@@ -110,8 +110,9 @@ impl Mirror {
         }
     }
 
-    /// Returns true if the document may determine the digest of the artefact. Both are paths on the mirror. A
-    /// document of one package must not determine the digests of another package's files.
+    /// Returns true if the document at path `document` may determine the digest of the artefact at path
+    /// `artefact`. Both are paths on the mirror. A document of one package must not determine the digests of
+    /// another package's files.
     #[must_use]
     pub fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
         let listing = self.classes.iter().find_map(|class| class.listing);
@@ -148,7 +149,8 @@ impl Mirror {
         self.rules.as_ref()
     }
 
-    /// Returns the rules by which documents of a class are screened, if there are any.
+    /// Returns the rules by which documents of a class are screened (young and blocked versions are removed
+    /// or marked), if there are any.
     #[must_use]
     pub fn screens(&self, class: Option<usize>) -> Option<&VersionRules> {
         let lists = self.class(class).listing.is_some();
@@ -171,7 +173,8 @@ impl Mirror {
         rules.refusal(rest, kind, target.server == 0, other)
     }
 
-    /// Makes a mirror of container images. Clients know the mirror by the name of its registry.
+    /// Makes a mirror of container images. Clients choose the mirror by the name of its registry, in the path
+    /// or in the query of a request.
     #[must_use]
     pub fn of_images(
         name: String,

@@ -14,7 +14,7 @@ const TEXT: &str = include_str!("presets.toml");
 pub struct Preset {
     /// Name of the preset. The default prefix is `/` and this name.
     pub name: String,
-    /// Explanation for people.
+    /// Explanation for operators.
     pub about: String,
     /// The server of the registry.
     pub upstream: Upstream,

@@ -18,7 +18,7 @@ pub(crate) struct Release {
     line: Vec<u8>,
     /// True while the lines are entries of the field `SHA256`.
     in_digests: bool,
-    /// Index files with their digests that were found and not taken yet.
+    /// Index files whose digests were found in the release file and not yet returned by `found`.
     found: Vec<Found>,
 }
 

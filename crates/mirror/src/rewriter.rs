@@ -51,8 +51,8 @@ impl Rewriter {
         }
     }
 
-    /// Makes a rewriter for a document that was already rewritten. Only the artefacts found in the document
-    /// are useful. The output is not useful.
+    /// Makes a rewriter for a document that was already rewritten. It is only used to find the artefacts
+    /// (files of packages) in the document; its output is ignored.
     #[must_use]
     pub fn again(
         transform: Transform,

@@ -1,6 +1,6 @@
 //! Rules of the operator about versions. Young versions are hidden for a time (cooldown), and versions that
-//! the operator lists are blocked. Documents that list versions are screened, and paths of blocked artefacts
-//! are refused.
+//! the operator lists are blocked. Documents that list versions are screened: such versions are removed from
+//! them or marked. Paths of blocked artefacts are refused.
 
 mod crates;
 mod edits;
@@ -134,7 +134,7 @@ impl Selector {
     }
 }
 
-/// The rules of a mirror.
+/// The rules of a mirror about versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionRules {
     /// The way in which the registry names versions.
@@ -161,7 +161,7 @@ enum Verdict {
 }
 
 impl VersionRules {
-    /// Returns a number that differs if the rules differ.
+    /// Returns a hash of the rules. It tells documents apart that were screened by different rules.
     #[must_use]
     pub fn mark(&self) -> u64 {
         hash64(0, format!("{self:?}").as_bytes())
@@ -229,8 +229,8 @@ impl VersionRules {
             || self.min_age.is_some() && !self.except.iter().any(whole)
     }
 
-    /// Screens a document. `accepted` is the number of the form that the client accepts, `path` is
-    /// the path at the upstream, and `now` is in seconds since 1970.
+    /// Screens a document. `accepted` is the form that the client accepts, as an index into the list `accept`
+    /// of the preset. `path` is the path at the upstream, and `now` is in seconds since 1970.
     ///
     /// # Errors
     /// Returns an error if the document cannot be screened. No client may get the document then.
@@ -282,7 +282,7 @@ pub struct Screened {
     pub hidden: u64,
 }
 
-/// A document that cannot be screened, with the reason word.
+/// A document that cannot be screened, with the word for the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub &'static str);
 

@@ -7,7 +7,7 @@ use super::edits::{Body, Edits};
 use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
 use crate::html::href;
 
-/// Length in bytes of the text after an opening tag that is searched for the closing tag.
+/// Number of bytes after an opening tag within which the closing tag is searched.
 const TEXT_MAX: usize = 16 << 10;
 
 /// Escapes a text for use in an element or a quoted attribute.

@@ -1,4 +1,5 @@
-//! Packuments of npm. Hidden versions are removed, and tags that point to hidden versions get other versions.
+//! Packuments, which are npm's documents about one package. Hidden versions are removed, and tags that point
+//! to hidden versions get other versions.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -84,8 +85,8 @@ pub(super) fn screen(
     Ok((Body::new(text, edits), None))
 }
 
-/// Checks a document of one version. The document of a tag is refused if rules concern the package, because
-/// this document may contain a hidden version.
+/// Checks a document of one version. A path may name the version by a tag (such as `latest`). If rules
+/// concern the package, the document of a tag is refused, because it may contain a hidden version.
 fn manifest(
     screening: &Screening<'_>,
     top: &[Member<'_>],
@@ -108,7 +109,7 @@ fn manifest(
     }
 }
 
-/// The versions that are not hidden.
+/// The result of judging all versions of a package.
 struct Kept {
     hidden: HashSet<String>,
     /// Versions that are shown and can be parsed, the newest last.

@@ -11,6 +11,8 @@ pub struct OwnNames {
 }
 
 impl OwnNames {
+    /// Makes the list of the names in `entries`.
+    ///
     /// # Errors
     /// Returns the entry that names a version. All versions of a package belong to the same registry, so an
     /// entry must not name a version.

@@ -13,7 +13,7 @@ pub(super) enum Which {
     Version(String),
     /// An artefact whose version is not known.
     Unknown,
-    /// The document of the version to which a tag points.
+    /// The document of the version to which a tag (such as `latest`) points.
     Tag(String),
 }
 
@@ -36,7 +36,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns the reason word.
+    /// Returns the stable word for the reason.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -68,8 +68,8 @@ impl Refused {
 
 impl VersionRules {
     /// Returns the reason why this path, without query, is refused. `kind` is the kind of the path's class.
-    /// `own` is true if the path is at the upstream itself. `other` returns true for a path whose class
-    /// differs from the class of this path.
+    /// `own` is true if the path is at the upstream itself, not at another listed host. `other` returns true
+    /// for a path whose class differs from the class of this path.
     #[must_use]
     pub fn refusal(
         &self,
@@ -310,8 +310,9 @@ pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
     good.then(|| format!("/{name}/{version}/download").into_bytes())
 }
 
-/// Returns the same path as [`crate_path`] for the version that the path of an artefact names. Returns `None`
-/// if the path names no version, or if it could name several versions.
+/// Reads the name and the version of a crate from the path of an artefact, and returns the result of
+/// [`crate_path`] for them. Returns `None` if the path names no version, or if it could name several
+/// versions.
 pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
     let named = cargo(&segments(path));
     let [(name, Which::Version(version))] = &named[..] else {
