@@ -1,5 +1,5 @@
-//! Explains a judgement. The explanation contains the rules up to the rule that decides. For each rule before
-//! the deciding rule, the explanation names a condition that does not fit.
+//! Explains a judgement (the decision about a request). The explanation contains the rules up to the rule
+//! that decides. For each rule before the deciding rule, the explanation names a condition that does not fit.
 
 use crate::rule::Fit;
 use crate::{Judgement, Request, Rule, RuleSet};

@@ -60,9 +60,9 @@ impl HostPattern {
         }
     }
 
-    /// Returns the name in the index, and two flags. The first flag is true if the pattern may match that
-    /// name itself. The second flag is true if the pattern may match names under that name. The empty name
-    /// stands for all names.
+    /// Returns the name under which the index keeps this pattern, and two flags. The first flag is true if
+    /// the pattern may match that name itself. The second flag is true if the pattern may match names under
+    /// that name. The empty name stands for all names.
     pub(crate) fn index_entry(&self) -> (&str, bool, bool) {
         match self {
             Self::Is(name) => (name, true, false),

@@ -34,7 +34,7 @@ impl Scheme {
 /// The user of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum User<'a> {
-    /// No user can log in here. Conditions on users fit no request.
+    /// No user can log in here, so a rule with a condition on users never fits.
     Nobody,
     /// The request names no user, but its client may still log in.
     Unknown,
@@ -54,7 +54,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Returns the same user, logged in with the token that has this number.
+    /// Returns the same user, logged in with the login token that has this number.
     #[must_use]
     pub fn with_token(self, token: u64) -> Self {
         Self { token, ..self }

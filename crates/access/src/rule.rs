@@ -108,7 +108,8 @@ impl Rule {
         !self.users.is_empty() || !self.groups.is_empty()
     }
 
-    /// Returns true if the rule's condition on clients fits a client whose address is unknown.
+    /// Returns true if the rule's condition on clients fits a client whose address is unknown. Rules that
+    /// refuse requests fit such a client.
     pub(crate) fn means_unknown(&self) -> bool {
         self.clients.is_empty() || matches!(self.action, Action::Deny | Action::Tunnel)
     }

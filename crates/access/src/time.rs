@@ -41,14 +41,14 @@ impl Span {
         Ok(Self { days, from, to })
     }
 
-    /// Returns true if this minute of the week is in the time.
+    /// Returns true if the span contains this minute of the week.
     #[must_use]
     pub fn contains(&self, minute: u16) -> bool {
         self.ranges()
             .any(|(from, to)| (from..=to).contains(&minute))
     }
 
-    /// Returns the first and the last minute of each part of the week that is in the time.
+    /// Returns the first and the last minute of each part of the week that the span contains.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u16, u16)> {
         let Self { days, from, to } = *self;
         let length = match to > from {

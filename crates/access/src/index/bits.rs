@@ -1,4 +1,4 @@
-//! Sets of rules, as blocks of bits.
+//! The sets of rules, as blocks of bits.
 
 /// Number of rules in a block.
 pub(crate) const BITS: usize = 512;
@@ -59,22 +59,23 @@ impl Block {
     }
 }
 
-/// A set of rules for each class of values of a condition.
+/// The classes of all conditions. A class consists of the values of a condition (such as hosts) that the same
+/// rules fit. For each class, this table has the set of these rules.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Vec<Block>,
-    /// Number of blocks of one class.
+    /// Number of blocks of one set.
     per: usize,
 }
 
 /// The number of a class.
 pub(crate) type Class = u32;
 
-/// The class of all rules.
+/// The class whose set contains all rules.
 pub(crate) const EVERY: Class = 0;
 
 impl Classes {
-    /// Makes classes with only one class, the class of all rules. `per` is the number of blocks of one class.
+    /// Makes a table with one class, whose set contains all rules. `per` is the number of blocks of one set.
     pub(crate) fn new(per: usize) -> Self {
         Self {
             blocks: vec![Block::ALL; per],
@@ -82,7 +83,7 @@ impl Classes {
         }
     }
 
-    /// Adds a class, unless an equal class exists. Returns the number of the class.
+    /// Adds a class with this set, unless a class with an equal set exists. Returns the number of the class.
     pub(crate) fn add(&mut self, set: &[Block]) -> Class {
         let mut all = self.blocks.chunks_exact(self.per);
         let found = all.position(|class| class == set);
@@ -93,13 +94,13 @@ impl Classes {
         at as Class
     }
 
-    /// Returns one block of the rules of a class.
+    /// Returns block number `at` of the set of a class.
     #[inline]
     pub(crate) fn block(&self, class: Class, at: usize) -> &Block {
         &self.blocks[class as usize * self.per + at]
     }
 
-    /// Returns the rules of a class.
+    /// Returns the set of a class.
     pub(crate) fn rules(&self, class: Class) -> &[Block] {
         let from = class as usize * self.per;
         &self.blocks[from..from + self.per]

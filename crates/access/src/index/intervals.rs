@@ -42,8 +42,8 @@ impl Number for u128 {
 }
 
 impl<K: Number> Intervals<K> {
-    /// Builds the intervals. `free` contains the rules without this condition. `ranges` contains the ranges
-    /// of each rule with this condition.
+    /// Builds the intervals. `free` is the set of the rules that do not have this condition. `ranges`
+    /// contains each rule that has this condition, with its ranges.
     pub(super) fn new(
         free: &[Block],
         ranges: &[(usize, Vec<Range>)],

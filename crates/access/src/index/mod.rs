@@ -1,10 +1,10 @@
-//! The rules as sets of bits. Each condition divides its values into classes, so that all values of a class
-//! fit the same rules. A request has one class for each condition. The first rule that is in all these
-//! classes decides.
+//! The rules as sets of bits. Each condition (such as the host) divides its values into classes: the same
+//! rules fit all values of a class. For each class, the index has the set of these rules. A request belongs
+//! to one class for each condition. The first rule that is in the sets of all these classes decides.
 //!
-//! Host patterns with `*` and all path patterns have no exact classes. A rule with such a pattern is in each
-//! class that it may fit. If such a rule is the first rule in all classes of a request, its patterns are
-//! compared with the request.
+//! For host patterns with `*` and for all path patterns, a set also contains rules that only may fit the
+//! values of its class. If such a rule is the first rule in all sets of a request, its patterns are compared
+//! with the request.
 
 mod bits;
 mod intervals;
@@ -47,8 +47,8 @@ pub(crate) struct Index {
     paths: Option<(Paths, Class)>,
     sites: Option<Words>,
     times: Option<Intervals<u16>>,
-    /// Rules whose classes are not exact. If such a rule is the first rule in all classes of a request, it is
-    /// compared with the request.
+    /// Rules whose patterns may not fit all values of their classes. If such a rule is the first rule in all
+    /// sets of a request, it is compared with the request.
     compared: Box<[Block]>,
     /// True if some rules apply only to some clients, users or times.
     apart: bool,

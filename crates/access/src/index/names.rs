@@ -1,8 +1,9 @@
-//! Conditions on names with levels: hosts from their end, paths from their beginning.
+//! Conditions on names with levels: hosts from their end, paths from their beginning. The levels of the host
+//! `a.example.com` are `com`, `example.com` and `a.example.com`.
 //!
 //! The hash of a level is computed from the hash of the level above it. If the table contains a level, it
-//! also contains all levels above that level. So the search ends at the first missing level. Names
-//! distinguish entries with the same hash.
+//! also contains all levels above that level. So the search ends at the first missing level. If two levels
+//! have the same hash, their names are compared.
 
 use hashbrown::HashMap;
 

@@ -1,4 +1,4 @@
-//! Compares the index with the definition, for random rules and requests.
+//! Compares the index with a scan of all rules, for random rules and requests.
 
 use std::net::{IpAddr, Ipv6Addr};
 
