@@ -36,7 +36,7 @@ fn diagnose(head: &[u8], first_line: fn(&[u8]) -> Reject) -> Reject {
     first_line(first.strip_suffix(b"\r").unwrap_or(first))
 }
 
-/// The reason if `line` contains a byte that no line may contain. `line` still has its CR.
+/// The reason to refuse `line` if it contains a byte that no line may contain. `line` still has its CR.
 fn control(line: &[u8]) -> Option<Reject> {
     let text = line.strip_suffix(b"\r").unwrap_or(line);
     text.iter().find_map(|byte| match byte {

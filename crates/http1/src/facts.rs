@@ -201,7 +201,7 @@ pub(crate) fn trim_ows(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Reads a number of digits only, up to 2^63 - 1.
+/// Reads a number that consists only of digits, up to 2^63 - 1.
 fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

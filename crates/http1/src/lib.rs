@@ -1,4 +1,5 @@
-//! The strict codec of HTTP/1.1 and HTTP/1.0 messages. It parses messages and determines their framing.
+//! The strict codec of HTTP/1.1 and HTTP/1.0 messages. It parses messages and determines their framing (where
+//! each body ends).
 //!
 //! The codec does no I/O and needs neither clock nor runtime. The client side and the origin side of the
 //! proxy use the same code, so both sides agree on where a message ends. Request smuggling is an attack that

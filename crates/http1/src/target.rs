@@ -65,8 +65,9 @@ impl<'b> Target<'b> {
     /// Reads a target, which must have a form that `method` permits.
     ///
     /// # Errors
-    /// The form or the scheme is unknown, the form is not permitted for the method, a byte is outside
-    /// printable ASCII, or there is a fragment. Also returns the errors of [`Authority::parse`].
+    /// Returned if the form or the scheme is unknown, if the form is not permitted for the method, if a byte
+    /// is outside printable ASCII, or if there is a fragment. Also returns the errors of
+    /// [`Authority::parse`].
     pub fn parse(text: &'b [u8], method: Method) -> Result<Self, Reject> {
         check_bytes(text)?;
         match text {

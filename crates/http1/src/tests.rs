@@ -44,7 +44,7 @@ pub(crate) fn owned_fields<F: Fields + ?Sized>(fields: &F) -> Vec<(Vec<u8>, Vec<
         .collect()
 }
 
-/// A line of a table in `tests/attacks`.
+/// An attack on the codec, from a line of a table in `tests/attacks`, and its expected refusal.
 pub(crate) struct Attack {
     name: &'static str,
     bytes: Vec<u8>,

@@ -67,8 +67,8 @@ impl ChunkedDecoder {
         self.state == State::Done
     }
 
-    /// Decodes up to the next run of body bytes. The trailer section is consumed only when it is
-    /// complete, so that it is contiguous in the input.
+    /// Decodes until it has found one contiguous piece of body bytes, or until the input ends. The trailer
+    /// section is consumed only when it is complete, so that it is contiguous in the input.
     ///
     /// # Errors
     /// Status 400, or 431 for a trailer section beyond its limits. A message with an unreadable
