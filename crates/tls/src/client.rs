@@ -1,4 +1,4 @@
-//! Certificates that clients present.
+//! The certificates that clients present.
 
 use std::path::PathBuf;
 use std::sync::Arc;

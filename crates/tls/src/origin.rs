@@ -24,9 +24,9 @@ pub struct OriginOptions {
     pub name: Option<String>,
 }
 
-/// TLS settings that were read and can be used. Copies are cheap and share the stored sessions. Two values
-/// are equal only if one is a copy of the other. A connection that was made with one value must not be used
-/// for an unequal value.
+/// TLS settings that were read and can be used. Copies are cheap and share the stored TLS sessions, which
+/// later connections can resume. Two values are equal only if one is a copy of the other. A connection that
+/// was made with one value must not be used for an unequal value.
 #[derive(Clone)]
 pub struct OriginTls(Arc<Inner>);
 

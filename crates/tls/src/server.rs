@@ -35,7 +35,7 @@ pub struct ServerOptions {
 pub struct ServerTls(Arc<Inner>);
 
 struct Inner {
-    /// Distinguishes this set from all other sets.
+    /// A number that no other set of certificates has.
     set: u64,
     options: ServerOptions,
     table: RwLock<Arc<Table>>,
@@ -183,7 +183,8 @@ impl ServerTls {
         self.0.table.read().served.clone()
     }
 
-    /// Returns advice about the files, as texts. `now` is in seconds since 1970.
+    /// Returns warnings about the files, as texts: keys that everybody can read, and expired certificates.
+    /// `now` is in seconds since 1970.
     #[must_use]
     pub fn warnings(&self, now: i64) -> Vec<String> {
         let served = self.served();
