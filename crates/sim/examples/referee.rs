@@ -1,8 +1,9 @@
-//! Compares Foxy's LRU, FIFO, SIEVE and S3-FIFO with those of libCacheSim on the published traces, request by
-//! request. The capacity of a cache is a number of objects or a number of bytes. Each object keeps the size
-//! of its first request, because a hit in libCacheSim does not change the size of the stored object. As in
-//! libCacheSim, S3-FIFO refuses objects that the small queue cannot hold. The exit code is 1 if an answer
-//! differs, and 2 if libCacheSim is missing or if all traces are missing.
+//! Compares Foxy's LRU, FIFO, SIEVE and S3-FIFO with those of libCacheSim on published traces
+//! (`foxy_trace::files::Known`), request by request. The capacity of a cache is a number of objects or a
+//! number of bytes. Each object keeps the size of its first request, because a hit in libCacheSim does not
+//! change the size of the stored object. As in libCacheSim, S3-FIFO refuses objects that the small queue
+//! cannot hold. The exit code is 1 if an answer differs, and 2 if libCacheSim is missing or if all traces are
+//! missing.
 //!
 //! `pip install libcachesim`, then `cargo run --release -p foxy-sim --example referee` (the environment
 //! variable `PYTHON` may name an interpreter other than `python3`).

@@ -67,7 +67,7 @@ impl SimCommand {
     /// Runs the command and returns the text to print.
     ///
     /// # Errors
-    /// Wrong parameters, or an error at run time.
+    /// Returns an error if parameters are wrong or the work fails.
     pub fn text(&self) -> Result<String, RunError> {
         match self {
             Self::Run(args) => args.text(),

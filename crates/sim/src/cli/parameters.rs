@@ -102,8 +102,8 @@ impl Parameters {
     /// Returns every combination of the values. The layouts are the outermost loop.
     ///
     /// # Errors
-    /// In one of the combinations, a parameter makes no sense, no drive has the given name, or the drive is
-    /// too small.
+    /// Returns an error if, in one of the combinations, a parameter is impossible, no drive has the given
+    /// name, or the drive is too small.
     pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {

@@ -74,7 +74,7 @@ impl SystemParameters {
     /// Refuses `--device` for runs of layouts: a layout uses the folder `--dir` instead of a device.
     ///
     /// # Errors
-    /// `--device` was given.
+    /// Returns an error if `--device` was given.
     pub(super) fn check_layouts(&self) -> Result<(), RunError> {
         match self.device {
             Some(_) => Err(RunError::Config(
@@ -87,7 +87,7 @@ impl SystemParameters {
     /// Returns every combination of the values. The systems are the outermost loop.
     ///
     /// # Errors
-    /// A parameter of a combination makes no sense.
+    /// Returns an error if a parameter of a combination is impossible.
     pub(super) fn configs(&self, shared: &Parameters) -> Result<Vec<SystemConfig>, RunError> {
         if self.cache_mem_percent > 100 || self.mapped_percent > 90 {
             let text = "--cache-mem-percent is at most 100, --mapped-percent at most 90";

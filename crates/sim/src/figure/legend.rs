@@ -26,7 +26,7 @@ pub(super) struct Legend<'a> {
 }
 
 impl<'a> Legend<'a> {
-    /// Places the names of a figure's series. There are no names if there is only one series.
+    /// Computes the places of the names of a figure's series. There are no names if there is only one series.
     pub(super) fn new<B: DrawingBackend>(
         figure: &'a Figure,
         area: &DrawingArea<B, Shift>,

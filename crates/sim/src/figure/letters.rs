@@ -167,7 +167,7 @@ mod tests {
         let bearing = scaled.h_side_bearing(scaled.glyph_id('1'));
         assert!(bearing > 2.0, "{bearing}");
         assert!((covered("1")[0] - bearing as i32).abs() <= 1);
-        // Two adjacent digits are one advance apart.
+        // The distance between two adjacent digits is the advance width of the font.
         let advance = scaled.h_advance(scaled.glyph_id('1'));
         let (one, two) = (covered("1"), covered("11"));
         let (last, widest) = (one[one.len() - 1], two[two.len() - 1]);

@@ -28,7 +28,7 @@ pub struct Series {
     pub name: String,
     /// The points. In a figure of bars there is one point for each label, and x is not used.
     pub points: Vec<(f64, f64)>,
-    /// True for a series that other series are compared with; it is drawn dashed and grey.
+    /// True for a series with which other series are compared. It is drawn dashed and grey.
     pub reference: bool,
     /// True if only small points are drawn, without a line between them.
     pub dots: bool,
@@ -125,7 +125,7 @@ impl Figure {
     /// Draws `STEM.svg` and `STEM.png`; returns both paths.
     ///
     /// # Errors
-    /// A file cannot be written, or there is nothing to draw.
+    /// Returns an error if a file cannot be written or there is nothing to draw.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], RunError> {
         let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
         let output = |path: &Path, source| RunError::Output {
@@ -146,7 +146,7 @@ impl Figure {
     /// The figure as SVG text.
     ///
     /// # Errors
-    /// There is nothing to draw.
+    /// Returns an error if there is nothing to draw.
     pub fn svg(&self) -> Result<String, RunError> {
         style::register();
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The space in which a slotted layout stores its data: one large file, or a raw partition.
+//! The space in which a layout with slots stores its data: one large file, or a raw partition.
 
 use super::{Calls, LayoutError};
 use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
@@ -11,20 +11,20 @@ pub trait Area {
     /// Reads a range and waits for the data.
     ///
     /// # Errors
-    /// [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Fs`].
     fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
     /// Writes a range. As with write() on a file, the data may reach the drive after the call.
     ///
     /// # Errors
-    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Full`] or [`LayoutError::Fs`].
     fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
 
     /// Reads ranges that the caller has sorted. The ranges are read one after the other, unless the space can
     /// send them to the drive together.
     ///
     /// # Errors
-    /// [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Fs`].
     fn read_all(&mut self, ranges: &[(u64, u64)]) -> Result<(), LayoutError> {
         ranges.iter().try_for_each(|(at, len)| self.read(*at, *len))
     }
@@ -35,7 +35,7 @@ pub trait Area {
     /// The file; `FileId(0)` for a raw partition.
     fn file(&self) -> FileId;
 
-    /// Costs on the drive so far.
+    /// The costs on the drive so far (requests, bytes and times).
     fn counters(&self) -> FsCounters;
 }
 
@@ -60,7 +60,7 @@ impl<F: Files> FileArea<F> {
     /// Creates the file in the root directory.
     ///
     /// # Errors
-    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Full`] or [`LayoutError::Fs`].
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let file = files.create(files.root(), 1)?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl<F: Files> FileArea<F> {
     /// a later write covers only a part of a page that is not in memory, the page is read first.
     ///
     /// # Errors
-    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Full`] or [`LayoutError::Fs`].
     pub fn existing(files: F, bytes: u64) -> Result<Self, LayoutError> {
         let mut area = Self::new(files)?;
         fill(&mut area.files, area.file, bytes)?;
@@ -82,7 +82,7 @@ impl<F: Files> FileArea<F> {
         Ok(area)
     }
 
-    /// Returns this area, changed to write by `calls`.
+    /// Returns this area with `calls` as the calls that write.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }

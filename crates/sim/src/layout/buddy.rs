@@ -1,10 +1,10 @@
 //! BUDDY: one file for each size class.
 //!
 //! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512 bytes. This file
-//! contains the objects that need k blocks. Write = the first free slot of the class's file is written;
-//! delete = the slot is marked free; read = the slot is read. An object of more than THRESHOLD blocks (256
-//! blocks, 128 KB) is stored in a separate file. An object is always contiguous. The paper does not state
-//! whether the class files grow or exist beforehand. This layout can simulate both variants.
+//! contains the objects that need k blocks. A URL-write writes the first free slot of the class's file, a
+//! URL-delete marks the slot free, and a URL-read reads the slot. An object of more than THRESHOLD blocks
+//! (256 blocks, 128 KB) is stored in a separate file. An object is always contiguous. The paper does not
+//! state whether the class files grow or exist beforehand. This layout can simulate both variants.
 
 use std::{
     cmp::Reverse,
@@ -57,7 +57,7 @@ impl<F: Files> Buddy<F> {
     /// Creates an empty layout. Objects of more than `threshold` blocks get separate files.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the first error of the file system.
     pub fn new(mut files: F, threshold: u32) -> Result<Self, LayoutError> {
         let classes_dir = files.mkdir(files.root(), 0)?;
         let own_dir = files.mkdir(files.root(), 1)?;
@@ -73,16 +73,17 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// Returns this layout, changed to write into class files by `calls`.
+    /// Returns this layout with `calls` as the calls that write into class files.
     #[must_use]
     pub fn by(self, calls: Calls) -> Self {
         Self { calls, ..self }
     }
 
-    /// Creates the class files and fills them up to the size that the operations `coming` need.
+    /// Creates the class files and fills them up to the size that the operations `coming` need. `coming`
+    /// contains all operations of the run.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the first error of the file system.
     pub fn prepare(&mut self, coming: &[DiskOp]) -> Result<(), LayoutError> {
         for (k, slots) in slots_needed(coming, self.threshold) {
             let file = self.class(k)?.file;

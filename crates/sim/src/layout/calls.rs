@@ -27,7 +27,7 @@ impl Calls {
     /// always written by write().
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the error of the file system.
     pub(super) fn write<F: Files>(
         self,
         files: &mut F,

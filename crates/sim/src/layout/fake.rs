@@ -15,7 +15,7 @@ pub(crate) struct Seen {
     /// Number of writes of each block, by file and block.
     pub(crate) written: HashMap<(u32, u64), u32>,
     sizes: HashMap<u32, u64>,
-    /// Reads since the list was last taken: file, start, length.
+    /// The reads since the list was last taken: file, start and length of each read.
     pub(crate) reads: Vec<(u32, u64, u64)>,
 }
 

@@ -99,32 +99,32 @@ pub trait Layout {
     /// Stores an object of `size` bytes (0 counts as 1) that came from `server`.
     ///
     /// # Errors
-    /// [`LayoutError::Exists`], [`LayoutError::Full`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Exists`], [`LayoutError::Full`] or [`LayoutError::Fs`].
     fn write(&mut self, object: u64, size: u64, server: u32) -> Result<(), LayoutError>;
 
     /// Reads an object; a lazy layout may only queue the read.
     ///
     /// # Errors
-    /// [`LayoutError::Missing`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Missing`] or [`LayoutError::Fs`].
     fn read(&mut self, object: u64) -> Result<(), LayoutError>;
 
     /// Deletes an object.
     ///
     /// # Errors
-    /// [`LayoutError::Missing`], [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Missing`] or [`LayoutError::Fs`].
     fn delete(&mut self, object: u64) -> Result<(), LayoutError>;
 
     /// Issues all reads and writes that still wait in the layout's own buffers, and waits until they have
     /// reached the drive.
     ///
     /// # Errors
-    /// [`LayoutError::Fs`].
+    /// Returns [`LayoutError::Fs`].
     fn finish(&mut self) -> Result<(), LayoutError>;
 
     /// Position of an object; `None` if it is not stored.
     fn place(&self, object: u64) -> Option<Place>;
 
-    /// Counts of operations so far, and sizes of the present contents.
+    /// The counts of operations so far, and sizes of the present contents.
     fn stats(&self) -> LayoutStats;
 
     /// Divides the shared file into `parts` equal parts and returns the used share of each part, in order.
@@ -137,13 +137,13 @@ pub trait Layout {
     /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Costs on the drive so far.
+    /// The costs on the drive so far (requests, bytes and times).
     fn counters(&self) -> FsCounters;
 
     /// Applies one operation of the cache levels.
     ///
     /// # Errors
-    /// Errors of the three operations.
+    /// Returns the error of the operation.
     fn apply(&mut self, op: &DiskOp) -> Result<(), LayoutError> {
         match op.kind {
             DiskOpKind::Read => self.read(op.object),

@@ -1,7 +1,7 @@
 //! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a separate file.
 //!
-//! Write = create, write, close; read = open, read, close; delete = unlink. The three layouts differ only in
-//! the directory of a file.
+//! A URL-write creates, writes and closes the file, a URL-read opens, reads and closes it, and a URL-delete
+//! unlinks it. The three layouts differ only in the directory of a file.
 
 use hashbrown::{HashMap, hash_map::Entry as MapEntry};
 
@@ -13,7 +13,7 @@ pub trait Directories<F> {
     /// Directory and name of an object that came from `server`. The call may create directories.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the first error of the file system.
     fn place(
         &mut self,
         files: &mut F,

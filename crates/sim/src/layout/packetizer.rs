@@ -29,7 +29,7 @@ impl Packetizer {
     /// Adds bytes. Calls `write` for each page, or part of a page, that must be written now.
     ///
     /// # Errors
-    /// Errors of `write`.
+    /// Returns the first error of `write`.
     pub fn add(
         &mut self,
         at: u64,
@@ -57,7 +57,7 @@ impl Packetizer {
     /// Writes the contents of the buffer.
     ///
     /// # Errors
-    /// Errors of `write`. The buffer is empty afterwards, also after an error.
+    /// Returns the error of `write`. The buffer is empty afterwards, also after an error.
     pub fn flush(
         &mut self,
         mut write: impl FnMut(u64, u64) -> Result<(), LayoutError>,
@@ -92,7 +92,7 @@ impl Packetizer {
 /// Writes `ranges` to `area`, through `packetizer` if there is one.
 ///
 /// # Errors
-/// Errors of the area.
+/// Returns the first error of the area.
 pub fn write_through<A: Area>(
     packetizer: Option<&mut Packetizer>,
     area: &mut A,

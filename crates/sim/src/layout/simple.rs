@@ -19,7 +19,7 @@ impl<F: Files> Simple<F> {
     /// Creates an empty layout and its directory.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the first error of the file system.
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let dir = files.mkdir(files.root(), 0)?;
         Ok(Self::with_directories(files, OneDirectory(dir)))

@@ -6,7 +6,7 @@
 
 use super::BLOCK;
 
-/// A run of slots.
+/// A run: a number of adjacent slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First slot.

@@ -42,7 +42,7 @@ pub enum LayoutSpec {
     LazyLoc(u32),
 }
 
-/// Sizes that are set for a run; they are not part of a layout's name.
+/// Settings of a layout that are not part of its name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutSizes {
     /// Bytes of the single file or partition of the STREAM family.
@@ -55,12 +55,12 @@ pub struct LayoutSizes {
     pub timeout: crate::model::SimTime,
     /// True if the shared files exist at full size before the first operation.
     pub exists: bool,
-    /// Calls that write into shared files.
+    /// The calls with which the layout writes into shared files.
     pub calls: Calls,
 }
 
 impl LayoutSizes {
-    /// Sizes for a space of `bytes` bytes: pages of 8 KiB, buffers of 64 KiB, a timeout of half a second.
+    /// Settings for a space of `bytes` bytes: pages of 8 KiB, buffers of 64 KiB, a timeout of half a second.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self {
@@ -75,8 +75,8 @@ impl LayoutSizes {
 }
 
 impl LayoutSpec {
-    /// The eight layouts of the published table, in the order of the table. An additional layout, locality
-    /// buffers without lazy reads, precedes the last published layout.
+    /// The eight layouts of table 2 in the USITS'99 paper, in the order of the table. An additional layout,
+    /// locality buffers without lazy reads, precedes the last published layout.
     pub const PUBLISHED: [Self; 9] = [
         Self::Simple,
         Self::Squid,
@@ -143,7 +143,7 @@ impl LayoutSpec {
     /// operations need.
     ///
     /// # Errors
-    /// Errors of the file system while directories and files are created.
+    /// Returns the first error of the file system while directories and files are created.
     pub fn build<F: Files + 'static>(
         self,
         files: F,

@@ -29,7 +29,7 @@ impl<F: Files> Squid<F> {
     /// Creates an empty layout and its directories.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the first error of the file system.
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let mut dirs = Vec::with_capacity((FIRST * SECOND) as usize);
         for first in 0..FIRST {

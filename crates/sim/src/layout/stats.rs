@@ -1,4 +1,4 @@
-//! Counts of a layout's operations, and sizes of its contents.
+//! The counts of a layout's operations, and sizes of its contents.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct LayoutStats {
     pub writes: u64,
     /// Number of URL-deletes.
     pub deletes: u64,
-    /// Objects that were dropped because there was no space when their buffer was written.
+    /// Number of objects that were dropped because there was no space when their locality buffer was written.
     pub dropped: u64,
     /// Number of read() calls.
     pub read_calls: u64,
@@ -64,9 +64,9 @@ impl LayoutStats {
 pub struct ReadDistances {
     /// Number of pairs of consecutive reads.
     pub pairs: u64,
-    /// Reads that begin at the block immediately after the previous read.
+    /// Number of reads that begin at the block immediately after the previous read.
     pub next: u64,
-    /// Reads that begin at most 10 blocks away in either direction, including those of `next`.
+    /// Number of reads that begin at most 10 blocks away in either direction, including those of `next`.
     pub within_10: u64,
     /// Number of reads by distance. Entry 0: reads that begin at the next block. Entry k: reads that begin
     /// 2^(k-1) to 2^k - 1 blocks away, in either direction.

@@ -10,8 +10,8 @@ fn name<S: Serializer>(policy: &PolicyKind, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(policy)
 }
 
-/// Marks of a replacement daemon, as shares of the capacity (the papers' high and low water mark). The daemon
-/// starts to evict at `high` and stops at `low`.
+/// High and low water mark of the disk level, as shares of its capacity. A daemon starts to evict when the
+/// used share reaches `high`, and stops at `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Watermarks {
     /// Share at which the daemon stops, 0 to `high`.
@@ -24,7 +24,7 @@ impl Watermarks {
     /// Creates both marks, if 0 < low <= high <= 1.
     ///
     /// # Errors
-    /// A sentence that describes the mistake.
+    /// Returns a sentence that describes the mistake, if the marks are in another order.
     pub fn new(low: f64, high: f64) -> Result<Self, String> {
         if 0.0 < low && low <= high && high <= 1.0 {
             Ok(Self { low, high })
@@ -66,7 +66,7 @@ pub struct LevelsConfig {
 }
 
 impl LevelsConfig {
-    /// LRU in memory over LRU on disk, as in the papers.
+    /// Creates two levels with the policy LRU, as in the papers.
     #[must_use]
     pub const fn lru(ram: u64, disk: u64) -> Self {
         Self {

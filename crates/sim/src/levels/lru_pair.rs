@@ -93,7 +93,7 @@ impl LruPair {
         self.table.find(hash(object), same).copied()
     }
 
-    /// Returns the node of an object that may be new. A new node is in no level.
+    /// Returns the node `found`, or else a new node for `object`. A new node is in no level.
     pub(super) fn node(&mut self, found: Option<u32>, object: u64) -> u32 {
         if let Some(at) = found {
             return at;

@@ -1,10 +1,11 @@
 //! The cache levels of the papers: memory, then disk. Their output is a list of disk operations.
 //!
-//! Rules (section 3 of both Foxy papers): a request that is answered from memory never reaches the disk
-//! level. A request that is answered from disk is a URL-read, and the object enters memory too. A miss is
-//! fetched, enters memory and disk, and is a URL-write. The eviction of an object from the disk is a
-//! URL-delete. The URL-deletes that free space for a new object precede its URL-write. A new version of an
-//! object is a miss that first deletes the old version. Objects that the disk policy refuses are not written.
+//! The rules are from section 3 of the USITS'99 paper and of its journal version. A request that is answered
+//! from memory never reaches the disk level. A request that is answered from disk is a URL-read, and the
+//! object enters memory too. A miss is fetched, enters memory and disk, and is a URL-write. The eviction of
+//! an object from the disk is a URL-delete. The URL-deletes that free space for a new object precede its
+//! URL-write. A new version of an object is a miss that first deletes the old version. Objects that the disk
+//! policy refuses are not written.
 
 mod config;
 mod lru_pair;
@@ -34,24 +35,24 @@ pub enum Outcome {
     Bypass,
 }
 
-/// Exact counts of a stream.
+/// The counts of all requests that the levels have handled, and of the resulting disk operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LevelCounts {
     /// Number of requests. Bypassed requests do not count.
     pub requests: u64,
     /// Bytes of these requests.
     pub request_bytes: u64,
-    /// Requests answered from memory.
+    /// Number of requests answered from memory.
     pub ram_hits: u64,
     /// Bytes answered from memory.
     pub ram_hit_bytes: u64,
-    /// Requests answered from disk: URL-reads.
+    /// Number of requests answered from disk: URL-reads.
     pub disk_hits: u64,
     /// Bytes answered from disk.
     pub disk_hit_bytes: u64,
-    /// Requests that were fetched, including new versions.
+    /// Number of requests that were fetched, including new versions.
     pub misses: u64,
-    /// Misses that replaced another version.
+    /// Number of misses that replaced another version.
     pub modified: u64,
     /// URL-writes: misses that the disk level accepted.
     pub writes: u64,
@@ -59,7 +60,7 @@ pub struct LevelCounts {
     pub write_bytes: u64,
     /// Number of URL-deletes.
     pub deletes: u64,
-    /// Requests that reached no level.
+    /// Number of requests that reached no level.
     pub bypassed: u64,
 }
 
@@ -93,7 +94,7 @@ pub fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// Data kept with an object.
+/// Size, version and server of a cached object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     size: u64,

@@ -1,4 +1,5 @@
-//! Compares the levels with an independent cascade, and checks that the stream of operations is consistent.
+//! Compares the levels with a second implementation of two LRU levels (`Cascade`), and checks that the disk
+//! operations of the levels are consistent with each other.
 
 use std::collections::HashMap;
 

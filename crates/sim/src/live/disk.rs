@@ -19,7 +19,7 @@ pub(super) struct Work {
     pub(super) done: Option<Done>,
 }
 
-/// Counts of the layout, of failed operations, and of the device.
+/// The counts of the layout, of failed operations, and of the device.
 pub(super) struct Disk {
     pub(super) stats: LayoutStats,
     pub(super) refused: u64,
@@ -30,7 +30,7 @@ pub(super) struct Disk {
 /// Starts the thread. Dropping the sender ends the thread after all sent operations are done.
 ///
 /// # Errors
-/// The layout cannot be made.
+/// Returns an error if the layout cannot be created.
 #[expect(clippy::type_complexity, reason = "named nowhere else")]
 pub(super) fn spawn(
     config: &RunConfig,

@@ -38,16 +38,16 @@ pub enum Found {
     Nowhere,
 }
 
-/// Counts of a cache.
+/// The counts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Worked {
-    /// Counts of the levels.
+    /// The counts of the levels.
     pub levels: LevelCounts,
-    /// Counts of the layout.
+    /// The counts of the layout.
     pub layout: LayoutStats,
-    /// Writes that were refused because there was no space.
+    /// Number of writes that were refused because there was no space.
     pub refused: u64,
-    /// Reads and deletes of objects whose write was refused.
+    /// Number of reads and deletes of objects whose write was refused.
     pub missing: u64,
     /// Number of reads and number of writes by all processes on the device that contains the files.
     pub device: (u64, u64),
@@ -75,7 +75,8 @@ impl Live {
     /// Creates an empty cache on real files.
     ///
     /// # Errors
-    /// The configuration has no folder, the layout delays reads (lazy reads), or the folder cannot be used.
+    /// Returns an error if the configuration has no folder, the layout delays reads (lazy reads), or the
+    /// folder cannot be used.
     pub fn start(config: &RunConfig) -> Result<Self, RunError> {
         let bad = |text: &str| Err(RunError::Config(text.to_owned()));
         if config.backend.dir.is_none() {
@@ -132,7 +133,7 @@ impl Live {
     /// Ends the cache and waits until everything is on the disk. A second call returns only zeros.
     ///
     /// # Errors
-    /// The file system returned an error.
+    /// Returns the first error of the file system.
     pub fn finish(&self) -> Result<Worked, RunError> {
         let (disk, levels) = {
             let mut inner = self.lock();

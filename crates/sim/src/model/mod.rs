@@ -12,8 +12,9 @@
 //! Systems that own a partition use [`Raw`], which can be on a real [`Device`].
 //!
 //! One foreground process is modelled. It has one clock, [`Files::now`] or [`Raw::now`]. A call moves this
-//! clock to the time at which a Unix process would run again. Background work of the kernel (write-behind,
-//! read-ahead, periodic flushes) competes for the drive and appears as waiting time of later calls.
+//! clock to the time at which a Unix process would continue after the same call. Background work of the
+//! kernel (write-behind, read-ahead, periodic flushes) competes for the drive and appears as waiting time of
+//! later calls.
 
 pub mod drive;
 pub mod fs;

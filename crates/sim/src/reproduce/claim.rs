@@ -172,7 +172,8 @@ impl Claim {
     }
 }
 
-/// Maximum difference between 1 and a ratio that is compared within a band.
+/// Maximum difference between 1 and the ratio of our value to the published value, if they are compared
+/// within a band.
 pub const BAND: f64 = 0.25;
 
 /// Result of a claim.

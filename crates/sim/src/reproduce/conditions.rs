@@ -8,7 +8,7 @@ use crate::{
     run::{Made, RunConfig, SweepOptions, Workload},
 };
 
-/// Seed, scale, threads and axes of a reproduction.
+/// Settings of a reproduction, such as its seed, its scale, and the points that some figures show.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Seed of the generated stream.
@@ -18,13 +18,14 @@ pub struct Conditions {
     pub scale: u64,
     /// Number of threads.
     pub threads: usize,
-    /// Utilisations of figures 6 to 8 in ascending order, each a share above 0.
+    /// Disk utilisations that figures 6 to 8 of the USITS'99 paper show, in ascending order, each a share
+    /// above 0.
     pub utilisations: Vec<f64>,
-    /// Thresholds of figure 5, in blocks.
+    /// Thresholds of the layout BUDDY that figure 5 shows, in blocks.
     pub thresholds: Vec<u32>,
-    /// Disk sizes of figure 2, in GiB.
+    /// Disk sizes that figure 2 shows, in GiB.
     pub disks: Vec<f64>,
-    /// File that keeps finished runs.
+    /// File in which the results of finished runs are kept, so that these runs are not repeated.
     pub resume: Option<PathBuf>,
 }
 
@@ -46,7 +47,7 @@ impl Default for Conditions {
 const RAM: u64 = 512 << 20;
 
 impl Conditions {
-    /// The conditions that influence results.
+    /// The settings that influence results. Kept results are used again only if these settings are the same.
     pub(super) fn key(&self) -> impl std::fmt::Debug + use<'_> {
         (
             self.seed,
@@ -104,7 +105,7 @@ impl Conditions {
         }
     }
 
-    /// The DEC stream, cut after `requests` requests.
+    /// The generated stream for the DEC proxy trace, cut after `requests` requests.
     #[must_use]
     pub fn dec(&self, requests: u64) -> Workload {
         Workload::dec(self.scaled(requests))

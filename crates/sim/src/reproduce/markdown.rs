@@ -32,7 +32,7 @@ impl Reproduction {
     /// Writes `reproduction.md` and its figures into a documentation folder. Returns the paths of the files.
     ///
     /// # Errors
-    /// A file cannot be written, or a figure cannot be drawn.
+    /// Returns an error if a file cannot be written or a figure cannot be drawn.
     pub fn write_docs(&self, docs: &Path) -> Result<Vec<PathBuf>, RunError> {
         let folder = docs.join("reproduction");
         std::fs::create_dir_all(&folder).map_err(|source| output(&folder, source))?;

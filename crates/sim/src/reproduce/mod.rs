@@ -1,8 +1,8 @@
 //! Repeats the published experiments. Shows the published value, our value, their ratio, and the kind of
 //! comparison that is possible.
 //!
-//! A reproduction consists of parts ([`PARTS`]). Each part is a [`Section`] of claims, figures and notes on
-//! the differences. No constant of the models was fitted to these results (decision 0010).
+//! A reproduction consists of parts ([`PARTS`]). The result of a part is a [`Section`] with claims, figures
+//! and notes on the differences. No constant of the models was fitted to these results (decision 0010).
 
 mod claim;
 mod conditions;

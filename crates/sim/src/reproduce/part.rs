@@ -30,13 +30,13 @@ struct Kept {
     section: Section,
 }
 
-/// Runs `parts` one after the other. After each part, `after` is called with all sections finished so far.
-/// Thus the sections survive an interruption. If there is a folder, each finished part is kept in its file
-/// `parts/ID.json`, and the same build does not run the part again. If the run is stopped early, the function
-/// returns the finished parts.
+/// Runs `parts` one after the other. After each part, `after` is called with all sections finished so far. So
+/// these sections can be saved before an interruption. If there is a folder, each finished part is kept in
+/// its file `parts/ID.json`, and the same build does not run the part again. If the run is stopped early, the
+/// function returns the finished parts.
 ///
 /// # Errors
-/// Errors of the parts, of `after`, and of the folder.
+/// Returns the first error of a part, of `after`, or of the folder.
 pub fn run_parts(
     parts: &[Part],
     conditions: &Conditions,
@@ -57,7 +57,7 @@ pub fn run_parts(
         let section = match kept {
             Some(section) => section,
             None => match (part.run)(conditions, progress) {
-                // The finished parts are the result.
+                // The run was stopped, so the finished parts are the result.
                 Err(RunError::Stopped) => return Ok(out),
                 done => Section {
                     title: part.title.into(),

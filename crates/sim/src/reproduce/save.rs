@@ -9,7 +9,7 @@ impl Reproduction {
     /// Writes tables, JSON, figures and the page `index.html` into a folder. Returns the paths of the files.
     ///
     /// # Errors
-    /// A file cannot be written, or a figure cannot be drawn.
+    /// Returns an error if a file cannot be written or a figure cannot be drawn.
     pub fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, RunError> {
         let mut files = Vec::new();
         std::fs::create_dir_all(folder).map_err(|source| output(folder, source))?;

@@ -20,7 +20,7 @@ pub struct Drawn {
     pub figure: Figure,
 }
 
-/// Results of a part. This is a plain value: it is stored on disk and read back.
+/// Results of a part. They are stored on disk and read back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {
     /// Heading of the section; set by [`super::run_parts`].
@@ -34,7 +34,7 @@ pub struct Section {
     pub tables: Vec<(String, Table)>,
     /// Figures in the order in which they are shown.
     pub figures: Vec<Drawn>,
-    /// Paragraphs on differences, each with a short heading.
+    /// Paragraphs on the differences from published values, each with a short heading.
     pub notes: Vec<(String, String)>,
     /// The runs of layouts on which the results are based, if any.
     pub runs: Vec<RunResult>,

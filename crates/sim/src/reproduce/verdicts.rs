@@ -1,4 +1,4 @@
-//! All verdicts in one table, with a row for each published table or figure.
+//! All verdicts (met or missed) in one table, with a row for each published table or figure.
 
 use super::{Claim, Comparison, Reproduction, Section, Verdict};
 use crate::report::{Align, Table};
@@ -59,7 +59,7 @@ impl Reproduction {
     }
 }
 
-/// Places of publication in the order of their first claim.
+/// Sources of the claims (published tables and figures), in the order of their first claim.
 fn sources(section: &Section) -> Vec<&str> {
     let mut sources: Vec<&str> = Vec::new();
     for claim in &section.claims {

@@ -135,7 +135,7 @@ impl Backend {
     /// Checks that `bytes` bytes fit on the modelled drive. Real files are not checked.
     ///
     /// # Errors
-    /// There is no drive of the configured name, or the drive is too small.
+    /// Returns an error if there is no drive of the configured name, or if the drive is too small.
     pub fn check_room(&self, bytes: u64) -> Result<(), RunError> {
         if self.dir.is_some() {
             return Ok(());
@@ -155,7 +155,7 @@ impl Backend {
     /// Creates a file system on the drive.
     ///
     /// # Errors
-    /// There is no drive of the configured name.
+    /// Returns an error if there is no drive of the configured name.
     pub fn ufs(&self) -> Result<Ufs, RunError> {
         Ok(Ufs::new(self.drive()?, self.fs.config(self.page_cache)))
     }
@@ -163,7 +163,7 @@ impl Backend {
     /// Creates a partition of the whole drive.
     ///
     /// # Errors
-    /// There is no drive of the configured name.
+    /// Returns an error if there is no drive of the configured name.
     pub fn raw(&self) -> Result<Raw, RunError> {
         Ok(Raw::new(self.drive()?, Schedule::CLook))
     }
@@ -172,7 +172,8 @@ impl Backend {
     /// they are not known beforehand.
     ///
     /// # Errors
-    /// There is no drive of the configured name, the space is too small, or the layout needs a file system.
+    /// Returns an error if there is no drive of the configured name, the space is too small, or the layout
+    /// needs a file system.
     pub fn layout(
         &self,
         spec: LayoutSpec,
@@ -196,7 +197,7 @@ impl Backend {
     /// Measures the bytes per second of one long sequential write in pieces of 64 KiB.
     ///
     /// # Errors
-    /// There is no drive of the configured name.
+    /// Returns an error if there is no drive of the configured name.
     pub fn sequential(&self) -> Result<f64, RunError> {
         if let Some(dir) = &self.dir {
             FileArea::new(real(dir)?)

@@ -33,7 +33,7 @@ pub struct RunConfig {
     pub timeout_ms: f64,
     /// True if the files that objects share exist at full size before the first operation.
     pub file_exists: bool,
-    /// The calls that write into files that objects share.
+    /// The calls with which the layout writes into files that objects share.
     pub calls: Calls,
     /// Drive and file system.
     pub backend: Backend,
@@ -74,7 +74,7 @@ impl RunConfig {
     /// Finds mistakes in the parameters that can be found without a run.
     ///
     /// # Errors
-    /// A sentence that names the parameter that makes no sense.
+    /// Returns a sentence that names the impossible parameter.
     pub fn check(&self) -> Result<(), RunError> {
         let bad = |text: &str| Err(RunError::Config(text.to_owned()));
         if self.levels.disk < 1 << 16 {

@@ -11,7 +11,7 @@ pub enum RunError {
     /// A layout, or the file system below it, returned an error.
     #[error("{0}")]
     Layout(LayoutError),
-    /// A parameter makes no sense.
+    /// A parameter is impossible.
     #[error("{0}")]
     Config(String),
     /// A file of results or figures cannot be written.

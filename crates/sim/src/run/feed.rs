@@ -23,7 +23,7 @@ const AHEAD: usize = 4;
 /// Passes every operation of the workload to `each`. Returns the counts of the levels.
 ///
 /// # Errors
-/// The workload cannot be read, `each` failed, or the user asked to stop.
+/// Returns an error if the workload cannot be read, `each` fails, or the user asks to stop.
 pub(super) fn feed(
     config: &RunConfig,
     mut each: impl FnMut(&DiskOp) -> Result<(), RunError>,

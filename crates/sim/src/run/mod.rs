@@ -40,8 +40,8 @@ pub(crate) const STOP_CHECK_INTERVAL: usize = 1 << 12;
 /// Runs one configuration.
 ///
 /// # Errors
-/// The workload cannot be read, there is no drive of the configured name, or the file system returns an
-/// error.
+/// Returns an error if the workload cannot be read, there is no drive of the configured name, or the file
+/// system fails.
 pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     if config.ops > 0 {
         return run_ops(config, &OpStream::make(config)?);

@@ -33,7 +33,7 @@ impl OpSums {
 pub struct OpStream {
     /// The operations.
     pub ops: Vec<DiskOp>,
-    /// Counts of the levels, up to the request that made the last operation.
+    /// The counts of the levels, up to the request that made the last operation.
     pub counts: LevelCounts,
     /// Number of objects on disk at the end.
     pub objects: u64,
@@ -45,7 +45,7 @@ impl OpStream {
     /// Runs the levels of `config` until the configured number of operations is reached.
     ///
     /// # Errors
-    /// The workload cannot be read, or it contains no operations.
+    /// Returns an error if the workload cannot be read or contains no operations.
     pub fn make(config: &RunConfig) -> Result<Self, RunError> {
         config.check()?;
         let mut levels = Levels::new(config.levels);

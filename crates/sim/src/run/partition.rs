@@ -54,8 +54,8 @@ impl Partition {
     /// Opens `bytes` bytes of a device or file. A missing file is created.
     ///
     /// # Errors
-    /// The device or file cannot be opened or created, is too short, or contains foreign data; the text
-    /// states which of these errors occurred.
+    /// Returns an error text if the device or file cannot be opened or created, is too short, or contains
+    /// foreign data.
     pub fn open(path: &Path, bytes: u64) -> Result<Self, String> {
         let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);

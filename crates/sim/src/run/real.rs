@@ -1,9 +1,9 @@
 //! Real files in a folder of this machine, behind the same trait as modelled file systems.
 //!
-//! As in a modelled file system, names are numbers. Time is the machine's clock. Counts of I/O are read from
-//! the kernel's counters for the device that contains the folder. These counters include the I/O of all
-//! processes, so the folder should be on a separate file system. The folder made for a run is removed at the
-//! end of the run.
+//! As in a modelled file system, names are numbers. Times are read from the machine's clock. Counts of I/O
+//! are read from the kernel's counters for the device that contains the folder. These counters include the
+//! I/O of all processes, so the folder should be on a separate file system. The folder made for a run is
+//! removed at the end of the run.
 
 use std::{
     collections::HashMap,
@@ -42,7 +42,7 @@ impl RealFiles {
     /// empties the page cache if the process has the permission.
     ///
     /// # Errors
-    /// The folder cannot be created.
+    /// Returns an error if the folder cannot be created.
     pub fn new(dir: &Path) -> io::Result<Self> {
         let number = RUN.fetch_add(1, Ordering::Relaxed);
         let folder = dir.join(format!("foxy-sim-{}-{number}", std::process::id()));

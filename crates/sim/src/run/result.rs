@@ -66,9 +66,9 @@ pub struct RunResult {
     pub of_sequential: f64,
     /// Bandwidth of this sequential write, MB/s.
     pub sequential_mb_per_s: f64,
-    /// Read requests to the drive.
+    /// Number of read requests to the drive.
     pub device_reads: u64,
-    /// Write requests to the drive.
+    /// Number of write requests to the drive.
     pub device_writes: u64,
     /// Number of requests to the drive per disk operation.
     pub device_ios_per_op: f64,
@@ -85,7 +85,7 @@ pub struct RunResult {
     pub seeking: f64,
     /// Share of the busy time spent waiting for the platter.
     pub rotating: f64,
-    /// Pages that were read because a write covered only a part of them.
+    /// Number of pages that were read because a write covered only a part of them.
     pub read_modify_writes: u64,
     /// Number of pairs of consecutive reads of the shared file.
     pub read_pairs: u64,
@@ -103,10 +103,10 @@ pub struct RunResult {
     pub free_largest: u64,
     /// Mean number of contiguous pieces per object at the end.
     pub pieces_per_object: f64,
-    /// Writes refused because there was no space, and objects dropped because there was no space when their
-    /// buffer was written.
+    /// Number of writes refused because there was no space, plus the number of objects dropped for this
+    /// reason when their locality buffer was written.
     pub refused: u64,
-    /// Reads and deletes of objects that had been refused or dropped.
+    /// Number of reads and deletes of objects that had been refused or dropped.
     pub missing: u64,
     /// The course of the run.
     pub samples: Vec<Sample>,

@@ -16,9 +16,9 @@ pub(super) const SAMPLES: usize = 200;
 /// Events during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
-    /// Writes refused because there was no space.
+    /// Number of writes refused because there was no space.
     pub(crate) refused: u64,
-    /// Reads and deletes of objects that were refused or dropped before.
+    /// Number of reads and deletes of objects that were refused or dropped before.
     pub(crate) missing: u64,
     pub(crate) samples: Vec<Sample>,
 }

@@ -29,7 +29,7 @@ pub struct SweepOptions<'a> {
 
 /// One of the many jobs of a sweep.
 pub trait Job: Sync {
-    /// Data that several jobs may share.
+    /// Input of a job. Several jobs may share one input.
     type Input: Send + Sync;
     /// Result of a job.
     type Output: Clone + Send + Serialize + DeserializeOwned;
@@ -39,7 +39,7 @@ pub trait Job: Sync {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// A parameter makes no sense.
+    /// Returns an error if a parameter is impossible.
     fn check(&self) -> Result<(), RunError>;
     /// A key for the output: jobs have equal keys only if their outputs are equal.
     fn key(&self) -> String;
@@ -48,12 +48,12 @@ pub trait Job: Sync {
     /// Makes the input.
     ///
     /// # Errors
-    /// The input cannot be made.
+    /// Returns an error if the input cannot be made.
     fn input(&self) -> Result<Self::Input, RunError>;
     /// Runs the job.
     ///
     /// # Errors
-    /// The job failed, or was stopped.
+    /// Returns an error if the job failed or was stopped.
     fn output(&self, input: &Self::Input) -> Result<Self::Output, RunError>;
 }
 
@@ -86,8 +86,8 @@ impl Job for RunConfig {
 /// Runs all jobs. Results are in the order of the jobs. An input that several jobs share is made once.
 ///
 /// # Errors
-/// The error of the first job that fails, or [`RunError::Stopped`]. The file of `resume` keeps
-/// the finished runs.
+/// Returns the error of the first job that fails, or [`RunError::Stopped`]. The file of `resume` keeps the
+/// finished runs.
 pub fn sweep<J: Job>(jobs: &[J], options: &SweepOptions<'_>) -> Result<Vec<J::Output>, RunError> {
     let results = sweep_some(jobs, options)?;
     let all: Option<Vec<_>> = results.into_iter().collect();
@@ -97,7 +97,7 @@ pub fn sweep<J: Job>(jobs: &[J], options: &SweepOptions<'_>) -> Result<Vec<J::Ou
 /// Runs all jobs as [`sweep`] does. After an early stop, returns the results of the finished jobs.
 ///
 /// # Errors
-/// The error of the first job that fails.
+/// Returns the error of the first job that fails.
 pub fn sweep_some<J: Job>(
     jobs: &[J],
     options: &SweepOptions<'_>,

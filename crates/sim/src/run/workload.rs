@@ -23,18 +23,18 @@ pub enum Workload {
 /// The generators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Made {
-    /// The DEC proxy's stream.
+    /// A stream like the log of the DEC proxy (USITS'99).
     Dec,
-    /// The DEC proxy's stream with objects of 10.5 KB on average. This size follows from the bytes moved in
-    /// the published experiment.
+    /// The same stream with objects of 10.5 KB on average. This size follows from the bytes moved in the
+    /// published experiment.
     DecLarge,
-    /// The stream of a national ISP (Hummingbird).
+    /// A stream like the log of a national ISP (Hummingbird).
     Isp,
-    /// The stream of the NLANR proxies.
+    /// A stream like the logs of the NLANR proxies (UCFS).
     Nlanr,
-    /// The Polygraph mix.
+    /// A stream like that of the benchmark Web Polygraph.
     Polygraph,
-    /// Zipf popularity over many servers.
+    /// A stream of objects with Zipf popularity on many servers.
     Zipf,
 }
 
@@ -51,7 +51,7 @@ const MADE: [(&str, Made, u64); 6] = [
 pub type RequestStream = Box<dyn Iterator<Item = Result<Request, TraceError>> + Send>;
 
 impl Workload {
-    /// The DEC stream of the published cascade.
+    /// Returns the DEC stream with this number of requests.
     #[must_use]
     pub const fn dec(requests: u64) -> Self {
         Self::Made(Made::Dec, requests)
@@ -60,7 +60,7 @@ impl Workload {
     /// Opens the stream of requests. Generators depend on `seed`.
     ///
     /// # Errors
-    /// The log cannot be read.
+    /// Returns an error if the log cannot be read.
     pub fn open(&self, seed: u64) -> Result<RequestStream, TraceError> {
         match self {
             Self::Log(path) => Ok(Box::new(foxy_trace::open(path, Options::default())?)),

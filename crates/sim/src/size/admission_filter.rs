@@ -1,8 +1,8 @@
 //! Admission filters for the disk. They are applied as if the write budget were always spent.
 //!
-//! The rules are those of crate `policy`, with the memory that the production store gives them. In the store
-//! the rules decide only when the write budget is spent; here they always decide. So the result of a store
-//! with a budget lies between the result here and the result of a store that admits everything.
+//! The rules are those of the crate `foxy-policy`, with the memory that the production store gives them. In
+//! the store the rules decide only when the write budget is spent; here they always decide. So the result of
+//! a store with a budget lies between the result here and the result of a store that admits everything.
 
 use std::{fmt, str::FromStr};
 

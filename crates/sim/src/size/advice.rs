@@ -1,13 +1,14 @@
 //! Advice for the operator, in a few sentences.
 //!
-//! The advice is about Foxy if Foxy is a candidate, otherwise about the policy with the most hits over all
-//! sizes. The advice on memory uses the best of the other policies, because Foxy's curve includes the effect
-//! of Foxy's memory. The recommended disk is the smallest size after which no doubling adds one percentage
-//! point of hits or more. The recommended memory is the smallest memory that, without a disk, reaches at
-//! least half of the disk's hits. The cheapest step is chosen separately for requests and for bytes. If a
-//! setting adds a percentage point, the cheapest step is that setting. Otherwise the cheapest step is a
-//! doubling of the disk, if the doubling adds a percentage point. A curve that falls while the cache grows is
-//! explained. The advice is valid only for the evaluated log.
+//! The advice is about Foxy if Foxy is among the compared candidates, and otherwise about the policy with the
+//! most hits over all sizes. The advice on memory uses the best of the other policies, because Foxy's curve
+//! (the hit ratio over the cache size) includes the effect of Foxy's memory. The recommended disk is the
+//! smallest size after which no doubling adds one percentage point of hits or more. The recommended memory is
+//! the smallest memory that, without a disk, reaches at least half of the disk's hits. The cheapest step is
+//! chosen separately for requests and for bytes. If a setting adds a percentage point, the cheapest step is
+//! that setting. Otherwise the cheapest step is a doubling of the disk, if the doubling adds a percentage
+//! point. A curve that falls while the cache grows is explained. The advice is valid only for the evaluated
+//! log.
 
 use super::candidate::{FILTERED, FOXY};
 use super::{Curve, Point, SizeReport};
@@ -113,7 +114,7 @@ fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
     by("requests", |p| p.hit_ratio) + &by("bytes", |p| p.byte_hit_ratio)
 }
 
-/// Names the curves that fall while the cache grows, and the reason.
+/// Names the candidates whose hit ratio falls while the cache grows, and the reason.
 fn falling(report: &SizeReport) -> String {
     let falls = |c: &&Curve| {
         let pairs = c.points.windows(2);
@@ -198,7 +199,7 @@ mod tests {
     fn the_knee_is_where_doubling_stops_to_pay() {
         let size = |hits: &[f64]| knee(&points(hits)).map(|p| p.bytes >> 20);
         assert_eq!(size(&[0.1, 0.3, 0.4, 0.405, 0.407]), Some(4));
-        // A flat part before a rise is not the knee.
+        // A flat part of the curve before another rise is not the knee (the recommended size).
         assert_eq!(size(&[0.1, 0.104, 0.3, 0.304]), Some(4));
         assert_eq!(size(&[0.1, 0.1]), Some(1));
         assert_eq!(size(&[]), None);
@@ -307,8 +308,8 @@ mod tests {
             text.contains("For bytes the cheapest step is a setting"),
             "{text}"
         );
-        // No setting helps, so a disk is recommended. The ratio of bytes still rises after the
-        // knee of requests.
+        // No setting helps, so a larger disk is recommended. The hit ratio of bytes still rises where the hit
+        // ratio of requests no longer does.
         let mut rising = points(&[0.2, 0.5, 0.505]);
         rising[2].byte_hit_ratio = 0.4;
         let alone = with_curves(vec![Curve {

@@ -1,4 +1,5 @@
-//! Candidates of a comparison: a replacement policy over bare objects, or Foxy.
+//! Candidates of a comparison: a replacement policy over bare objects (only their bodies take space), or
+//! Foxy.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,5 @@
-//! Miniature caches over the sample, one for each candidate and size.
+//! Miniature caches, one for each candidate and size. A miniature cache represents a larger cache: it gets
+//! the sampled requests, and its size is the sampled share of the larger cache's size.
 
 use foxy_policy::Evicted;
 

@@ -106,23 +106,23 @@ pub struct Load {
 /// expected. For the upper bound, heads are half as long as expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeReport {
-    /// Requests that a cache may answer.
+    /// Number of requests that a cache may answer.
     pub requests: u64,
     /// Bytes of these requests.
     pub request_bytes: u64,
-    /// Requests that a cache may not answer.
+    /// The requests that a cache may not answer.
     pub left_out: LeftOut,
     /// Share of objects that were sampled; 1: the result is exact.
     pub sampled: f64,
-    /// Requests in the sample.
+    /// Number of requests in the sample.
     pub sample_requests: u64,
     /// Number of distinct objects (not counting versions separately), estimated from the sample.
     pub objects: u64,
     /// Bytes of these objects, estimated from the sample.
     pub object_bytes: u64,
-    /// Share of requests that an endless cache answers.
+    /// Share of requests that a cache of unlimited size answers.
     pub ceiling: f64,
-    /// Share of bytes that an endless cache answers.
+    /// Share of bytes that a cache of unlimited size answers.
     pub byte_ceiling: f64,
     /// Requested bytes per second.
     pub load: Load,
@@ -143,8 +143,8 @@ const HEAD: u64 = 96;
 const MINIATURE_LEAST: f64 = 50.0;
 
 impl SizeReport {
-    /// Evaluates a sample. `progress` is called after each finished cache with the number of finished and
-    /// of all caches.
+    /// Evaluates a sample. `progress` is called after each finished miniature cache, with the number of
+    /// finished caches and the number of all caches.
     #[must_use]
     pub fn new(
         sampler: &mut Sampler,

@@ -194,8 +194,8 @@ impl Sampler {
         self.threshold as f64 / ALL as f64
     }
 
-    /// Limits on the size of an object that are worth trying, out of 1, 4 and 16 MiB. A limit is worth trying
-    /// if larger objects make up more than a tenth of the requested bytes.
+    /// Returns those of the size limits 1, 4 and 16 MiB that are worth trying. A limit is worth trying if
+    /// larger objects make up more than a tenth of the requested bytes.
     pub(crate) fn limits(&self) -> Vec<u64> {
         const TRIED: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
         let all: u64 = self.sample.iter().map(Sampled::sent).sum();
@@ -248,7 +248,7 @@ impl Sampler {
     }
 }
 
-/// Results of an endless cache for the sample.
+/// Results of a cache of unlimited size for the sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Endless {
     pub(crate) objects: u64,

@@ -210,7 +210,7 @@ fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
     };
     let log = [whole, not_modified, whole, never_sent, query, query, error];
     let report = report(&log, 1_000);
-    // 3 of the 5 requests are repeats. The request whose object the client already had has no bytes.
+    // 3 of the 5 requests are repeats. The answer with status 304 sent no bytes.
     assert_eq!((report.requests, report.objects), (5, 2));
     assert!((report.ceiling - 0.6).abs() < 1e-9);
     assert_eq!(report.request_bytes, 20_000);

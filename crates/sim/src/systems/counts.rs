@@ -1,4 +1,4 @@
-//! Counts of a cache system for a stream, as in the columns of the Hummingbird and UCFS tables.
+//! The counts of a cache system for a stream, as in the tables of the papers on Hummingbird and UCFS.
 
 use foxy_trace::Request;
 use serde::{Deserialize, Serialize};
@@ -39,13 +39,13 @@ impl Histogram {
 /// Sums over the requests of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SystemCounts {
-    /// Requests that a cache may answer.
+    /// Number of requests that a cache may answer.
     pub requests: u64,
     /// Bytes of these requests.
     pub bytes: u64,
-    /// Requests answered from memory.
+    /// Number of requests answered from memory.
     pub ram_hits: u64,
-    /// Requests answered from disk.
+    /// Number of requests answered from disk.
     pub disk_hits: u64,
     /// Bytes of the requests answered from memory or disk.
     pub hit_bytes: u64,
@@ -94,17 +94,17 @@ pub struct SystemResult {
     pub byte_hit_ratio: f64,
     /// Share of the hits that were answered from memory.
     pub ram_share: f64,
-    /// Mean time of a hit, ms (`read_file`).
+    /// Mean time of a hit, ms. In Hummingbird this is the time of `read_file`.
     pub read_ms: f64,
-    /// Mean time of a miss, ms (`write_file`).
+    /// Mean time of a miss, ms. In Hummingbird this is the time of `write_file`.
     pub write_ms: f64,
     /// Total time of all hits, hours.
     pub read_hours: f64,
     /// Total time of all misses, hours.
     pub write_hours: f64,
-    /// Read requests to the drive.
+    /// Number of read requests to the drive.
     pub device_reads: u64,
-    /// Write requests to the drive.
+    /// Number of write requests to the drive.
     pub device_writes: u64,
     /// Number of requests to the drive per request of the stream.
     pub ios_per_request: f64,
@@ -122,7 +122,7 @@ pub struct SystemResult {
     pub prefetched_per_read: f64,
     /// Bytes of memory that tables take, if the system reports them.
     pub table_bytes: u64,
-    /// Misses that could not be stored.
+    /// Number of misses that could not be stored.
     pub refused: u64,
     /// True if the system stopped before the end of the stream because there was no space.
     pub stopped: bool,

@@ -37,8 +37,8 @@ pub trait CacheSystem {
     /// Handles one request, until the object is read (a hit) or passed to the system (a miss).
     ///
     /// # Errors
-    /// An error of the file system or partition below. [`FsError::NoSpace`] is returned only if the system
-    /// must stop according to its rules (Hummingbird without a free cluster).
+    /// Returns the error of the file system or partition below. [`FsError::NoSpace`] is returned only if the
+    /// system must stop according to its rules (Hummingbird without a free cluster).
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError>;
 
     /// Tells the system that there are no requests before `until`. The system may use this time for daemons.
@@ -56,25 +56,25 @@ pub trait CacheSystem {
     /// The simulated time that the process has reached.
     fn now(&self) -> SimTime;
 
-    /// Costs on the drive so far.
+    /// The costs on the drive so far (requests, bytes and times).
     fn counters(&self) -> FsCounters;
 
-    /// Counts that only some systems have.
+    /// The counts that only some systems have.
     fn extras(&self) -> Extras {
         Extras::default()
     }
 }
 
-/// Counts that only some systems have.
+/// The counts that only some systems have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Prefetched objects: objects that entered memory with the read of another object.
+    /// Number of prefetched objects: objects that entered memory with the read of another object.
     pub prefetched: u64,
-    /// Prefetched objects that were requested while they were in memory.
+    /// Number of prefetched objects that were requested while they were in memory.
     pub prefetch_hits: u64,
     /// Bytes of memory that tables take.
     pub table_bytes: u64,
-    /// Misses that could not be stored.
+    /// Number of misses that could not be stored.
     pub refused: u64,
 }
 

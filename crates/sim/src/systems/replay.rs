@@ -1,6 +1,6 @@
 //! The pace at which a stream is played to a system: THROTTLE, REAL and FAST(n).
 //!
-//! Rule (Hummingbird): THROTTLE plays events back to back. REAL plays them at their recorded times. FAST(n)
+//! Rule (Hummingbird): THROTTLE plays events without pauses. REAL plays them at their recorded times. FAST(n)
 //! cuts every gap that is longer than n to n. If a system is behind the recorded time, the next event follows
 //! at once.
 
@@ -17,7 +17,7 @@ use crate::{
 /// Pace at which events are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pace {
-    /// `throttle`: events follow back to back.
+    /// `throttle`: events follow without pauses.
     #[default]
     Throttle,
     /// `real`: at recorded times; `real:FACTOR` multiplies the times by a factor.
@@ -101,7 +101,7 @@ impl Tempo {
 /// result records this.
 ///
 /// # Errors
-/// Errors of the stream, of the file system or of the partition.
+/// Returns the first error of the stream, of the file system or of the partition.
 pub fn run_system(
     system: &mut dyn CacheSystem,
     requests: impl Iterator<Item = Result<Request, TraceError>>,

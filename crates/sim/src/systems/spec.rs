@@ -66,7 +66,7 @@ impl SystemSpec {
         matches!(self, Self::Ucfs | Self::Hummingbird)
     }
 
-    /// True if the system is of Squid's kind: it keeps files.
+    /// True for Squid and its variants, which keep objects in files.
     #[must_use]
     pub const fn keeps_files(self) -> bool {
         !matches!(self, Self::Ucfs | Self::Hummingbird | Self::Foxy)
@@ -109,9 +109,9 @@ pub struct SystemConfig {
     pub seed: u64,
     /// Objects larger than this are left out of the stream; 0: no limit.
     pub largest: u64,
-    /// Bytes of memory for contents; Squid and its file system share them.
+    /// Bytes of memory for contents. Squid and its file system share this memory.
     pub ram: u64,
-    /// Squid's own part of these bytes (`cache_mem`); the pages of its file system have the rest.
+    /// Squid's own part of `ram`. The pages of its file system have the rest.
     pub cache_mem: u64,
     /// Bytes of disk.
     pub disk: u64,
@@ -121,7 +121,7 @@ pub struct SystemConfig {
     /// contents of the device or file are overwritten, so a device or file whose first MiB contains foreign
     /// data is refused.
     pub device: Option<PathBuf>,
-    /// File system for systems of Squid's kind.
+    /// File system for Squid and its variants.
     pub fs: FsKind,
     /// Pace of the stream.
     pub replay: Replay,
@@ -139,7 +139,8 @@ pub struct SystemConfig {
 
 impl SystemConfig {
     /// Hummingbird's published conditions: the ISP stream, objects of at most 64 KB, 256 MB of memory (of
-    /// which 50 MB are Squid's), the SGI's drive with 9 GB, requests back to back. Clusters live 60 minutes.
+    /// which Squid uses 50 MB for objects), 9 GB of the drive ST118202FC, no pauses between requests, and a
+    /// lifetime of 60 minutes for clusters.
     #[must_use]
     pub fn hummingbird(spec: SystemSpec) -> Self {
         Self {
@@ -165,7 +166,7 @@ impl SystemConfig {
     /// Finds mistakes in the parameters that can be found without a run.
     ///
     /// # Errors
-    /// A sentence that names the parameter that makes no sense.
+    /// Returns a sentence that names the impossible parameter.
     pub fn check(&self) -> Result<(), RunError> {
         let bad = |text: String| Err(RunError::Config(text));
         let drive = self.open_drive()?;
@@ -261,7 +262,7 @@ impl SystemConfig {
     /// Creates an empty system.
     ///
     /// # Errors
-    /// A parameter makes no sense.
+    /// Returns an error if a parameter is impossible.
     pub fn build(&self) -> Result<Box<dyn CacheSystem>, RunError> {
         self.check()?;
         Ok(match self.spec {
@@ -302,7 +303,7 @@ impl SystemConfig {
     /// The stream without requests for objects that are too large.
     ///
     /// # Errors
-    /// The log cannot be read.
+    /// Returns an error if the log cannot be read.
     pub fn requests(&self) -> Result<RequestStream, RunError> {
         let all = self.workload.open(self.seed)?;
         let largest = self.largest;
@@ -317,7 +318,7 @@ impl SystemConfig {
     /// Runs the stream through the system.
     ///
     /// # Errors
-    /// A parameter makes no sense, the log cannot be read, or the drive returns an error.
+    /// Returns an error if a parameter is impossible, the log cannot be read, or the drive fails.
     pub fn run(&self) -> Result<SystemResult, RunError> {
         let mut system = self.build()?;
         run_system(&mut *system, self.requests()?, self.replay)

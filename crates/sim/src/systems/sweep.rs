@@ -1,4 +1,4 @@
-//! Sweeps of many cache systems with the same requests.
+//! A sweep: runs of many cache systems with the same requests.
 
 use foxy_trace::{Request, TraceError};
 

@@ -33,7 +33,7 @@ fn stream(requests: u64) -> impl Iterator<Item = Request> {
     ZipfWeb::new(config, 5)
 }
 
-/// A stream of clients that visit pages, so that hints and sites have an effect.
+/// The requests of clients that visit pages, so that hints and sites have an effect.
 fn pages(requests: u64) -> impl Iterator<Item = Request> {
     let config = SessionConfig {
         requests,
@@ -153,8 +153,8 @@ fn squid_never_serves_another_version_and_keeps_between_its_marks() {
     assert!(squid.files().live_bytes() >= 20 * MB * 85 / 100);
 }
 
-/// Replacement uses one LRU list over all hits. Without memory, the hits are the same as those of an LRU disk
-/// level with the same marks.
+/// Replacement uses one LRU list of all objects, and hits in memory count as uses too. Without memory, the
+/// hits are the same as those of an LRU disk level with the same marks.
 #[test]
 fn squid_without_memory_is_lru_between_marks() {
     let config = SquidConfig {

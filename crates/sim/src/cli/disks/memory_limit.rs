@@ -19,7 +19,7 @@ impl MemoryLimit {
     /// Puts this process under a limit of `bytes`.
     ///
     /// # Errors
-    /// There are no control groups for memory, or the process may not create them.
+    /// Returns an error if there are no control groups for memory, or if the process may not create them.
     pub(super) fn new(bytes: u64) -> Result<Self, RunError> {
         Self::under(Path::new("/sys/fs/cgroup"), bytes)
     }

@@ -1,4 +1,5 @@
-//! A disk's track buffer: a few segments of sectors that were read earlier. One segment may still grow.
+//! A disk's track buffer: a few segments of sectors that were read earlier. Read-ahead adds sectors to the
+//! newest segment (`ahead`); the other segments (`kept`) no longer grow.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ pub(super) struct Ahead {
     pub(super) limit: u64,
 }
 
-/// Segments in the order of filling, the oldest first.
+/// The track buffer. `kept` contains the first sector and the end of each segment, the oldest segment first.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub(super) ahead: Option<Ahead>,
@@ -27,7 +28,8 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Creates a buffer of `segments` segments with `sectors` sectors each; 0 segments: no read cache.
+    /// Creates a buffer of `segments` segments with `sectors` sectors each. With 0 segments, the disk has no
+    /// read cache.
     pub(super) fn new(segments: usize, sectors: u64) -> Self {
         Self {
             ahead: None,
@@ -69,7 +71,8 @@ impl Buffer {
         });
     }
 
-    /// Keeps a segment that no longer grows.
+    /// Keeps the segment `[start, end)`, which no longer grows, in place of the oldest segment if the buffer
+    /// is full.
     pub(super) fn keep(&mut self, start: u64, end: u64) {
         if self.segments < 2 || end <= start {
             return;
@@ -81,7 +84,7 @@ impl Buffer {
             .push_back((start.max(end.saturating_sub(self.sectors)), end));
     }
 
-    /// Drops the data that a write of `[from, to)` made stale.
+    /// Drops the segments of `kept` that a write of `[from, to)` made stale.
     pub(super) fn forget(&mut self, from: u64, to: u64) {
         let clear = |(start, end): &(u64, u64)| *end <= from || to <= *start;
         if !self.kept.iter().all(clear) {

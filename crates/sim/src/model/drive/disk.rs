@@ -1,7 +1,7 @@
 //! A mechanical disk: arm, platter, buffer with read-ahead, and an optional write cache.
 //!
 //! The platter's angle depends only on the time, so the same requests at the same times always have the same
-//! cost. Sector times, skews and seeks are added in whole nanoseconds.
+//! cost. The times of sectors, skews and seeks are whole nanoseconds.
 
 use super::{
     DriveStats, Op, Request, SECTOR,
@@ -165,7 +165,7 @@ impl Disk {
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
-                    // Otherwise the head has already passed all requested sectors, and the buffer no longer
+                    // If this is false, the head has passed all requested sectors, and the buffer no longer
                     // has all of them.
                     && first + count > ahead.next
                     && reached < ahead.limit
@@ -280,7 +280,8 @@ impl Disk {
         sector
     }
 
-    /// Ends read-ahead at its present sector, because a command does not continue the stream.
+    /// Ends read-ahead at the sector that it has reached. This is called for a command that does not continue
+    /// the sequential reads.
     fn stop_ahead(&mut self, now: SimTime) {
         let reached = self.reached(now);
         if let Some(Ahead { start, .. }) = self.buffer.ahead.take() {
@@ -292,8 +293,8 @@ impl Disk {
         }
     }
 
-    /// Moves to `first`, waits until it is under the head, and transfers `count` sectors. Returns the time at
-    /// which the transfer ends.
+    /// Moves the arm to sector `first`, waits until this sector is under the head, and transfers `count`
+    /// sectors. Returns the time at which the transfer ends.
     fn access(
         &mut self,
         begin: SimTime,

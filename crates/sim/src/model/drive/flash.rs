@@ -3,7 +3,8 @@
 //! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
 //! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
 //! anywhere else leave holes. On a full drive with the spare share `s`, each of these bytes costs `(1 + s) /
-//! 2s` flash bytes. This is the value of a greedy cleaner (the usual bound for uniform writes).
+//! 2s` flash bytes. This value is the usual bound for uniform writes with a greedy cleaner (which always
+//! erases the block with the fewest valid pages).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;
@@ -78,7 +79,7 @@ impl Flash {
         if request.op == Op::Write {
             stats.flash_bytes += bytes;
         }
-        // The path is shared: transfers queue for it, but latencies overlap.
+        // All requests share one path: their transfers wait for each other, but their latencies overlap.
         let ready = start + SimTime::from_micros(latency);
         let begin = self.path.max(start);
         self.path = begin + SimTime::from_nanos(bytes * 1_000 / rate);
@@ -136,7 +137,7 @@ mod tests {
         let (mut flash, mut stats) = drive();
         let (_, end) = flash.serve(SimTime::ZERO, Request::read(1 << 30, 4_096), &mut stats);
         assert_eq!(end, SimTime::from_micros(80));
-        // At depth 64 latencies overlap: about 800,000 reads a second.
+        // The latencies of 64 reads overlap, so the drive does about 800,000 reads a second.
         let (mut flash, mut stats) = drive();
         let last = (0..100_000u64)
             .map(|i| {
@@ -152,7 +153,7 @@ mod tests {
             .unwrap();
         let rate = 100_000.0 / last.as_secs();
         assert!((760_000.0..840_000.0).contains(&rate), "{rate}");
-        // Large reads are limited by the path.
+        // The rate of the shared path limits large reads.
         let (mut flash, mut stats) = drive();
         let last = (0..1_000u64)
             .map(|i| {

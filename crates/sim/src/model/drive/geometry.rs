@@ -5,7 +5,7 @@ use super::SECTOR;
 /// A zone: cylinders with the same number of sectors per track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Cylinders of the zone.
+    /// Number of cylinders of the zone.
     pub cylinders: u32,
     /// Sectors of each track in the zone.
     pub sectors: u32,

@@ -3,7 +3,8 @@
 //! A disk has zones, skewed tracks, and a platter whose angle depends on the time. Its seek curve goes
 //! through the three values of its data sheet. The disk also has a segmented buffer with read-ahead, and a
 //! write cache if the original disk used a write cache. A flash drive has latency, parallel requests, one
-//! shared path, and copying before erasing. [`Queue`] is the driver's elevator before a drive of either kind.
+//! shared path, and copying before erasing. [`Queue`] is the driver's request queue (elevator) in front of a
+//! drive of either kind.
 //!
 //! The model leaves out the following behaviour of real drives:
 //!
@@ -195,14 +196,14 @@ impl Drive {
         }
     }
 
-    /// Counts so far.
+    /// The counts of the drive so far.
     #[must_use]
     pub const fn stats(&self) -> &DriveStats {
         &self.stats
     }
 
-    /// Counts so far, as a mutable reference: a caller can reset the sums after a warm-up, or start a head
-    /// trace.
+    /// The counts of the drive, as a mutable reference. A caller can reset the sums after a warm-up, or
+    /// start a head trace (a list of the next requests).
     pub const fn stats_mut(&mut self) -> &mut DriveStats {
         &mut self.stats
     }

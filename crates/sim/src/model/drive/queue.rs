@@ -110,8 +110,8 @@ impl Queue {
         last
     }
 
-    /// Runs until at most `bytes` bytes of the owner's requests wait. Returns the time at which this state is
-    /// reached.
+    /// Runs the queue until at most `bytes` bytes of the owner's requests wait. Returns the time at which
+    /// this state is reached.
     pub fn wait_owned(&mut self, now: SimTime, owner: Owner, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -124,8 +124,8 @@ impl Queue {
         reached
     }
 
-    /// Runs until at most `bytes` bytes of background requests wait. Returns the time at which this state is
-    /// reached.
+    /// Runs the queue until at most `bytes` bytes of background requests wait. Returns the time at which this
+    /// state is reached.
     pub fn wait_below(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.run(now);
         let mut reached = now;
@@ -144,8 +144,8 @@ impl Queue {
         self.owned.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Runs until no request waits. Returns the time at which this state is reached (`now` if no request
-    /// waited).
+    /// Runs the queue until no request waits. Returns the time at which this state is reached (`now` if no
+    /// request waited).
     pub fn drain(&mut self, now: SimTime) -> SimTime {
         while self.dispatch().is_some() {}
         now.max(self.settled)

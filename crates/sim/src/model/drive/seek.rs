@@ -30,7 +30,7 @@ impl SeekCurve {
     pub(super) fn fit(times: SeekTimes, cylinders: u32) -> Self {
         let n = f64::from(cylinders.max(2) - 1);
         let root = n.sqrt();
-        // The differences from `single` give two equations in b and c.
+        // `single` is subtracted from the two other times. The differences give two equations for b and c.
         let (b1, c1, t1) = (
             8.0 / 15.0 * root - 1.0,
             n / 3.0 - 1.0,

@@ -1,8 +1,8 @@
-//! Counts of a drive.
+//! The counts of a drive.
 
 use crate::model::{Op, SimTime};
 
-/// One request in a head trace.
+/// One request in a head trace. A head trace is a list of requests, which shows the movements of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
     /// Time at which the drive began the request.
@@ -20,9 +20,9 @@ pub struct TraceEntry {
 /// Sums over the requests of a drive.
 #[derive(Clone, Debug)]
 pub struct DriveStats {
-    /// Read requests.
+    /// Number of read requests.
     pub reads: u64,
-    /// Write requests.
+    /// Number of write requests.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: u64,

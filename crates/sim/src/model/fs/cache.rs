@@ -8,7 +8,8 @@ use super::runs::Runs;
 use crate::model::{SimTime, hash::IdHasher};
 
 const NONE: u32 = u32::MAX;
-/// Value of `newer` and `older` if the block belongs to a run. Such a block is in no list.
+/// Value of `newer` and `older` if the block belongs to a run (the pages of one directory, which [`Runs`]
+/// manages). Such a block is not in the list from `newest` to `oldest`.
 const IN_RUN: u32 = u32::MAX - 1;
 /// Value of `dirty` if the block is not dirty.
 const CLEAN: u64 = u64::MAX;
@@ -104,8 +105,8 @@ impl Cache {
         Some(slot)
     }
 
-    /// Touches the blocks `0..count` of a run in this order, if all blocks of the run are in the cache;
-    /// otherwise does nothing and returns false.
+    /// Touches the blocks `0..count` of the owner's run in this order, if all blocks of the run are in the
+    /// cache. Otherwise does nothing and returns false.
     pub(super) fn touch_run(&mut self, owner: u32, count: u64) -> bool {
         let whole = self.runs.scan(owner, count, self.moment + 1);
         if whole {
@@ -131,8 +132,8 @@ impl Cache {
         (evicted, slot)
     }
 
-    /// Adds a block as [`insert`](Self::insert) does, if the block is touched in runs. `key` contains the run
-    /// and the block's place in the run, in 32 bits each.
+    /// Adds a block to a run, otherwise as [`insert`](Self::insert) does. `key` contains the number of the
+    /// run and the block's place in the run, in 32 bits each.
     pub(super) fn insert_in_run(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;
@@ -237,8 +238,8 @@ impl Cache {
         true
     }
 
-    /// Dirty blocks in the part `from..to` of the memory (the whole memory is `0.0..1.0`). A daemon that
-    /// sweeps memory page by page finds these blocks.
+    /// Dirty blocks in the part `from..to` of the memory (the whole memory is `0.0..1.0`). The update daemon
+    /// sweeps the memory part by part, and writes these blocks.
     pub(super) fn sweep(&self, from: f64, to: f64) -> Vec<u64> {
         if self.dirty == 0 {
             return Vec::new();

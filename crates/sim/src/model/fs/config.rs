@@ -98,8 +98,8 @@ impl FsConfig {
     /// programs.
     pub const ULTRA_1_PAGES: u64 = 320 << 20;
 
-    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements. `page_cache` is the number of bytes for
-    /// file pages; the measurements had [`FsConfig::ULTRA_1_PAGES`].
+    /// Solaris 5.6 UFS on an Ultra-1, as in the measurements of the USITS'99 paper. `page_cache` is the
+    /// number of bytes for file pages; the measurements had [`FsConfig::ULTRA_1_PAGES`].
     #[must_use]
     pub const fn ufs(page_cache: u64) -> Self {
         Self {
@@ -163,10 +163,10 @@ impl FsConfig {
         self
     }
 
-    /// The fast file system as its authors describe it, for studies that were not made on Solaris
-    /// (decision 131). A create waits for the inode and then for the directory's block. A delete waits
-    /// for the directory's block and then for the inode. A close writes nothing. Processor times are
-    /// those of [`FsConfig::xfs`].
+    /// The fast file system (FFS) as its authors describe it, for experiments that were not made on Solaris
+    /// (decision 131). A create waits for the inode and then for the directory's block. A delete waits for
+    /// the directory's block and then for the inode. A close writes nothing. Processor times are those of
+    /// [`FsConfig::xfs`].
     #[must_use]
     pub const fn ffs_sync(page_cache: u64) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl FsConfig {
         }
     }
 
-    /// Sets the processor times of the class of machine that Hummingbird and UCFS use in this simulator.
+    /// Sets the processor times that the simulator assumes for the machines of Hummingbird and UCFS.
     const fn with_class_times(self) -> Self {
         Self {
             sync_cpu: SimTime::from_micros(200),

@@ -31,12 +31,12 @@ impl IoKind {
     ];
 }
 
-/// Sums of costs over a run.
+/// Requests, bytes and times of all file operations of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FsCounters {
-    /// Read requests to the drive, by [`IoKind`].
+    /// Number of read requests to the drive, by [`IoKind`].
     pub reads: [u64; 6],
-    /// Write requests to the drive, by [`IoKind`].
+    /// Number of write requests to the drive, by [`IoKind`].
     pub writes: [u64; 6],
     /// Bytes read from the drive, by [`IoKind`].
     pub read_bytes: [u64; 6],
@@ -46,17 +46,18 @@ pub struct FsCounters {
     pub waited: u64,
     /// Time that the process waited for the drive.
     pub waiting: SimTime,
-    /// Pages that were found in the page cache, by reads or by writes that cover only a part of a page.
+    /// Number of pages that were found in the page cache, by reads or by writes that cover only a part of a
+    /// page.
     pub page_hits: u64,
-    /// Pages that reads did not find in the page cache, so that they were read from the drive.
+    /// Number of pages that reads did not find in the page cache, so that they were read from the drive.
     pub page_misses: u64,
-    /// Pages that were read because a write covered only a part of them.
+    /// Number of pages that were read because a write covered only a part of them.
     pub read_modify_writes: u64,
-    /// Name lookups that were answered from the name cache.
+    /// Number of name lookups that were answered from the name cache.
     pub name_hits: u64,
-    /// Name lookups that scanned a directory.
+    /// Number of name lookups that scanned a directory.
     pub name_misses: u64,
-    /// Dirty pages that were written because memory was needed.
+    /// Number of dirty pages that were written because memory was needed.
     pub evicted_dirty: u64,
     /// The counts of the drive itself.
     pub drive: DriveStats,

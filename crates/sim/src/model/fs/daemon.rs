@@ -4,7 +4,7 @@ use super::{FsError, Ufs};
 use crate::model::SimTime;
 
 impl Ufs {
-    /// Does the daemon's work that was due until now.
+    /// Runs the update daemon, if its next run is due.
     pub(super) fn tick(&mut self) {
         if self.now < self.next_update {
             return;

@@ -144,7 +144,8 @@ impl Ufs {
         }
     }
 
-    /// Adds one change to the log. If `forced` is true, the process waits until the change is written.
+    /// Adds one change to the log. If `forced` and `log_sync` are true, the process waits until the change is
+    /// written.
     pub(super) fn log_change(&mut self, forced: bool) {
         if self.log.is_empty() {
             return;

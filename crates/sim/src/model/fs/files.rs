@@ -57,19 +57,19 @@ pub trait Files {
     /// Creates a directory.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::NoSpace`].
+    /// Returns [`FsError::Exists`] or [`FsError::NoSpace`].
     fn mkdir(&mut self, parent: DirId, name: u64) -> Result<DirId, FsError>;
 
     /// Creates an empty file and opens it.
     ///
     /// # Errors
-    /// [`FsError::Exists`], [`FsError::NoSpace`].
+    /// Returns [`FsError::Exists`] or [`FsError::NoSpace`].
     fn create(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError>;
 
     /// Opens a file. Looks up the name and reads the inode, unless they are already in memory.
     ///
     /// # Errors
-    /// [`FsError::NotFound`].
+    /// Returns [`FsError::NotFound`].
     fn open(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError>;
 
     /// Closes a handle; the inode may leave memory afterwards. Unknown handles are ignored.
@@ -78,14 +78,14 @@ pub trait Files {
     /// Reads `len` bytes at `offset`, like read(). Returns the number of bytes read.
     ///
     /// # Errors
-    /// [`FsError::NotFound`] for a handle that is not open.
+    /// Returns [`FsError::NotFound`] for a handle that is not open.
     fn read(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, FsError>;
 
     /// Writes `len` bytes at `offset`, like write(). Space is allocated now. The data reaches the drive
     /// later, unless the write-behind limit of the file makes the process wait.
     ///
     /// # Errors
-    /// [`FsError::NotFound`], [`FsError::NoSpace`], [`FsError::OutOfRange`].
+    /// Returns [`FsError::NotFound`], [`FsError::NoSpace`] or [`FsError::OutOfRange`].
     fn write(&mut self, file: FileId, offset: u64, len: u64) -> Result<(), FsError>;
 
     /// Reads through a memory mapping. The process has page faults instead of system calls.
@@ -108,13 +108,13 @@ pub trait Files {
     /// Removes a file. Open handles on it become invalid.
     ///
     /// # Errors
-    /// [`FsError::NotFound`].
+    /// Returns [`FsError::NotFound`].
     fn delete(&mut self, dir: DirId, name: u64) -> Result<(), FsError>;
 
     /// Waits until the file's data and inode are on the drive.
     ///
     /// # Errors
-    /// [`FsError::NotFound`].
+    /// Returns [`FsError::NotFound`].
     fn fsync(&mut self, file: FileId) -> Result<(), FsError>;
 
     /// Waits until everything is on the drive.
@@ -123,6 +123,6 @@ pub trait Files {
     /// Size of the file in bytes; 0 for a handle that is not open.
     fn size(&self, file: FileId) -> u64;
 
-    /// Costs on the drive that all calls have caused so far.
+    /// The costs on the drive so far (requests, bytes and times), which all calls have caused.
     fn counters(&self) -> FsCounters;
 }

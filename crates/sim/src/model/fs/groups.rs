@@ -3,8 +3,9 @@
 //! The rules are those of the fast file system (McKusick and others, 1984). An inode goes to its directory's
 //! group. A directory goes to a group with few directories and many free inodes. The next block of a file
 //! goes directly after its last block. A large file moves to a new group after each `max_per_group` blocks.
-//! The tail of a file goes into free fragments of a block that is already broken up. If a group is full, the
-//! groups at distance 1, 2, 4, ... are tried, then all groups.
+//! The tail of a file goes into free fragments of a block that is already broken up. If a group is full, up
+//! to a few further groups are tried, each 1, 2, 4, ... groups after the group that was tried before it. Then
+//! all groups are tried.
 
 use super::FsConfig;
 
@@ -19,10 +20,11 @@ struct Group {
     whole: Vec<u64>,
     free_blocks: u32,
     free_fragments: u32,
-    /// Number of broken-up blocks by the length of their longest free run.
+    /// Number of broken-up blocks by the length of their longest run of free fragments. A broken-up block has
+    /// used and free fragments.
     runs: [u32; 8],
-    /// For each length of a free run, the number of a block. No broken-up block with a smaller number has a
-    /// free run of this length or longer, so a search may start at this block.
+    /// For each length of a run of free fragments, the number of the block at which a search may start. No
+    /// broken-up block with a smaller number has a run of this length or longer.
     first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,
@@ -278,8 +280,8 @@ impl Groups {
         )
     }
 
-    /// Finds a group that fits: first the wanted group, then the groups of a quadratic rehash, then any
-    /// group.
+    /// Finds a group that fits. Tries first the wanted group, then groups at growing distances (a quadratic
+    /// rehash), then all groups.
     fn hunt(&self, wanted: u32, fits: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.groups.len() as u32;
         let wanted = wanted.min(count - 1);

@@ -10,7 +10,8 @@ const DIRECT: u64 = 12;
 /// Bytes of a block pointer.
 const POINTER: u64 = 4;
 
-/// A directory's entries, and their places in the directory's blocks.
+/// A directory's entries, and their places. The place of an entry is its position among the entries in the
+/// directory's blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directory {
     entries: HashMap<u64, (u32, u32), BuildIdHasher>,
@@ -19,7 +20,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Place and inode slot of a name.
+    /// Returns the place of a name, and the inode slot of its file.
     pub(super) fn find(&self, name: u64) -> Option<(u32, u32)> {
         self.entries.get(&name).copied()
     }

@@ -30,7 +30,7 @@ pub struct LatFs {
 /// Creates `count` files of `bytes` bytes in `dir` and deletes them; repeats this `rounds` times.
 ///
 /// # Errors
-/// An error of the file system.
+/// Returns the first error of the file system.
 pub fn lat_fs(
     files: &mut dyn Files,
     dir: super::DirId,

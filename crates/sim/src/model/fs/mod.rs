@@ -5,10 +5,11 @@
 //! - *names*: directories are lists in separate blocks (a tree if journalled). They are scanned unless the
 //!   name cache contains the name. Creating and deleting change inode, directory and free maps;
 //! - *metadata*: see [`Metadata`]. Blocks of inodes, free maps and pointers are in a small cache;
-//! - *contents*: a page cache of given size evicts the least recently used page. Reads in a sequential run
-//!   read ahead. Writes are collected into clusters. If only a part of a page is written and the page is
-//!   not in memory, the page is read first. A writer waits if too much of its file is queued;
-//! - *passing time*: a daemon writes old dirty data, and an access makes the inode dirty.
+//! - *contents*: a page cache of given size evicts the least recently used page. Sequential reads cause
+//!   read-ahead. Writes are collected into clusters. If only a part of a page is written and the page is not
+//!   in memory, the page is read first. A writer waits if too much of its file is queued;
+//! - *passing time*: a daemon writes dirty data that has reached a certain age. Each read makes the inode
+//!   dirty, because it changes the access time.
 //!
 //! The model leaves out the following:
 //!

@@ -12,7 +12,8 @@ impl Ufs {
             ^ (dir as u64).wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 
-    /// Returns the inode slot of a handle, after a check of the handle's generation.
+    /// Returns the inode slot of a handle. A handle of a deleted file is refused, even if another file uses
+    /// the same slot now, because the handle contains the slot's earlier generation.
     pub(super) fn live(&self, file: FileId) -> Result<u32, FsError> {
         let (slot, generation) = (file.0 & 0x00ff_ffff, (file.0 >> 24) as u8);
         match self.inodes.get(slot as usize) {

@@ -20,7 +20,7 @@ pub trait Device: Debug + Send {
     fn flush(&mut self) -> SimTime;
     /// Byte address of the end of the last request.
     fn head(&self) -> u64;
-    /// Counts so far.
+    /// The counts so far.
     fn stats(&self) -> &DriveStats;
     /// True if a request to the device failed; later results are not meaningful.
     fn has_failed(&self) -> bool;
@@ -108,7 +108,7 @@ impl Raw {
     /// Reads a range and waits. Returns the time that this took.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`]; [`FsError::Io`] of a real device.
+    /// Returns [`FsError::OutOfRange`], or [`FsError::Io`] if a real device failed.
     pub fn read(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
         self.wait(Op::Read, at, len)
     }
@@ -138,8 +138,7 @@ impl Raw {
         Ok(())
     }
 
-    /// Waits until at most `bytes` bytes of queued writes have not been sent to the drive. Returns the time
-    /// that this took.
+    /// Waits until at most `bytes` bytes of writes are still queued. Returns the time that this took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
         let span = match &mut self.device {
             BackingDevice::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,
@@ -152,7 +151,7 @@ impl Raw {
     /// time until the last range was read.
     ///
     /// # Errors
-    /// Errors of [`Raw::read`]; in this case no range was read.
+    /// The same errors as [`Raw::read`]. If a range is outside the partition, no range was read.
     pub fn read_batch(&mut self, ranges: &[(u64, u64)]) -> Result<SimTime, FsError> {
         for (at, len) in ranges {
             self.check(*at, *len)?;
@@ -185,7 +184,7 @@ impl Raw {
         self.pass(span)
     }
 
-    /// Costs so far.
+    /// The costs on the drive so far (requests, bytes and times).
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         let drive = match &self.device {

@@ -1,6 +1,7 @@
-//! Pages of directories. They are touched in long runs that begin with the first page of a directory. The
-//! pages of a directory are kept as one entry (`Run`), so that the cost of a scan does not depend on the
-//! length of the directory. The time of a page's last touch is computed when it is needed.
+//! Pages of directories in the page cache. A scan of a directory touches its pages in order, from the first
+//! page on. So the pages of a directory are kept as one entry (`Run`), and the simulator's work for a scan
+//! does not depend on the length of the directory. The time of a page's last touch is computed when it is
+//! needed.
 
 use std::{
     cmp::Reverse,
@@ -15,8 +16,9 @@ struct Run {
     /// Number of pages in memory. `end` is the page after the last page that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment (number of touches until then) and length of each scan, oldest first. When a scan is added, all
-    /// earlier scans that are not longer are removed. So the oldest scan is also the longest.
+    /// Moment and length of each scan, oldest first. A moment is a time, measured in touches of all blocks so
+    /// far. When a scan is added, all earlier scans that are not longer are removed. So the oldest scan is
+    /// also the longest.
     scans: Vec<(u64, u64)>,
 }
 
@@ -24,8 +26,8 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     runs: HashMap<u32, Run, BuildIdHasher>,
-    /// Slots by the moment at which they were touched. The moment may be too early if a slot
-    /// was touched again.
+    /// Slots by the moment at which they were touched. The moment may be too early, because a later touch of
+    /// the slot does not change this entry.
     order: BinaryHeap<Reverse<(u64, u32)>>,
 }
 

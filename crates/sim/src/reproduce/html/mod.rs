@@ -17,11 +17,11 @@ const POINTS: usize = 2_000;
 /// Returns the page. `folder` contains the figures as PNG.
 ///
 /// # Errors
-/// A figure cannot be drawn or read.
+/// Returns an error if a figure cannot be drawn or read.
 pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError> {
     let mut text = head();
     text += &tiles(all);
-    // The asterisks in this table are for Markdown.
+    // The asterisks in the cells of this table are Markdown, so they are removed.
     let verdicts = grid("All verdicts", &all.verdicts()).replace('*', "");
     let _ = write!(text, "<section class=\"verdicts\">{verdicts}</section>");
     text += "<nav>";
@@ -139,7 +139,7 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
 /// Column names that are longer than this (in bytes) are cut on a phone.
 const NAME_MAX: usize = 40;
 
-/// A table without published values.
+/// Returns a table as HTML. A table of claims has another form, because it compares values.
 fn grid(heading: &str, table: &Table) -> String {
     let cell = |tag: &str, name: &str, text: &str, align: Align| {
         let class = if align == Align::Right {

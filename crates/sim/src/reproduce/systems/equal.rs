@@ -1,8 +1,8 @@
 //! Compares every system under the same requests, with the same memory, on the same disk.
 //!
 //! Conditions: the ISP stream (2.4 million requests, objects of at most 64 KB), 128 MB of memory, 4.5 GB of
-//! disk (half of Hummingbird's disk), a modelled ST118202FC. The tables of the production store are part of
-//! the 128 MB; the tables of the other systems take additional memory.
+//! disk (half of the disk in the Hummingbird paper), and a modelled drive ST118202FC. The tables of the
+//! production store are part of the 128 MB; the tables of the other systems take additional memory.
 
 use super::{
     Conditions, Part, Progress, Section, SystemConfig, SystemResult, SystemSpec, bars, draw,

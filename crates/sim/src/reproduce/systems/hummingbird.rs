@@ -1,8 +1,8 @@
 //! Repeats Hummingbird's tables (cluster sizes, placement, lifetimes, file systems), and the results of 2001
 //! that compare Hummingbird with FFS.
 //!
-//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of memory,
-//! requests back to back. The generated stream differs from the published log, so hit rates and times are
+//! Conditions: 4,809,895 requests of the generated ISP stream, objects of at most 64 KB, 256 MB of memory, no
+//! pauses between requests. The generated stream differs from the published log, so hit rates and times are
 //! compared within bands.
 
 mod notes;
@@ -90,7 +90,7 @@ fn configs(conditions: &Conditions) -> Vec<SystemConfig> {
     all.into_iter().map(|c| scaled(c, conditions)).collect()
 }
 
-/// The results, with names for the groups of runs.
+/// The results of all runs. Each function below returns the result of one run, or of one run of a group.
 struct Rows<'a> {
     results: &'a [SystemResult],
 }

@@ -58,7 +58,7 @@ fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
     }
 }
 
-/// 1 if a published order holds, otherwise 0.
+/// Returns 1 if a published order of systems holds, and otherwise 0. A claim compares only numbers.
 fn holds(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }
@@ -68,7 +68,7 @@ fn bars(name: &str, values: impl Iterator<Item = f64>) -> Series {
     Series::new(name, values.map(|v| (0.0, v)).collect())
 }
 
-/// Adds a figure. Its note tells the reader what to look at.
+/// Adds a figure. Its note is also its caption.
 fn draw(out: &mut Section, (stem, figure): (&str, Figure)) {
     let caption = figure.note.clone();
     out.draw(stem, &caption, figure);

@@ -1,8 +1,8 @@
 //! Computes Hummingbird's figure 1 and table 1 from the generated stream. Figure 1 shows the share of a
 //! locality set that is fetched again, by the size of the set. Table 1 shows the idle time per minute.
 //!
-//! Rules: a locality set consists of a page and the objects that the same client requests until its
-//! next page. The first set of a page is fixed, and later sets are compared with it. [`IdleTime`]
+//! Rules: a locality set consists of a page and the objects that the same client requests until its next
+//! page. The first set of a page is kept, and all later sets of the page are compared with it. [`IdleTime`]
 //! counts idle time.
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{figure::Series, run::RunError};
 
-/// Upper ends of the classes of set sizes.
+/// Sets are divided into classes by size. These are the largest sizes of the classes.
 const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
 #[derive(Default)]
 struct Sets {

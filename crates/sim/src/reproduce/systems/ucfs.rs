@@ -1,5 +1,6 @@
-//! Compares UCFS with Squid on FFS, with Squid on async FFS and with SQUIDML. Also shows the effect of the
-//! parameters whose values are lost in the UCFS paper (the lost parameters).
+//! Compares UCFS with Squid on FFS, with Squid on async FFS, and with SQUIDML (Squid with mapped files and a
+//! directory for each server). Also shows the effect of the parameters whose values are lost in the UCFS
+//! paper (the lost parameters).
 //!
 //! Conditions: there are two generated streams, because the NLANR logs are not available. The DEC stream runs
 //! on a disk of 2 GB, where disk hits are rare. The other stream has the published hit ratios of the NLANR

@@ -1,5 +1,5 @@
-//! Repeats the figures that only the journal version contains. They show activity inside the drive and the
-//! file.
+//! Repeats the figures that only the journal version of the USITS'99 paper (WebCoSM) contains. They show
+//! activity inside the drive and the file.
 //!
 //! In the journal, figures 8 and 9 show positions of the head over time. Figure 13 shows fragmentation maps.
 //! Figure 14 shows free pieces over time. Figure 15 shows distances of consecutive reads. This part also

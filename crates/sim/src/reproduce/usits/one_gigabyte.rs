@@ -106,7 +106,8 @@ fn add_notes(out: &mut Section) {
     out.because("table 2", &["SQUID"], "SQUID before MULTIPLE-DIRS");
 }
 
-/// Adds the results of HBENCH lat_fs on the modelled file system.
+/// Adds the results of the benchmark lat_fs of HBENCH-OS (create and delete files) on the modelled file
+/// system.
 fn figure_3(out: &mut Section) -> Result<(), RunError> {
     let (mut creates, mut deletes) = (Vec::new(), Vec::new());
     for kib in [0, 1, 2, 4, 6, 8, 10] {

@@ -1,5 +1,5 @@
-//! Makes disk operations from the requests by a cascade of cache levels, and compares their numbers with the
-//! published numbers. Repeats figure 2 too.
+//! Sends the requests through a memory level and a disk level, and compares the numbers of the resulting disk
+//! operations with the published numbers. Repeats figure 2 too.
 
 use super::{MILLION, figure};
 use crate::{
@@ -36,7 +36,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(out)
 }
 
-/// Runs 1,058,206 gets through the cascade of 512 MB of memory and 2 GB of disk.
+/// Sends 1,058,206 gets through 512 MB of memory and 2 GB of disk.
 fn cascade(conditions: &Conditions, out: &mut Section) -> Result<(), RunError> {
     let mut levels = Levels::new(conditions.levels(2.0));
     let mut ops = Vec::new();

@@ -90,7 +90,7 @@ impl<R: Clone> ClusterDisk<R> {
     /// the first cluster.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// Returns [`FsError::OutOfRange`].
     pub fn read(&mut self, first: u32, count: u32) -> Result<Option<&Written<R>>, FsError> {
         let len = u64::from(count) * self.cluster;
         self.raw.read(self.at(first), len)?;
@@ -101,7 +101,7 @@ impl<R: Clone> ClusterDisk<R> {
     /// An empty list of records means that the cluster continues the previous cluster's object.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`]: nothing was written.
+    /// Returns [`FsError::OutOfRange`]. In this case nothing was written.
     pub fn write(&mut self, first: u32, clusters: Vec<Vec<R>>) -> Result<(), FsError> {
         let len = clusters.len() as u64 * self.cluster;
         self.raw.write(self.at(first), len)?;
@@ -136,7 +136,8 @@ impl<R: Clone> ClusterDisk<R> {
         }
     }
 
-    /// Returns the contents of a cluster at no cost: for systems that have a copy in memory, and for tests.
+    /// Returns the contents of a cluster without a simulated read. This is for systems that have a copy in
+    /// memory, and for tests.
     #[must_use]
     pub fn peek(&self, cluster: u32) -> Option<&Written<R>> {
         self.contents.get(cluster as usize).and_then(Option::as_ref)
@@ -145,7 +146,7 @@ impl<R: Clone> ClusterDisk<R> {
     /// Reads `len` bytes at `at` in the reserved region. The range is cut at the end of the region.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// Returns [`FsError::OutOfRange`].
     pub fn read_reserved(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
         let at = at.min(self.reserved);
         self.raw.read(at, len.min(self.reserved - at))
@@ -155,7 +156,7 @@ impl<R: Clone> ClusterDisk<R> {
     /// of the region.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// Returns [`FsError::OutOfRange`].
     pub fn write_reserved(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
         let at = at.min(self.reserved);
         self.raw.write(at, len.min(self.reserved - at))
@@ -177,7 +178,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.flush();
     }
 
-    /// Costs so far.
+    /// The costs on the drive so far (requests, bytes and times).
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         self.raw.counters()

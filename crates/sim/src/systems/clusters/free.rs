@@ -3,8 +3,8 @@
 
 /// Number of clusters in a group.
 const GROUP: u32 = 100;
-/// Number of groups that are searched for a run of free clusters. If no run in them is long enough, the
-/// longest run is used.
+/// Number of groups that are searched for a run (a number of adjacent free clusters). If no run in them is
+/// long enough, the longest run is used.
 const RUN_GROUPS: u32 = 8;
 
 /// A map of the free clusters.

@@ -33,21 +33,23 @@ pub struct HummingbirdCounts {
     pub reading: SimTime,
     /// Total time of writing clusters.
     pub writing: SimTime,
-    /// Prefetched files: files that were read together with a requested file.
+    /// Number of prefetched files: files that were read together with a requested file.
     pub prefetched: u64,
-    /// Prefetched files that were then requested. A file counts at most once for each read of its cluster.
+    /// Number of prefetched files that were then requested. A file counts at most once for each read of its
+    /// cluster.
     pub prefetch_hits: u64,
-    /// Files put into clusters, including replicas.
+    /// Number of files put into clusters, including replicas.
     pub packed: u64,
     /// Number of replicas among the packed files: files that already were in another cluster.
     pub replicas: u64,
     /// Bytes of the files in the clusters written.
     pub packed_bytes: u64,
-    /// Files removed because their clusters were freed or overwritten.
+    /// Number of files removed because their clusters were freed or overwritten.
     pub expired: u64,
-    /// Hints that failed.
+    /// Number of hints that failed.
     pub hints_failed: u64,
-    /// Clusters that were read in vain: the file found by its hash had a name other than the requested name.
+    /// Number of clusters that were read in vain: the file found by its hash had a name other than the
+    /// requested name.
     pub collisions: u64,
 }
 
@@ -57,9 +59,10 @@ impl Hummingbird {
     /// Stores a file and returns its size. The library owns the file's buffer from now on.
     ///
     /// # Errors
-    /// [`HummingbirdError::TooLarge`]; [`HummingbirdError::NoCluster`] if memory cannot be freed;
-    /// [`HummingbirdError::Exists`] for a name that is in memory. (A name that is only on disk is replaced,
-    /// because the newest file of a name is the valid file.)
+    /// Returns [`HummingbirdError::TooLarge`] if the file does not fit into a cluster,
+    /// [`HummingbirdError::NoCluster`] if memory cannot be freed, and [`HummingbirdError::Exists`] for a name
+    /// that is in memory. (A name that is only on disk is replaced, because the newest file of a name is the
+    /// valid file.)
     pub fn write_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if size + self.config.head_bytes > self.config.cluster {
@@ -79,8 +82,8 @@ impl Hummingbird {
     /// later read keeps it in memory only until the call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`] if there are not enough free clusters in a row,
-    /// [`HummingbirdError::Exists`] as for [`Hummingbird::write_file`].
+    /// Returns [`HummingbirdError::NoCluster`] if there are not enough free clusters in a row, and
+    /// [`HummingbirdError::Exists`] as [`Hummingbird::write_file`] does.
     pub fn write_nomem_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if self.known(name).is_some() {
@@ -123,8 +126,8 @@ impl Hummingbird {
     /// successful call must be followed by one call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
-    /// [`HummingbirdError::NotFound`]; [`HummingbirdError::NoCluster`] if memory for the cluster
-    /// cannot be freed.
+    /// Returns [`HummingbirdError::NotFound`] if there is no such file, and [`HummingbirdError::NoCluster`]
+    /// if memory for the cluster cannot be freed.
     pub fn read_file(&mut self, name: u64) -> Done<Contents> {
         self.disk.advance(self.config.call_cpu);
         if let Some((file, stored)) = self.known(name) {
@@ -162,7 +165,7 @@ impl Hummingbird {
     /// Ends a read that [`Hummingbird::read_file`] started.
     ///
     /// # Errors
-    /// [`HummingbirdError::NotFound`] if there is no read to end.
+    /// Returns [`HummingbirdError::NotFound`] if there is no read to end.
     pub fn done_read_file(&mut self, name: u64) -> Done<u64> {
         let mut next = self.files.first(hash(name));
         while let Some(file) = next {
@@ -189,7 +192,8 @@ impl Hummingbird {
     /// Removes a file from memory and disk.
     ///
     /// # Errors
-    /// [`HummingbirdError::Busy`] if the file has readers, [`HummingbirdError::NotFound`].
+    /// Returns [`HummingbirdError::Busy`] if the file has readers, and [`HummingbirdError::NotFound`] if
+    /// there is no such file.
     pub fn delete_file(&mut self, name: u64) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         let mut file = match self.known(name) {
@@ -213,11 +217,12 @@ impl Hummingbird {
         }
     }
 
-    /// A hint to put `second` beside `first`. Both files must have been written before.
+    /// Gives the hint that `second` should be put beside `first` on disk. Both files must have been written
+    /// before.
     ///
     /// # Errors
-    /// [`HummingbirdError::NotFound`] if the hint cannot be kept: one of the files is not known in memory, or
-    /// `first` was already packed. A client may ignore this error.
+    /// Returns [`HummingbirdError::NotFound`] if the hint cannot be kept, because one of the files is not in
+    /// memory or `first` was already packed. A client may ignore this error.
     pub fn collocate_files(&mut self, first: u64, second: u64) -> Done<u64> {
         let both = (self.known(first), self.known(second));
         let (Some((first, _)), Some((second, _))) = both else {

@@ -15,7 +15,7 @@ pub(super) struct Cluster {
     pub(super) in_memory: bool,
     pub(super) used: SimTime,
     pub(super) tick: u64,
-    /// Uses of the cluster's files since the cluster was written.
+    /// Number of uses of the cluster's files since the cluster was written.
     pub(super) uses: u32,
     /// Number of the write that filled the cluster.
     pub(super) sequence: u64,
@@ -32,7 +32,7 @@ pub(super) struct ClusterTable {
     pub(super) free: FreeMap,
     /// Clusters in memory, by last use.
     memory: BTreeSet<(u64, u32)>,
-    /// The cluster written last. `next` is the next cluster under log placement.
+    /// The cluster written last. `next` is the cluster that log placement writes next.
     pub(super) last_written: u32,
     pub(super) next: u32,
 }
@@ -106,7 +106,7 @@ impl ClusterTable {
         self.memory.insert((tick, cluster));
     }
 
-    /// Records that the cluster left memory. It is clean, so nothing is written.
+    /// Records that the cluster left memory. The cluster is clean, so nothing is written.
     pub(super) fn leave(&mut self, cluster: u32) {
         let entry = &mut self.clusters[cluster as usize];
         if entry.in_memory {

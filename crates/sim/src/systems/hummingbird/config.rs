@@ -24,7 +24,7 @@ pub struct HummingbirdConfig {
     pub memory: u64,
     /// Bytes of a cluster.
     pub cluster: u64,
-    /// Packing stops when this share of the cluster is filled (the draft's example: 75 %).
+    /// Packing stops when this share of the cluster is filled (75 % in the example of the 1999 draft).
     pub fill: f64,
     /// The daemon packs files while unpacked files take more than this share of memory.
     pub pack_at: f64,
@@ -34,7 +34,8 @@ pub struct HummingbirdConfig {
     pub placement: Placement,
     /// A file that was not used for this long is deleted; `None`: no file is deleted for this reason.
     pub file_life: Option<SimTime>,
-    /// A cluster is freed if none of its files was used for this long; `None`: never.
+    /// A cluster is freed if none of its files was used for this long; `None`: no cluster is freed for this
+    /// reason.
     pub cluster_life: Option<SimTime>,
     /// Bytes of a file's name and head in the file's cluster.
     pub head_bytes: u64,
@@ -48,7 +49,7 @@ pub struct HummingbirdConfig {
     pub logs: LogConfig,
 }
 
-/// Configuration of the logs that survive a crash.
+/// Configuration of the logs that survive a crash. `logs.rs` describes the logs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogConfig {
     /// Bytes of the reserved region before the clusters.
@@ -93,7 +94,7 @@ impl HummingbirdConfig {
             cluster_life: Some(SimTime::from_secs(60.0 * minutes)),
             head_bytes: 64,
             daemon_every: 1_000,
-            // These times fit the class of machine that `FsConfig::xfs` describes.
+            // These processor times are for the same machine as those of `FsConfig::xfs`.
             call_cpu: SimTime::from_micros(10),
             copy_cpu: SimTime::from_micros(40),
             logs: LogConfig::default(),

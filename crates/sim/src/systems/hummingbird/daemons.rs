@@ -13,7 +13,7 @@ impl Hummingbird {
     /// 1,000).
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn tick(&mut self) -> Result<(), HummingbirdError> {
         self.calls += 1;
         if self.config.daemon_every > 0 && self.calls.is_multiple_of(self.config.daemon_every) {
@@ -22,13 +22,13 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Called when the client is idle until `until`. Rule of the draft: if all requests of one second of the
-    /// log were done in less than a second, one daemon runs; the daemons take turns. In a longer pause one
-    /// daemon runs in each second, until each daemon has run twice. The scan after a crash uses all idle
-    /// time.
+    /// Called when the client is idle until `until`. Rule of the 1999 draft: if all requests of one second of
+    /// the request log were done in less than a second, one daemon runs; the daemons take turns. In a longer
+    /// pause one daemon runs in each second, until each daemon has run twice. The scan after a crash uses all
+    /// idle time.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn idle(&mut self, until: SimTime) -> Result<(), HummingbirdError> {
         while self.scan_at.is_some() && self.now() < until {
             self.scan_some()?;
@@ -75,7 +75,7 @@ impl Hummingbird {
     /// Packs the oldest files while unpacked files take more than their share of memory.
     ///
     /// # Errors
-    /// The same errors as packing.
+    /// Returns the first error of packing.
     pub fn pack_files(&mut self) -> Result<(), HummingbirdError> {
         let most = self.share(self.config.pack_at);
         while self.files.unpacked_bytes > most {
@@ -84,10 +84,11 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Frees memory down to its low mark. The oldest files and clusters leave first.
+    /// If more than the share `pack_at` of memory is in use, frees memory down to the share `free_to`. The
+    /// oldest files and clusters leave first.
     ///
     /// # Errors
-    /// The same errors as packing.
+    /// Returns the first error of packing.
     pub fn free_main_memory_data(&mut self) -> Result<(), HummingbirdError> {
         if self.memory_used() <= self.share(self.config.pack_at) {
             return Ok(());
@@ -95,8 +96,8 @@ impl Hummingbird {
         self.shrink_to(self.share(self.config.free_to))
     }
 
-    /// Frees clusters and deletes files whose lifetimes have ended. With log placement this does nothing,
-    /// because log placement overwrites clusters instead of freeing them.
+    /// Deletes the files and frees the clusters that were not used during their lifetimes. With log placement
+    /// this does nothing, because log placement overwrites clusters instead of freeing them.
     pub fn free_disk_space(&mut self) {
         if self.config.placement == Placement::Log {
             return;

@@ -12,7 +12,7 @@ use crate::model::{SimTime, hash::BuildIdHasher};
 pub(super) type FileNo = u32;
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Data of a file that is kept until the file is packed.
+/// Data about a file that is kept only until the file is packed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Unpacked {
     pub(super) name: u64,
@@ -89,7 +89,7 @@ impl FileTable {
         36 * self.live as u64 + 24 * self.unpacked_count as u64
     }
 
-    /// Numbers of the live files.
+    /// The numbers of all existing files.
     pub(super) fn numbers(&self) -> impl Iterator<Item = FileNo> + '_ {
         (0..self.files.len() as u32).filter(|n| self.files[*n as usize].live)
     }

@@ -1,9 +1,11 @@
-//! The logs that survive a crash. They contain hot clusters, file-to-cluster mappings and delete intents.
+//! The logs that survive a crash. They contain the numbers of hot clusters, the mappings from files to
+//! clusters, and delete intents.
 //!
-//! Rules (published version): the disk has four regions. They contain the clusters, the file-to-cluster
-//! mappings (written at shutdown and at intervals), the numbers of hot clusters, and the delete intents
-//! (flushed after a number of deletes or seconds). A delete intent contains the number of the last write
-//! before the delete, so that its replay does not remove files that were written afterwards.
+//! Rules (USENIX 2001): the disk has four regions. They contain the clusters, the mappings (written at
+//! shutdown and at intervals), the numbers of hot clusters (the most recently used clusters in memory), and
+//! the delete intents (records of deletes, flushed after a number of deletes or seconds). A delete intent
+//! contains the number of the last write before the delete, so that its replay does not remove files that
+//! were written afterwards.
 
 use super::{Hummingbird, HummingbirdError};
 use crate::model::SimTime;

@@ -3,12 +3,12 @@
 //!
 //! Rules: files are packed into clusters of fixed size as late as possible, when memory is needed. A cluster
 //! is written as soon as it is packed, so that it is always clean. Packing begins with the least recently
-//! used file. It adds the files that the client asked to put beside this file, as far as they are in memory
-//! (even if they are already in another cluster: replicas). Then it continues with the next least recently
-//! used files up to the fill threshold. Reading a file reads its cluster, and all files in the cluster enter
-//! memory. Files and clusters in memory are two LRU lists. The oldest entry of the two lists leaves memory
-//! first. A file that has to leave is packed. Daemons pack, free memory and free disk space (by lifetimes).
-//! The library has no access protection. Its only client calls it directly.
+//! used file. Then it adds the files that the client's hints name for this file, as far as they are in
+//! memory. A file that is already in another cluster becomes a replica. Packing continues with the next least
+//! recently used files up to the fill threshold. Reading a file reads its cluster, and all files in the
+//! cluster enter memory. Files and clusters in memory are two LRU lists. The oldest entry of the two lists
+//! leaves memory first. A file that has to leave is packed. Daemons pack, free memory and free disk space (by
+//! lifetimes). The library has no access protection. Its only client calls it directly.
 //!
 //! Interpretations where the sources are silent:
 //!
@@ -124,7 +124,7 @@ impl Hummingbird {
         self.clusters.free.total()
     }
 
-    /// Counts so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> &HummingbirdCounts {
         &self.counts
@@ -141,7 +141,7 @@ impl Hummingbird {
         self.disk.advance(span);
     }
 
-    /// Costs on the drive so far.
+    /// The costs on the drive so far (requests, bytes and times).
     #[must_use]
     pub fn device(&self) -> FsCounters {
         self.disk.counters()

@@ -15,7 +15,7 @@ struct Parcel {
     files: Vec<FileNo>,
     records: Vec<Stored>,
     bytes: u64,
-    /// Tick of the most recent use of a file in this cluster.
+    /// Tick (number in the order of all uses) of the most recent use of a file in this cluster.
     tick: u64,
 }
 
@@ -24,7 +24,7 @@ impl Hummingbird {
     /// free.
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`] if only files are left and no file can be packed.
+    /// Returns [`HummingbirdError::NoCluster`] if no clusters are left in memory and no file can be packed.
     pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), HummingbirdError> {
         let most = self.config.memory.saturating_sub(bytes);
         self.shrink_to(most)
@@ -53,7 +53,8 @@ impl Hummingbird {
     /// Packs one cluster, beginning with the least recently used file, and writes it.
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`]; [`HummingbirdError::Busy`] if all files have readers.
+    /// Returns [`HummingbirdError::NoCluster`] if no cluster is free, and [`HummingbirdError::Busy`] if all
+    /// files have readers.
     pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
         if self.scan_at.is_some() {
             // Nothing may be written before the scan has found which clusters are free.

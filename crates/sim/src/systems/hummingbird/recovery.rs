@@ -1,9 +1,8 @@
 //! Shutdown, crash, and recovery after them.
 //!
-//! Rule (published version): after a start the hot clusters are read, then the mappings are read, then the
-//! delete intents are applied. From this point on the library serves requests. It reads the other clusters
-//! when it is idle. Nothing is written before all clusters are read, because the free clusters are not known
-//! earlier.
+//! Rule (USENIX 2001): after a start the hot clusters are read, then the mappings are read, then the delete
+//! intents are applied. From this point on the library serves requests. It reads the other clusters when it
+//! is idle. Nothing is written before all clusters are read, because the free clusters are not known earlier.
 
 use super::{
     Hummingbird, HummingbirdConfig, HummingbirdError,
@@ -23,7 +22,7 @@ pub struct CrashImage {
     regions: LogRegions,
 }
 
-/// Costs of a start.
+/// Duration and results of a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecoveryReport {
     /// Seconds until the library serves requests.
@@ -49,7 +48,7 @@ impl Hummingbird {
     /// Packs the files in memory, writes the logs and ends.
     ///
     /// # Errors
-    /// The same errors as packing. After an error the disk is as after a crash.
+    /// Returns the first error of packing or of the partition. After an error the disk is as after a crash.
     pub fn shutdown(mut self) -> Result<CrashImage, HummingbirdError> {
         while self.files.oldest().is_some() {
             self.pack()?;
@@ -60,10 +59,10 @@ impl Hummingbird {
         Ok(self.crash())
     }
 
-    /// Starts from the state of a disk.
+    /// Starts the library from the state of a disk.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn recover(
         image: CrashImage,
         config: HummingbirdConfig,
@@ -244,7 +243,7 @@ impl Hummingbird {
     /// Scans up to 64 of the remaining clusters with one request.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn scan_some(&mut self) -> Result<(), HummingbirdError> {
         let Some(at) = self.scan_at else {
             return Ok(());
@@ -265,7 +264,7 @@ impl Hummingbird {
     /// Scans all remaining clusters now. Returns the time that this took.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn finish_scan(&mut self) -> Result<SimTime, HummingbirdError> {
         let begin = self.now();
         while self.scan_at.is_some() {

@@ -1,10 +1,11 @@
-//! wg-Hummingbird: makes the calls that a proxy would make, from a log.
+//! wg-Hummingbird, the load generator of the papers. It reads a request log and makes the calls that a proxy
+//! would make.
 //!
 //! Rule: each event calls read_file. A hit ends with done_read_file, a miss with write_file. A bounded table
-//! contains the last HTML page of each client. After the write of an object that is not a page, a hint tells
-//! the library to put the object beside the client's page. According to the published text, any request for a
-//! page sets the client's page. According to the pseudo-code, only the write of a page sets the client's
-//! page. The configuration selects one of these rules.
+//! contains the last HTML page of each client (the client's page). After the write of an object that is not a
+//! page, a hint tells the library to put the object beside the client's page. According to the published
+//! text, any request for a page sets the client's page. According to the pseudo-code, only the write of a
+//! page sets the client's page. The configuration selects one of these rules.
 
 use foxy_policy::{CachePolicy, Lru};
 use foxy_trace::{Class, Request};
@@ -25,8 +26,8 @@ pub struct WgConfig {
     pub hints: bool,
     /// True if only a written page becomes the client's page (the pseudo-code).
     pub pages_by_write: bool,
-    /// True if objects too large for a cluster are stored on disk without being kept in memory; otherwise
-    /// they are not stored.
+    /// True if objects that are too large for a cluster are stored, on disk only. If false, they are not
+    /// stored.
     pub large: bool,
 }
 
@@ -47,7 +48,7 @@ pub struct WgHummingbird {
     library: Hummingbird,
     config: WgConfig,
     pages: Lru<u32, u64>,
-    /// Misses that could not be stored.
+    /// Number of misses that could not be stored.
     refused: u64,
 }
 

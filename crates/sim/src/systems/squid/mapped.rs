@@ -63,7 +63,7 @@ impl Mapped {
     /// Creates empty mapped files. Together they may grow to `most` bytes.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the error of the file system.
     pub fn new<F: Files>(
         files: &mut F,
         dir: DirId,
@@ -129,7 +129,7 @@ impl Mapped {
     /// Reads an object through the mapping.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the error of the file system.
     pub fn read<F: Files>(&self, files: &mut F, place: Place) -> Result<(), FsError> {
         let (file, at) = self.at(place);
         files.map_read(file, at, place.size).map(|_| ())
@@ -139,7 +139,7 @@ impl Mapped {
     /// object is too large for every file, or if its file has no segments and cannot grow.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the error of the file system.
     pub fn write<F: Files>(
         &mut self,
         files: &mut F,

@@ -1,4 +1,5 @@
-//! Squid 2.2 as wg-Squid replays it (Hummingbird: the draft of 1999 and USENIX 2001).
+//! Squid 2.2 as the load generator wg-Squid of the Hummingbird papers (draft of 1999, USENIX 2001) replays
+//! it.
 //!
 //! Rules: there is one cache directory on the disk with 8 top-level directories for each GB and 256
 //! directories in each of them. Each object has one file, placed by its file number ([`numbers`]).
@@ -34,7 +35,7 @@ pub struct SquidConfig {
     pub cache_mem: u64,
     /// Bytes of objects on disk.
     pub cache_dir: u64,
-    /// Marks at which replacement starts and stops.
+    /// The water marks at which replacement starts and stops.
     pub watermarks: Watermarks,
     /// Bytes of one read() or write().
     pub piece: u64,
@@ -113,7 +114,7 @@ impl<F: Files> Squid<F> {
     /// Creates an empty cache and its directories.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the error of the file system.
     pub fn new(mut files: F, config: SquidConfig) -> Result<Self, FsError> {
         let mut dirs = Vec::new();
         let top = if config.by_server {

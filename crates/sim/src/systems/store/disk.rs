@@ -2,7 +2,8 @@
 //!
 //! Operations of a queue go to the drive in the order in which they were submitted. An operation is complete
 //! when the simulated clock has reached its end time. Contents are kept in small pieces, and only if they are
-//! not zero. Bodies of zeros take no memory, so that a disk of gigabytes fits into memory.
+//! not zero. In the simulation the bodies of objects are zeros. So they take no memory, and a disk of
+//! gigabytes fits into memory.
 
 use std::{
     collections::HashMap,
@@ -229,8 +230,8 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
-    /// Writes into the operating system's memory, which takes no time. The next flush takes the time
-    /// of the write.
+    /// Writes into the operating system's memory. In this model such a write takes no time, and it never
+    /// reaches the drive.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock();
         state.check(at, data.len() as u64)?;

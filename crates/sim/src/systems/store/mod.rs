@@ -1,5 +1,6 @@
 //! The production store as a cache system: the engine that the proxy runs. It runs over a modelled drive and
-//! in simulated time. This module calls the engine's writer itself.
+//! in simulated time. In the proxy, the engine's writer has its own thread. Here, this module calls the
+//! writer.
 //!
 //! The store gets all of the memory as one budget, which includes its tables and objects that wait to be
 //! written. The tables of the papers' systems take additional memory. If too much data waits to be written, a
@@ -51,7 +52,7 @@ impl Store {
     /// Creates an empty store of `bytes` bytes on a drive, with a total memory budget of `memory` bytes.
     ///
     /// # Errors
-    /// An error of the engine about the sizes.
+    /// Returns an error if the engine refuses the sizes.
     pub fn new(drive: Drive, memory: u64, bytes: u64, seed: u64) -> Result<Self, String> {
         let clock = Arc::new(SimClock::default());
         let disk = ModelDisk::new(drive, bytes, clock.clone());

@@ -1,5 +1,5 @@
-//! The parameters of UCFS. Many values are lost in the paper. Each such value below is marked as lost, and is
-//! an axis of a sweep.
+//! The parameters of UCFS. The digits of many values in the paper are lost. Each such value is marked as lost
+//! below, and a sweep varies it.
 
 use crate::model::SimTime;
 

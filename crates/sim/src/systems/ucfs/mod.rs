@@ -7,8 +7,9 @@
 //! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, the disk copy of a
 //! cluster is voided when the cluster is read. Under the newer rule, the disk copy is kept as long as none of
 //! the cluster's files changes (a virtual cluster). When all files of a virtual cluster have moved to the
-//! cold buffer, they leave memory without a write. Clusters of one-timers are voided first, then the least
-//! used clusters. After a crash everything is lost; a clean shutdown saves tables and memory (`superblock`).
+//! cold buffer, they leave memory without a write. Clusters of one-timers (files that were not requested
+//! again) are voided first, then the least used clusters. After a crash everything is lost; a clean shutdown
+//! saves tables and memory (`superblock`).
 //!
 //! Interpretations where the paper is silent:
 //!
@@ -51,32 +52,32 @@ struct Record {
     count: u32,
 }
 
-/// Counts that no other system has.
+/// The counts that no other system has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UcfsCounts {
-    /// Requests for which memory had another version.
+    /// Number of requests for which memory had another version.
     pub memory_stale: u64,
-    /// Requests for which the disk had another version.
+    /// Number of requests for which the disk had another version.
     pub disk_stale: u64,
-    /// Conditional requests answered by a hit.
+    /// Number of conditional requests answered by a hit.
     pub ims_hits: u64,
-    /// Read requests for clusters.
+    /// Number of read requests for clusters.
     pub reads: u64,
-    /// Write requests for clusters.
+    /// Number of write requests for clusters.
     pub writes: u64,
     /// Number of clusters written.
     pub clusters_written: u64,
     /// Bytes of files in the written clusters.
     pub file_bytes_written: u64,
-    /// Clusters that left memory without a write.
+    /// Number of clusters that left memory without a write.
     pub clean_evictions: u64,
-    /// Prefetched files.
+    /// Number of prefetched files.
     pub prefetched: u64,
-    /// Prefetched files that were then requested.
+    /// Number of prefetched files that were then requested.
     pub prefetch_hits: u64,
-    /// Files lost because clusters of one-timers were voided.
+    /// Number of files lost because clusters of one-timers were voided.
     pub one_timers: u64,
-    /// Files lost because clusters were replaced.
+    /// Number of files lost because clusters were replaced.
     pub replaced: u64,
 }
 
@@ -113,7 +114,7 @@ impl Ucfs {
         }
     }
 
-    /// Counts so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> &UcfsCounts {
         &self.counts

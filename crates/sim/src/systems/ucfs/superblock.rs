@@ -1,8 +1,8 @@
 //! Clean shutdown and restart of UCFS.
 //!
-//! Rule: a shutdown (or the signal of a battery) writes the file table, the cluster table and the files in
-//! memory into the superblock area. A start reads them back. After a crash everything is lost; according to
-//! the paper a cache can tolerate that.
+//! Rule: a shutdown writes the file table, the cluster table and the files in memory into the superblock
+//! area. The signal of a backup battery has the same effect. A start reads them back. After a crash
+//! everything is lost; according to the paper a cache can tolerate that.
 
 use super::{Part, Record, Ucfs, UcfsConfig, UcfsCounts, buffers::Buffers, tables::Tables};
 use crate::{
@@ -36,7 +36,7 @@ impl Ucfs {
     /// Saves tables and memory, and ends the system.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn save(mut self) -> Result<(UcfsImage, SaveReport), FsError> {
         let begin = self.disk.now();
         let bytes = self.saved_bytes().next_multiple_of(512);
@@ -66,10 +66,10 @@ impl Ucfs {
         }
     }
 
-    /// Starts from a disk: with the saved state if there is one, otherwise empty.
+    /// Starts the system from a disk. If there is no saved state, the system is empty.
     ///
     /// # Errors
-    /// Errors of the partition.
+    /// Returns the error of the partition.
     pub fn restore(image: UcfsImage, config: UcfsConfig) -> Result<(Self, SaveReport), FsError> {
         let begin = image.disk.now();
         let count = image.disk.count();

@@ -1,5 +1,5 @@
-//! Seagate ST118202FC (Cheetah 18, 1998): Hummingbird's disk on the SGI. [`super`] explains the words
-//! *sheet*, *memory* and *derived* in the comments.
+//! Seagate ST118202FC (Cheetah 18, 1998): the disk of Hummingbird's measurements on a computer of SGI.
+//! [`super`] explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

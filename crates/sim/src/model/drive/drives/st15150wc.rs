@@ -1,5 +1,5 @@
-//! Seagate ST15150WC (Barracuda 4, 1995): the disk of the 1999 measurements. [`super`] explains the words
-//! *sheet*, *memory* and *derived* in the comments.
+//! Seagate ST15150WC (Barracuda 4, 1995): the disk of the measurements in the USITS'99 paper. [`super`]
+//! explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

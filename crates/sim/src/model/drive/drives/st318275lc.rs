@@ -1,5 +1,5 @@
-//! Seagate ST318275LC (Barracuda 18LP, 1999): Hummingbird's disk on the Ultra 60. [`super`] explains the
-//! words *sheet*, *memory* and *derived* in the comments.
+//! Seagate ST318275LC (Barracuda 18LP, 1999): the disk of Hummingbird's measurements on a Sun Ultra 60.
+//! [`super`] explains the words *sheet*, *memory* and *derived* in the comments.
 
 use super::super::{DiskParams, even_zones, seek::SeekTimes};
 

@@ -1,4 +1,5 @@
-//! Tests of the order of use, of dirty blocks, and of runs as compared with single blocks.
+//! Tests of the order of use, of dirty blocks, and of runs. Touching a run must have the same effect as
+//! touching its blocks one by one.
 
 use super::*;
 

@@ -14,9 +14,9 @@ fn ufs() -> Ufs {
     fs(FsConfig::ufs(64 << 20))
 }
 
-/// Runs lat_fs in 40 cylinder groups and returns the mean times. The times depend on the angle between inode
-/// block and directory block. This angle is the same for all files of a directory, so one directory is not
-/// enough.
+/// Runs the benchmark lat_fs (create and delete files) in 40 cylinder groups and returns the mean times. The
+/// times depend on the angle between inode block and directory block. This angle is the same for all files of
+/// a directory, so the mean is over several directories.
 fn hbench(kb: u64, order: DeleteOrder) -> (f64, f64) {
     let mut sums = (0.0, 0.0);
     for place in 0..40u64 {
