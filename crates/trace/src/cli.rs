@@ -139,7 +139,7 @@ impl TraceCommand {
     /// error.
     ///
     /// # Errors
-    /// The log cannot be read (to its end), or the output cannot be written.
+    /// Returns an error if the log cannot be read to its end, or if the output cannot be written.
     pub fn text(&self, out: &mut String) -> Result<(), TraceError> {
         match self {
             Self::Info {

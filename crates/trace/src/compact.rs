@@ -37,7 +37,7 @@ impl<W: Write> CompactWriter<W> {
     /// Starts a compact trace.
     ///
     /// # Errors
-    /// An error of `output`.
+    /// Returns the error of `output`.
     pub fn new(output: W) -> std::io::Result<Self> {
         let mut output = zstd::Encoder::new(output, 3)?;
         output.include_checksum(true)?;
@@ -53,7 +53,7 @@ impl<W: Write> CompactWriter<W> {
     /// Appends a request.
     ///
     /// # Errors
-    /// An error of the output.
+    /// Returns the error of the output.
     pub fn write(&mut self, request: &Request) -> std::io::Result<()> {
         self.record.clear();
         let plain = request.object >= 1 << 56;
@@ -87,7 +87,7 @@ impl<W: Write> CompactWriter<W> {
     /// Writes the remaining data and returns the output.
     ///
     /// # Errors
-    /// An error of the output.
+    /// Returns the error of the output.
     pub fn finish(self) -> std::io::Result<W> {
         self.output.finish()
     }
@@ -119,7 +119,7 @@ impl<R: BufRead> CompactReader<R> {
     /// Creates a reader and checks the first bytes.
     ///
     /// # Errors
-    /// The input is not a compact trace.
+    /// Returns an error text if the input is not a compact trace.
     pub fn new(mut input: R) -> Result<Self, &'static str> {
         let mut magic = [0; MAGIC.len()];
         input
@@ -136,8 +136,8 @@ impl<R: BufRead> CompactReader<R> {
         })
     }
 
-    /// Offset in the decompressed stream: the start of the record that was read last, or of the record that
-    /// could not be read.
+    /// Offset of a record in the decompressed stream. The record is the one that was read last or, after an
+    /// error, the one that could not be read.
     #[must_use]
     pub const fn record_at(&self) -> u64 {
         self.record
@@ -146,7 +146,7 @@ impl<R: BufRead> CompactReader<R> {
     /// Returns the next request; `None` at the end.
     ///
     /// # Errors
-    /// The trace is damaged or cut off.
+    /// Returns an error text if the trace is damaged or cut off.
     pub fn read(&mut self) -> Result<Option<Request>, &'static str> {
         self.record = self.offset;
         match self.input.fill_buf() {

@@ -55,7 +55,7 @@ impl<W: Write> Export<W> {
     /// Starts a trace in this form.
     ///
     /// # Errors
-    /// Errors of `output`.
+    /// Returns the error of `output`.
     pub fn new(form: OutputFormat, output: W) -> io::Result<Self> {
         Ok(match form {
             OutputFormat::Foxy => Self::Foxy(Box::new(CompactWriter::new(output)?)),
@@ -74,7 +74,7 @@ impl<W: Write> Export<W> {
     /// Appends a request.
     ///
     /// # Errors
-    /// Errors of the output.
+    /// Returns the error of the output.
     pub fn write(&mut self, request: &Request) -> io::Result<()> {
         match self {
             Self::Foxy(writer) => writer.write(request),
@@ -105,7 +105,7 @@ impl<W: Write> Export<W> {
     /// Ends the trace.
     ///
     /// # Errors
-    /// Errors of the output.
+    /// Returns the error of the output.
     pub fn finish(self) -> io::Result<()> {
         match self {
             Self::Foxy(writer) => writer.finish().map(|_| ()),

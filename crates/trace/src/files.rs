@@ -34,7 +34,7 @@ impl Known {
     /// Path of the trace in the folder of the traces.
     ///
     /// # Errors
-    /// A sentence that names the folder that was searched.
+    /// If the file is missing, returns a sentence that names the folder that was searched.
     pub fn path(self) -> Result<PathBuf, String> {
         find(self.file_name())
     }
@@ -44,7 +44,7 @@ impl Known {
 /// `../shared/traces` beside the workspace.
 ///
 /// # Errors
-/// A sentence that names the folder that was searched.
+/// If the file is missing, returns a sentence that names the folder that was searched.
 pub fn find(name: &str) -> Result<PathBuf, String> {
     let folder = std::env::var_os(VARIABLE).map_or_else(beside_workspace, PathBuf::from);
     let path = folder.join(name);

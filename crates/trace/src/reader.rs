@@ -53,7 +53,7 @@ const HOPELESS_AFTER: u64 = 1000;
 /// Opens a trace file. `.gz`, `.xz` and `.zst` files are recognised by their first bytes, not by their names.
 ///
 /// # Errors
-/// The file cannot be read, or no known format fits.
+/// Returns an error if the file cannot be read or no known format fits.
 pub fn open(path: &Path, options: Options) -> Result<Reader, TraceError> {
     let io = |source| TraceError::Io {
         path: path.to_owned(),
@@ -356,7 +356,7 @@ fn first_bytes(input: &mut Box<dyn BufRead + Send>) -> (Vec<u8>, Option<std::io:
     (start, read.err())
 }
 
-/// An input that fails once.
+/// An input that returns this error at the first read, and then ends.
 struct Failing(Option<std::io::Error>);
 
 impl Read for Failing {

@@ -94,7 +94,7 @@ impl Method {
     }
 }
 
-/// Content classes as the papers use them.
+/// Content classes that the papers on Hummingbird and UCFS distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {
@@ -209,8 +209,8 @@ impl Flags {
 }
 
 impl Request {
-    /// True if a shared cache as in the papers would store the answer: GET or HEAD, a cacheable status, no
-    /// query, and not marked as uncacheable (the rule of Cao and Irani).
+    /// True if a shared cache of the 1990s would store the answer: GET or HEAD, a cacheable status, no query,
+    /// and not marked as uncacheable or refused (the rule of Cao and Irani, USITS'97).
     #[must_use]
     pub const fn is_cacheable(&self) -> bool {
         matches!(self.method, Method::Get | Method::Head)

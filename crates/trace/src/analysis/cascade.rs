@@ -1,5 +1,5 @@
-//! Two levels of exact LRU: memory before disk. In the Foxy papers, such levels produce the disk operations
-//! with which disk layouts are compared. The counts show the work of the disk.
+//! Two levels of exact LRU: memory before disk. In the papers on Foxy (USITS'99 and later), such levels
+//! produce the disk operations with which disk layouts are compared. The counts show the work of the disk.
 
 use crate::{Access, ByteLru};
 
@@ -12,18 +12,18 @@ pub struct Cascade {
     report: CascadeReport,
 }
 
-/// Exact counts of the cascade.
+/// The counts of the cascade (the two levels, one after the other).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CascadeReport {
     /// Number of requests.
     pub requests: u64,
-    /// Requests answered from memory.
+    /// Number of requests answered from memory.
     pub memory_hits: u64,
-    /// Requests answered from disk. Each of them is a disk read.
+    /// Number of requests answered from disk. Each of them is a disk read.
     pub disk_hits: u64,
-    /// Requests that were fetched. Each of them is a disk write.
+    /// Number of requests that were fetched. Each of them is a disk write.
     pub misses: u64,
-    /// Objects that left the disk, including replaced versions.
+    /// Number of objects that left the disk, including replaced versions.
     pub deletes: u64,
 }
 

@@ -29,13 +29,14 @@ pub struct InfiniteReport {
     pub objects: u64,
     /// Bytes of the different objects, each with its last known size.
     pub distinct_bytes: u64,
-    /// Requests for an object that was requested before.
+    /// Number of requests for an object that was requested before.
     pub hits: u64,
-    /// Hits whose size is that of the object's previous request. Hits without a size (304) count too.
+    /// Number of hits whose size is that of the object's previous request. Hits without a size (304) count
+    /// too.
     pub same_size: u64,
     /// Bytes of the hits.
     pub hit_bytes: u64,
-    /// Objects that were requested only once.
+    /// Number of objects that were requested only once.
     pub one_timers: u64,
 }
 

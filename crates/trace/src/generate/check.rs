@@ -22,9 +22,9 @@ pub struct Deltas(pub Vec<Delta>);
 
 const MB: u64 = 1 << 20;
 
-/// Values of the DEC stream. The hits, misses and deletes are those of a cascade with 512 MB of memory
-/// before 2 GB of disk. They were published for the first 1,058,206 GETs. The expected object sizes follow
-/// from the published number of live files.
+/// Values of the DEC stream. The hits, misses and deletes are those of a memory level of 512 MB before a disk
+/// level of 2 GB. They were published for the first 1,058,206 GETs. The expected object sizes follow from the
+/// published number of live files.
 pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
     let (mut cascade, mut summary) = (Cascade::new(512 * MB, 2048 * MB), Summary::default());
     for request in requests {

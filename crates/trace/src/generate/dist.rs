@@ -1,30 +1,30 @@
-//! Draws from the distributions that traffic models use.
+//! Random numbers with the distributions that traffic models use.
 
 use foxy_base::Rng;
 
-/// Draws from the standard normal distribution (Box and Muller; one value of the pair is used).
+/// Draws one number from the standard normal distribution (Box and Muller; one value of the pair is used).
 pub fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * open_unit(rng).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// Draws from the exponential distribution with this mean.
+/// Draws one number from the exponential distribution with this mean.
 pub fn exponential(rng: &mut Rng, mean: f64) -> f64 {
     -mean * open_unit(rng).ln()
 }
 
-/// Draws from the lognormal distribution. `mu` and `sigma` are the parameters of the
-/// underlying normal distribution.
+/// Draws one number from the lognormal distribution. `mu` and `sigma` are the parameters of the underlying
+/// normal distribution.
 pub fn lognormal(rng: &mut Rng, mu: f64, sigma: f64) -> f64 {
     (mu + sigma * normal(rng)).exp()
 }
 
-/// Draws from the Pareto distribution with minimum `least` and tail exponent `alpha`.
+/// Draws one number from the Pareto distribution with minimum `least` and tail exponent `alpha`.
 pub fn pareto(rng: &mut Rng, least: f64, alpha: f64) -> f64 {
     least * open_unit(rng).powf(-1.0 / alpha)
 }
 
-/// Draws uniformly from `(0, 1]`, so that the logarithm of the result is finite.
+/// Draws one number uniformly from `(0, 1]`, so that the logarithm of the result is finite.
 fn open_unit(rng: &mut Rng) -> f64 {
     1.0 - rng.unit()
 }

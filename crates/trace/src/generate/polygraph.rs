@@ -1,5 +1,6 @@
-//! The Polygraph mix of the Foxy paper: a share of the requests repeats an object seen before (with Zipf
-//! popularity over these objects); the other requests are for new objects.
+//! Requests in the mix of the benchmark Web Polygraph, as the Foxy paper used it: a share of the requests
+//! repeats an object seen before (with Zipf popularity over these objects); the other requests are for new
+//! objects.
 
 use foxy_base::Rng;
 

@@ -136,11 +136,11 @@ impl SessionConfig {
         }
     }
 
-    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million requests. A
-    /// cache without limits answers 36 % of the requests and 27 % of the bytes, and grows to 13.7 GB (Fan,
-    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below these proxies answer quick repeats,
-    /// and repeats of lately visited pages, so that the stream contains neither kind of repeat (decision
-    /// 134).
+    /// One day of requests to four proxies at the root of a hierarchy of caches (NLANR, 22 December 1997):
+    /// 1.77 million requests. A cache without limits answers 36 % of the requests and 27 % of the bytes, and
+    /// grows to 13.7 GB (Fan, Cao, Almeida and Broder, "Summary cache", table 1). Caches below these proxies
+    /// answer quick repeats, and repeats of lately visited pages, so that the stream contains neither kind of
+    /// repeat (decision 134).
     #[must_use]
     pub const fn nlanr() -> Self {
         let popular = Sizes::Heavy {

@@ -4,12 +4,13 @@
 
 use foxy_base::Rng;
 
-/// Draws ranks `0..n` with probability proportional to `1 / (rank + 1)^alpha`.
+/// A distribution over the ranks `0..n`, each with a probability proportional to `1 / (rank + 1)^alpha`.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     n: f64,
     alpha: f64,
-    /// Lower bound of the random draws: the integral of the hat function at 3/2, minus 1.
+    /// Lower bound of the random draws: the integral of the hat function at 3/2, minus 1. (The hat function
+    /// is the smooth curve that covers the probabilities of all ranks.)
     low: f64,
     high: f64,
     squeeze: f64,

@@ -84,7 +84,8 @@ impl FieldMap {
     }
 }
 
-/// Finds a member, or a member inside a member. A member whose own name contains a dot is found first.
+/// Finds a member, or a member inside a member. A member whose own name is `a.b` is found before the member
+/// `b` of a member `a`.
 fn inside<'v>(object: &'v Value, member: &str) -> Option<&'v Value> {
     object.get(member).or_else(|| {
         member
