@@ -1,4 +1,5 @@
-//! Checkpoints: a caller can wait until all data that was written is durable (section 4.6).
+//! Checkpoints: a caller can wait until all data that was written is durable (section 4.6 of the Hummingbird
+//! paper).
 
 use std::future::Future;
 use std::pin::pin;
@@ -33,7 +34,7 @@ impl Checkpoint {
     /// Waits for the end of the checkpoint.
     ///
     /// # Errors
-    /// [`Error::NotDurable`].
+    /// Returns [`Error::NotDurable`] if a disk refuses writes.
     pub fn wait(self) -> Result<(), Error> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -60,7 +61,7 @@ impl Hummingbird {
     /// [`crate::Driver::turn`], because the checkpoint would never end.
     ///
     /// # Errors
-    /// [`Error::NotDurable`].
+    /// Returns [`Error::NotDurable`] if a disk refuses writes.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.begin_checkpoint().wait()
     }

@@ -1,4 +1,5 @@
-//! Settings of the library (sections 4 and 4.4: cluster size, memory, lifetimes, disks).
+//! Settings of the library (sections 4 and 4.4 of the Hummingbird paper: cluster size, memory, lifetimes,
+//! disks).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,8 +92,8 @@ impl Config {
     }
 
     pub(crate) fn store(&self) -> StoreOptions {
-        // Locality buffers may use an eighth of the memory for data that waits to be written. The rest of
-        // this memory is for clusters that are being written.
+        // Locality buffers, which collect the files of clusters, may use an eighth of the memory for data
+        // that waits to be written. The rest of this memory is for clusters that are being written.
         let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
         let buffers = waiting / 8 / u64::from(self.cluster_bytes);
         StoreOptions {

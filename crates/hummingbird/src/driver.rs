@@ -1,4 +1,4 @@
-//! The daemons of a disk (section 4.5), and the threads that run them.
+//! The daemons of a disk (section 4.5 of the Hummingbird paper), and the threads that run them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

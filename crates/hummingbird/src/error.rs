@@ -1,4 +1,5 @@
-//! Errors and their codes (section 4.1: "a negative return value indicates an error code").
+//! Errors and their codes (section 4.1 of the Hummingbird paper: "a negative return value indicates an error
+//! code").
 
 use foxy_disk::DiskError;
 use foxy_store::OpenError;

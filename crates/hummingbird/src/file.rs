@@ -11,8 +11,9 @@ use parking_lot::{Mutex, MutexGuard};
 /// Number of locks among which the names are divided.
 const STRIPES: usize = 64;
 
-/// The contents that a read lends (section 4.1). They stay unchanged until this value is dropped,
-/// even if the file is replaced or deleted meanwhile. Dropping it is the paper's `done_read_file`.
+/// The contents that a read lends (section 4.1 of the Hummingbird paper). They stay unchanged until this
+/// value is dropped, even if the file is replaced or deleted meanwhile. Dropping it is the paper's
+/// `done_read_file`.
 #[derive(Debug)]
 pub struct File {
     contents: Bytes,

@@ -1,9 +1,9 @@
-//! Hints about files that belong together (sections 4.1 and 4.3).
+//! Hints about files that belong together (sections 4.1 and 4.3 of the Hummingbird paper).
 //!
-//! A set has the name of its first file. The files of a set gather in one locality buffer of the store. The
-//! buffer is written in one piece when it is full or old. It is also written when another set needs a buffer
-//! and this buffer is the least recently used buffer. All files without a hint gather in one buffer, in the
-//! order of writing.
+//! A set consists of files that hints have put together. It has the name of its first file. The files of a
+//! set gather in one locality buffer of the store. The buffer is written in one piece when it is full or old.
+//! It is also written when another set needs a buffer and this buffer is the least recently used buffer. All
+//! files without a hint gather in one buffer, in the order of writing.
 
 use foxy_base::hash64;
 
@@ -39,7 +39,8 @@ impl Hummingbird {
     /// ([`crate::Config::replicas`]).
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Name`].
+    /// Returns [`Error::NotFound`] if one of the files is not known, and [`Error::Name`] if a name is empty
+    /// or too long.
     pub fn collocate_files(&self, first: &[u8], second: &[u8]) -> Result<Hint, Error> {
         let (first, second) = (Name::new(first)?, Name::new(second)?);
         let set = self.inner.open_set(first)?;

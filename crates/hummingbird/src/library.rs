@@ -1,4 +1,4 @@
-//! The library: opening, closing, and lifetimes of files.
+//! The library: opening, closing, and lifetimes of files. Section numbers are those of the Hummingbird paper.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -62,8 +62,8 @@ impl Hummingbird {
     /// loaded it ([`crate::Statistics::recovering`]). Deleted and replaced files are never returned.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]. Their texts tell the user
-    /// what to do.
+    /// Returns [`Error::Config`], [`Error::Disk`], [`Error::Store`] or [`Error::Thread`]. The text of the
+    /// error tells the user what to do.
     pub fn open(config: &Config) -> Result<Self, Error> {
         config.check()?;
         let open = |disk: &DiskPath| -> Result<Arc<dyn Disk>, Error> {
@@ -92,7 +92,7 @@ impl Hummingbird {
     /// `seed`, so that a run can be repeated.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::Store`].
+    /// Returns [`Error::Config`] or [`Error::Store`].
     pub fn on_disks(
         config: &Config,
         disks: &[Arc<dyn Disk>],

@@ -1,4 +1,4 @@
-//! Reading files (sections 4.1 and 4.2).
+//! Reading files (sections 4.1 and 4.2 of the Hummingbird paper).
 
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ impl Hummingbird {
     /// call blocks until the read has ended.
     ///
     /// # Errors
-    /// [`Error::Name`]. [`Error::NotFound`] if there is no such file, if the file is damaged, or if its disk
-    /// fails. The library forgets a damaged file, and may forget a file whose disk fails.
+    /// Returns [`Error::Name`] if the name is empty or too long. Returns [`Error::NotFound`] if there is no
+    /// such file, if the file is damaged, or if its disk fails. The library forgets a damaged file, and may
+    /// forget a file whose disk fails.
     pub fn read_file(&self, name: &[u8]) -> Result<File, Error> {
         self.read(name, true)
     }
@@ -64,7 +65,7 @@ impl Hummingbird {
 
 impl Inner {
     /// Returns the file, and a flag that is true if the file was in memory. For a long file, returns its
-    /// head.
+    /// head, which describes the parts of the file.
     fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
         let engine = &self.engine;
         for attempt in 0..MAX_LOOKUPS {
@@ -73,8 +74,8 @@ impl Inner {
                 Lookup::Disk(plan) => plan,
                 Lookup::Miss => return None,
             };
-            // Only the first lookup widens the read. If a widened read fails, a read of only the file may
-            // still succeed.
+            // Only the first lookup widens the read, so that it includes the bytes beside the file. If a
+            // widened read fails, a read of only the file may still succeed.
             let plan = if attempt == 0 && keep {
                 engine.reads().widen(&plan)
             } else {

@@ -24,8 +24,8 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Statistics since the library was opened (the measurements of section 5), and statistics of this
-/// moment.
+/// Statistics since the library was opened (the measurements of section 5 of the Hummingbird paper), and
+/// statistics of this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -1,4 +1,4 @@
-//! Writing and deleting files (sections 4.1 and 4.2).
+//! Writing and deleting files (sections 4.1 and 4.2 of the Hummingbird paper).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,8 @@ impl Hummingbird {
     /// of this memory. A write waits at most ten seconds if the disks do not keep up.
     ///
     /// # Errors
-    /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. After an error there is no file of this name.
+    /// Returns [`Error::Name`], [`Error::TooLarge`] or [`Error::NoRoom`]. After an error there is no file of
+    /// this name.
     pub fn write_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
         self.write(Name::new(name)?, contents.into(), NO_HINT_SET, 0)
     }
@@ -67,8 +68,8 @@ impl Hummingbird {
     /// that began after the deletion has ended, a power cut does not bring it back either.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Busy`] while the file has readers, [`Error::Name`]. (A file that
-    /// recovery has not loaded yet is reported as not found, but it is deleted.)
+    /// Returns [`Error::NotFound`], [`Error::Busy`] while the file has readers, or [`Error::Name`]. (A file
+    /// that recovery has not loaded yet is reported as not found, but it is deleted.)
     pub fn delete_file(&self, name: &[u8]) -> Result<(), Error> {
         let name = Name::new(name)?;
         let held = self.inner.names.hold(name.hash);

@@ -1,5 +1,6 @@
 //! Crash tests: a seeded history of calls is stopped (cut) before a disk operation. Writes that were not
-//! durable at the cut are kept completely, torn, or not at all. After each cut the library is opened anew.
+//! durable at the cut are kept completely, in part (torn), or not at all. After each cut the library is
+//! opened anew.
 //!
 //! The rule for every read of a name: it returns the contents that the name had at the cut, or nothing. After
 //! a power cut it may also return contents that the name had at the beginning of the last completed
@@ -40,7 +41,7 @@ fn name(number: u64) -> Vec<u8> {
     format!("http://site-{}/\0{number}", number % 7).into_bytes()
 }
 
-/// Contents that contain their name and number. Some files have several parts.
+/// Returns contents in which the name and the number are written. Some files have several parts.
 fn body(name: u64, number: u64) -> Vec<u8> {
     let mut rng = Rng::new(name << 40 | number);
     let most = if rng.chance(0.05) { 60_000 } else { 5000 };
