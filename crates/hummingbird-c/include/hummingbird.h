@@ -45,7 +45,7 @@ typedef struct hummingbird_disk {
 typedef struct hummingbird_config {
     uint64_t struct_bytes;        /* sizeof(hummingbird_config); set by hummingbird_config_init() */
     uint64_t memory_bytes;        /* for everything except lent contents (256 MiB) */
-    uint32_t cluster_bytes;       /* bytes of files gathered and read together (64 KiB; section 4.3) */
+    uint32_t cluster_bytes;       /* bytes of a cluster, whose files are read together (64 KiB; section 4.3) */
     uint32_t pack_age_ms;         /* longest time from writing to packing of a file (10000) */
     uint32_t sync_interval_ms;    /* longest time from packing to durability (2000) */
     uint32_t replicas;            /* 1: a hint writes a packed file once more (1; section 4.3) */
@@ -55,7 +55,7 @@ typedef struct hummingbird_config {
     uint32_t reserved;            /* 0 */
 } hummingbird_config;
 
-/* Figures since the file system was opened, and figures of this moment (section 5). */
+/* Counts since the file system was opened, and sizes at this moment (section 5). */
 typedef struct hummingbird_statistics {
     uint64_t writes;         /* files written */
     uint64_t write_waits;    /* writes that waited for the disks */
@@ -146,7 +146,7 @@ int64_t hummingbird_update_cluster_lifetime(hummingbird *fs, int64_t seconds);
 int64_t hummingbird_checkpoint(hummingbird *fs);
 int64_t hummingbird_begin_checkpoint(hummingbird *fs);
 
-/* Writes the figures to *statistics; struct_bytes is sizeof(hummingbird_statistics). */
+/* Writes the counts and sizes to *statistics; struct_bytes is sizeof(hummingbird_statistics). */
 int64_t hummingbird_get_statistics(hummingbird *fs, hummingbird_statistics *statistics,
                                    size_t struct_bytes);
 

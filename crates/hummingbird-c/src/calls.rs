@@ -1,4 +1,5 @@
-//! The functions that the C header `hummingbird.h` declares.
+//! The functions that the C header `hummingbird.h` declares. The documentation of this crate (`lib.rs`) lists
+//! the conditions that the caller of each function must ensure.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -18,8 +18,8 @@ pub struct Handle {
     names: RandomState,
 }
 
-/// The reads that were not ended, by hash of the name and address of the contents (section 4.1:
-/// "uniquely identified by the filename and address").
+/// The reads that were not ended, by hash of the name and address of the contents (section 4.1 of the
+/// Hummingbird paper: "uniquely identified by the filename and address").
 type Lent = HashMap<(u64, usize), Vec<File>>;
 
 impl Handle {

@@ -19,7 +19,7 @@ const INTERNAL: Failure = Failure::Text(-9, "a defect of the library");
 pub(crate) enum Failure {
     /// An error of the library.
     Library(Error),
-    /// An error at the boundary: its code and its text.
+    /// An error of this crate: its code and its text.
     Text(i64, &'static str),
 }
 
