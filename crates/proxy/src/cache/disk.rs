@@ -1,5 +1,5 @@
-//! Disk reads of one worker. The worker has its own read queue for every store. The worker submits reads once
-//! per iteration of its event loop, and wakes no other thread.
+//! The disk reads of one worker (network thread). The worker has its own read queue for every store. The
+//! worker submits reads once per iteration of its event loop, and wakes no other thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -20,17 +20,18 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Largest total size in bytes of the unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Divisor of the memory for requests. The quotient is the largest total size of the unused read buffers of
+/// The memory for requests, divided by this number, is the largest total size of the unused read buffers of
 /// all workers.
 const IDLE_PART: usize = 8;
 
-/// Longest expected wait behind other reads. A read that would wait for longer is not started.
+/// Longest expected wait behind other reads. If a read would wait for longer, [`DiskReader::declines`]
+/// returns true.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
-/// Position, length and key hash of a read. Requests for reads with equal values share one read.
+/// Position on the disk, length and key hash of a read. Calls with equal values share one read.
 type Same = (u64, u32, u128);
 
-/// The result that a reader receives.
+/// The result that each caller of [`DiskReader::read`] receives.
 type Answer = Result<Arc<Object>, ReadMiss>;
 /// Checks the bytes that were read and turns them into an object.
 type Finish = Box<dyn FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer>;
@@ -44,7 +45,7 @@ pub(crate) struct DiskReader {
     queues: Queues,
 }
 
-/// A queue for each store. `None` means that no queue could be opened.
+/// A queue for each store. `None` means that the queue of this store could not be opened.
 type Queues = Rc<RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>>;
 
 struct StoreQueue {
@@ -52,7 +53,7 @@ struct StoreQueue {
     inner: RefCell<Inner>,
     /// Signals that a read was staged: it is in the queue, but not yet submitted to the kernel.
     staged: Notify,
-    /// True if the store was taken out. No read is staged after that.
+    /// True if the store was taken out of use and its last read has ended. No read is staged after that.
     left: Cell<bool>,
 }
 
@@ -67,11 +68,11 @@ struct Inner {
 struct Read {
     /// The read that is carried out: the requested read, or a longer read that includes it.
     plan: ReadPlan,
-    /// Identity of the requested read.
+    /// The values that identify the requested read.
     same: Same,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
-    /// True if the read took too long. Then no reader waits for it any longer.
+    /// True if the read took too long. Then no caller waits for it any longer.
     given_up: bool,
 }
 
@@ -149,7 +150,7 @@ impl DiskReader {
             return queue.clone();
         }
         let opened = self.open(store);
-        // This error is expected: the store was taken out after the lookup.
+        // `NotFound` is expected: the store was taken out of use after the lookup.
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         if opened.as_ref().is_err_and(gone) {
             return None;
@@ -246,8 +247,9 @@ impl StoreQueue {
         false
     }
 
-    /// Gives up a read because one reader has waited for too long. All other readers of this read get a miss
-    /// at once. The engine does not use the store for a while, so later readers do not wait for this store.
+    /// Gives up a read because one caller has waited for too long. All other callers that share this read get
+    /// a miss at once. The engine does not use the store for a while, so later reads do not wait for this
+    /// store.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();
@@ -264,7 +266,7 @@ impl StoreQueue {
         answer_all(others, &Err(ReadMiss::Device));
     }
 
-    /// Collects the reads that are complete and answers their readers.
+    /// Collects the reads that are complete and answers their callers.
     fn reap(&self, engine: &Engine) {
         let mut done = Vec::new();
         {
@@ -333,8 +335,8 @@ async fn flush_each_iteration(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     }
 }
 
-/// Collects complete reads until the store is taken out and no read is under way. Then the file of the store
-/// can be closed.
+/// Collects the reads that are complete, until the store is taken out of use and no read is under way. Then
+/// the file of the store can be closed.
 async fn reap_until_left(
     queue: &StoreQueue,
     engine: &Arc<Engine>,

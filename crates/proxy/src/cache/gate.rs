@@ -2,9 +2,10 @@
 //!
 //! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
 //! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof ([`Own`]) that
-//! only the leader of a fill has. [`Grant::shared`] and the related functions call [`decide`] for this
-//! request. The fields of a grant are private. Every function that sends stored or shared bytes takes a
-//! [`Shown`] or a [`Hit`], both of which contain a grant.
+//! only the request that started the fetch has. [`Grant::shared`] and the related functions are for all other
+//! answers: they apply the caching rules ([`decide`]) to this request. The fields of a grant are private.
+//! Every function that sends stored or shared bytes takes a [`Shown`] or a [`Hit`], both of which contain a
+//! grant.
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
@@ -39,11 +40,11 @@ enum Basis {
 }
 
 impl Grant {
-    /// Makes a grant for a stored answer, or for a response in progress. Other requests get the
-    /// same answer.
+    /// Makes a grant for an answer that other requests get too: a stored answer, or a response that another
+    /// fetch is receiving.
     ///
     /// # Errors
-    /// Returns the decision that forbids the answer.
+    /// Returns the decision of the caching rules if it does not permit the answer.
     #[inline]
     pub(crate) fn shared(
         request: &RequestFacts,
@@ -67,10 +68,11 @@ impl Grant {
         Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
     }
 
-    /// Makes a grant at a site with `collapse = "arrived"`, for a request that waited for the head of a
-    /// running fetch. Unlike [`shared`](Self::shared), this function judges freshness at the time `arrived`,
-    /// when the request arrived. The answer must have an explicit lifetime and no directive that requires
-    /// validation. The caller ensures that the request has neither credentials nor directives.
+    /// Makes a grant for a request that waited for the head of a running fetch, at a site with the setting
+    /// `collapse = "arrived"`. Unlike [`shared`](Self::shared), this function judges freshness as of the time
+    /// `arrived`, at which the request arrived. The answer must have an explicit lifetime and no directive
+    /// that requires validation. The caller ensures that the request has neither credentials nor cache
+    /// directives.
     pub(crate) fn arrived(
         request: &RequestFacts,
         stored: &CachingFacts,
@@ -97,8 +99,8 @@ impl Grant {
         ) {
             return None;
         }
-        // The time that the origin took to respond is part of the age in the answer. It is not part of the
-        // age by which freshness is judged here.
+        // The time that the origin took to respond is part of the age that the answer states. It is not part
+        // of the age by which freshness is judged here.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = CachingFacts {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
@@ -114,7 +116,8 @@ impl Grant {
         })
     }
 
-    /// Makes a grant for the answer to the request's own fetch. `stored` is set if the answer may be stored.
+    /// Makes a grant for the answer to the request's own fetch. `stored` contains the caching facts of the
+    /// answer if the answer may be stored.
     pub(crate) fn own(_proof: Own, stored: Option<&CachingFacts>, now: WallTime) -> Self {
         Self {
             age: stored.map_or(0, |stored| freshness::age(stored, now)),
@@ -138,12 +141,12 @@ impl Grant {
         matches!(self.basis, Basis::Stale(_))
     }
 
-    /// Returns true if the origin must be asked in the background.
+    /// Returns true if the answer is stale and must be revalidated in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.basis == Basis::Stale(StaleUse::WhileRevalidate)
     }
 
-    /// Returns the outcome for an answer out of the cache.
+    /// Returns the outcome (the word for log and metrics) of an answer from the cache.
     fn outcome(&self, tier: Tier) -> Outcome {
         match (self.basis, tier) {
             (Basis::Stale(StaleUse::MaxStale), _) => Outcome::HitMaxStale,
@@ -178,7 +181,7 @@ pub(crate) struct Fetched {
 }
 
 impl Shown {
-    /// Describes an answer out of the cache.
+    /// Describes an answer from the cache.
     pub(crate) fn hit_in(grant: Grant, tier: Tier, rule: RuleId) -> Self {
         Self {
             outcome: grant.outcome(tier),
@@ -188,7 +191,7 @@ impl Shown {
         }
     }
 
-    /// Describes an answer that is stored or in progress, after the origin was asked.
+    /// Describes an answer for which the origin was asked. The answer is stored by now, or is still arriving.
     pub(crate) fn fetched(grant: Grant, outcome: Outcome, rule: RuleId, fetched: Fetched) -> Self {
         Self {
             grant,
@@ -198,7 +201,7 @@ impl Shown {
         }
     }
 
-    /// Returns this description for an answer of which only a part was fetched.
+    /// Returns the description of this answer if only a part of it was fetched, and the rest was stored.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,
@@ -217,7 +220,7 @@ impl Shown {
         self.fetched.is_some()
     }
 
-    /// Returns true if the origin must be asked in the background.
+    /// Returns true if the answer is stale and must be revalidated in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.grant.asks_in_background()
     }
@@ -255,7 +258,8 @@ impl Shown {
     }
 }
 
-/// The data for the head of an answer out of the cache. It is made only from a [`Shown`].
+/// The data for the head of a stored or shared answer. Only [`Shown::hit`] makes this value, and a [`Shown`]
+/// contains a grant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit<'a> {
     /// Age in seconds.

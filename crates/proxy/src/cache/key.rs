@@ -1,11 +1,12 @@
 //! Cache keys have the form `<partition> GET <scheme>://<authority><path?query>`, which is readable and
-//! unambiguous.
+//! unambiguous. A key of this form is a primary key. The partition is `forward` for the forward proxy, or the
+//! name of the site.
 //!
 //! HEAD is answered from the entries of GET. The key of a variant (Vary) is the primary key followed by
 //! `\n<nonce>\n<selecting values>`. The selecting values are the values of the request fields that the Vary
-//! list names. The nonce is stored in the primary entry, which is the object under the primary key. If the
-//! primary entry is purged, or replaced by an entry with another Vary list, no request can find its variants
-//! any more.
+//! list names. The nonce is a random number. It is stored in the primary entry, which is the object under the
+//! primary key. If the primary entry is purged, or replaced by an entry with another Vary list, no request
+//! can find its variants any more.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};
@@ -14,8 +15,8 @@ use foxy_store::Object;
 
 use crate::http::route::escapes;
 
-/// Writes the primary key into `out`, which is cleared first. Returns the operator's rule that decides about
-/// the key.
+/// Writes the primary key into `out`, which is cleared first. Returns the operator's rule (`[[rule]]`) that
+/// applies to the key.
 pub(crate) fn primary(
     rules: &RuleSet,
     partition: &str,

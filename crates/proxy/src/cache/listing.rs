@@ -1,5 +1,5 @@
-//! Facts about a stored object in a form for people. The caching rules compute its age and the time until it
-//! is stale.
+//! Facts about a stored object in a form for people. The caching rules compute the age of the object and the
+//! time until it is stale.
 
 use foxy_base::WallTime;
 use foxy_http_rules::freshness;
@@ -7,7 +7,7 @@ use foxy_store::{KeyParts, Object};
 
 use crate::cache::stored::stored_facts;
 
-/// Facts about a stored object at a moment.
+/// Facts about a stored object at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// `forward`, or the site's name.

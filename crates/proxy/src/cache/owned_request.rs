@@ -39,8 +39,8 @@ pub(crate) struct OwnedRequest {
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
     /// True if the answer may be stored under the key and may update the object that is stored there. This
-    /// requires that `target` equals the target in the key. If the request bypasses the cache, it also
-    /// requires that the path is not rewritten.
+    /// requires that `target` equals the path and query in the key. For a request that bypasses the cache, it
+    /// also requires that the site does not rewrite the path.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
@@ -52,7 +52,7 @@ pub(crate) struct OwnedRequest {
     pub(crate) bypass: Option<BypassWhy>,
 }
 
-/// Client, listener role and worker of a request.
+/// The client of a request, the role of its listener (forward proxy or site), and its worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) role: &'a Rc<Role>,
@@ -110,7 +110,8 @@ impl OwnedRequest {
             .is_some_and(|pass| pass.bypasses_cache());
         let bypass = bypass.or_else(|| by_access_rule.then_some(BypassWhy::Access));
         let base = Bytes::from(base);
-        // A request that bypasses the cache keeps the client's query.
+        // A request that bypasses the cache keeps the client's query. For other requests, the operator's
+        // rules may change the query.
         let cached = bypass.is_none() && bypass_reason(&parts).is_none();
         let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
         let rewrite = |target: &[u8]| match role.rewriting() {
@@ -180,13 +181,13 @@ impl OwnedRequest {
         key_hash(&[&low[..], &high, b"personal"].concat())
     }
 
-    /// Returns true if the answer is a document that is rewritten.
+    /// Returns true if the answer is an index document of a mirror (package registry), which Foxy rewrites.
     pub(crate) fn is_document(&self) -> bool {
         self.role.is_document()
     }
 
-    /// Returns true if only complete answers are requested from the upstream. Such an answer is rewritten or
-    /// compared with a digest, which is not possible for a part.
+    /// Returns true if Foxy requests only complete answers from the origin. The answer is rewritten or
+    /// compared with a digest, which is not possible for a part of it.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }
@@ -205,8 +206,9 @@ impl OwnedRequest {
         })
     }
 
-    /// Returns true if this status means that the registry no longer accepts the client's credential, either
-    /// for all URLs or for this URL. Everything that was fetched with the credential must then be forgotten.
+    /// Returns true if this status means that the registry behind a mirror no longer accepts the client's
+    /// credential, either for all URLs or for this URL. Everything that was fetched with the credential must
+    /// then be forgotten.
     pub(crate) fn is_refused(&self, status: u16) -> bool {
         let own = self.role.mirrored().is_some_and(|part| part.is_own());
         own && matches!(status, 401 | 403 | 404 | 410)
@@ -217,7 +219,7 @@ impl OwnedRequest {
         Sent::of(self.head(), local, &self.role, &self.client)
     }
 
-    /// Returns the parents that the request is sent through.
+    /// Returns the parents (other proxies) through which the request is sent.
     pub(crate) fn parents(&self) -> Option<&Parents> {
         self.client.pass.as_ref()?.parents.as_deref()
     }

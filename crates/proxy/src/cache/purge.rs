@@ -1,5 +1,5 @@
-//! Purges remove stored objects. An object that is being fetched during its purge is not stored. The answer
-//! to a purge waits until a power failure cannot restore the objects.
+//! A purge removes stored objects. An object that is being fetched during its purge is not stored. The answer
+//! to a purge waits until the removal survives a power failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ const DURABLE: Duration = Duration::from_secs(10);
 /// of the number of purges that can be active, so that operators can always add a purge.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Purges since the start of the process have public numbers below this value. Purges of earlier processes
-/// keep the numbers of the store, which are not below this value.
+/// For a purge since the start of the process, users see a number below this value. For a purge of an earlier
+/// process they see the store's own number, which is not below this value.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Number of objects that were stored under the URL, variants included. If `counting` is set, the
-    /// variants are not included.
+    /// Number of objects that were stored under the URL. This number includes the variants, unless `counting`
+    /// is set.
     pub objects: u64,
     /// Number of the purge that counts the variants. It is set if the table of variants does not contain this
     /// URL, for example after a restart.
@@ -52,9 +52,9 @@ pub struct Began {
 }
 
 impl Proxy {
-    /// Removes the object that is stored under `url` in this partition, and all of its variants. If a fill
-    /// for `url` runs now, the result of this fill is not stored, and later requests do not join the fill.
-    /// Once started, the removal is valid even if the future is dropped.
+    /// Removes the object that is stored under `url` in this partition, and all of its variants. If a fetch
+    /// for `url` runs now, its result is not stored, and later requests do not join it. Once started, the
+    /// removal is valid even if the future is dropped.
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
@@ -69,16 +69,16 @@ impl Proxy {
     }
 
     /// Purges one key. If `may_count` is true and the table of variants does not contain this key, a second
-    /// purge is added, which finds and counts the variants.
+    /// purge may be added, which finds and counts the variants.
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
-        // Fills are invalidated first. Objects that they stored before this point are removed below. Objects
-        // that they would store later are not stored.
+        // The running fetches of the key are invalidated first. An object that such a fetch has already
+        // stored is removed below. An object that it has not stored yet will not be stored.
         self.invalidate(hash);
         let (objects, counting) = match self.variants.take(hash) {
             Some(others) => {
                 let primary = u64::from(self.engine.supersede(hash, key));
-                // Without their primary entry, no request can find the variants. They are removed here only
-                // to count them.
+                // Without the primary entry (the object under the primary key), no request can find the
+                // variants. The variants are removed here only to count them.
                 let others = others.into_iter();
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
@@ -101,7 +101,8 @@ impl Proxy {
     /// forgotten.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
-        // Purges of earlier processes keep the numbers of the store, which are not below `SMALL`.
+        // A number below `SMALL` is the shown number of a purge of this process. Other numbers are the
+        // store's own.
         let number = match number {
             0..SMALL => self.purges_before.checked_add(number)?,
             _ => number,
@@ -135,8 +136,9 @@ impl Proxy {
 
     /// Purges all objects that `purge` covers. The purge is valid for every later request. A covered object
     /// that is being fetched now counts as purged even if it is stored later. The text must be normalised
-    /// ([`normalised`]). Once started, the purge is valid even if the future is dropped. `places` states
-    /// whether the purge may take a place that is reserved for operators.
+    /// ([`normalised`]). Once started, the purge is valid even if the future is dropped. The number of active
+    /// purges is limited. `places` states whether this purge may take one of the places that are reserved for
+    /// operators.
     ///
     /// # Errors
     /// Returns the reason why the purge is not accepted. Nothing was changed then.
@@ -199,8 +201,9 @@ fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
         .map(|(number, _)| shown_number(proxy, number))
 }
 
-/// Returns the public number of a purge. Public numbers of purges since the start of the process begin at 1.
-/// The store's own numbers are never reused: after the n-th start they begin at n times 4,294,967,296.
+/// Returns the number of a purge that users see. For the purges since the start of the process, these numbers
+/// begin at 1. The store's own numbers are never reused: after the n-th start they begin at n times
+/// 4,294,967,296.
 fn shown_number(proxy: &Proxy, number: u64) -> u64 {
     match number.checked_sub(proxy.purges_before) {
         Some(since @ 1..SMALL) => since,
@@ -219,7 +222,7 @@ fn shown_status(proxy: &Proxy, status: PurgeStatus) -> PurgeStatus {
 /// Runs `work`, which reads a disk, on another thread. The work is completed even if the caller does not wait
 /// for it.
 async fn aside<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    // A simulated history has one thread, so that it can be repeated.
+    // A simulation uses only one thread, so that it can be repeated exactly.
     #[cfg(test)]
     if crate::simulation::is_running() {
         return work();
@@ -232,9 +235,9 @@ async fn durable(ticket: SyncTicket) -> bool {
     matches!(ended, Ok(Durable::Yes))
 }
 
-/// Returns true if a purge may cover the object of a fill. Before the head of the fill is known, its tags are
-/// unknown, so any purge by tag may cover it. Expressions are not evaluated here, so they may cover every
-/// fill.
+/// Returns true if a purge may cover the object that a fill (running fetch) will store. Before the head of
+/// the answer has arrived, the tags of the object are unknown, so any purge by tag may cover it. Purges by
+/// expression are not evaluated here, so they count as covering every fill in their partition.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];

@@ -1,7 +1,7 @@
-//! Properties of keys that were learnt from fetches. A bounded table remembers them for a short time. The
-//! table may forget a key and may, rarely, confuse two keys. Such an error can only make Foxy less efficient:
-//! for example, requests do not share a fetch, or a compressed form is not made. It never leads to a wrong
-//! answer.
+//! Properties of cache keys that Foxy has learnt from fetches. A bounded table remembers these properties for
+//! a short time. The table may forget a key and may, rarely, confuse two keys. Such an error can only make
+//! Foxy less efficient: for example, requests do not share a fetch, or a compressed form is not made. It
+//! never leads to a wrong answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +44,7 @@ impl Remembered {
         }
     }
 
-    /// Returns whether the key had the property within the last two minutes.
+    /// Returns true if the key was noted to have the property within the last two minutes.
     pub(crate) fn has(&self, key: KeyHash, now: WallTime) -> bool {
         let (slot, tag) = self.slot(key);
         let entry = slot.load(Ordering::Relaxed);

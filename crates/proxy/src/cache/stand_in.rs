@@ -1,5 +1,5 @@
-//! Another cache that replaces the store behind Foxy's front end. The laboratory uses it to measure published
-//! systems.
+//! Another cache that replaces the store behind Foxy's front end. The measuring program `foxy-lab` uses it to
+//! measure published designs of caches.
 //!
 //! This module is compiled only with the feature `stand-in`, which the product does not have. The engine then
 //! has no disk. It keeps every object in memory, because the other cache stores no bytes. The other cache
@@ -30,7 +30,7 @@ pub enum Asked {
 
 /// A cache that decides about hits and has a disk, but stores no contents.
 pub trait StandIn: fmt::Debug + Send + Sync {
-    /// Requests an object of `bytes` bytes that came from site `group`.
+    /// Requests an object of `bytes` bytes. `group` identifies the origin from which the object came.
     fn ask(&self, key: KeyHash, group: u64, bytes: u64) -> Asked;
 
     /// Tells the cache to keep an object that was fetched.
@@ -40,7 +40,7 @@ pub trait StandIn: fmt::Debug + Send + Sync {
 impl Proxy {
     /// Replaces the store by another cache. Only the first call has an effect.
     pub fn set_stand_in(&self, stand_in: Arc<dyn StandIn>) {
-        // A second stand-in is dropped, as documented.
+        // If a stand-in was already set, the new one is dropped.
         let _ = self.stand_in.set(stand_in);
     }
 }

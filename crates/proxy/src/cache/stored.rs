@@ -23,18 +23,20 @@ pub(crate) fn request_facts(
         facts.authorization |= known && rewriting.requests.contains_certificate();
     }
     if let Some(part) = to.role.mirrored() {
-        // The upstream receives no Cookie. It may receive the client's own credential. Answers to requests
-        // with this credential are stored under keys that belong to the credential, so they need no further
-        // protection here. Layers of images are stored once for all clients. But each client needs a proof
-        // from the registry that its credential permits the layer. Documents and proofs are always requested
-        // completely, so a range in the client's request does not count.
+        // The request is for a mirror. The registry behind it receives no Cookie. It may receive the client's
+        // own credential. Answers to requests with this credential are stored under keys that belong to the
+        // credential, so they need no further protection here. Layers of container images are stored once for
+        // all clients. But each client needs a proof from the registry that its credential permits the layer.
+        // Documents and proofs are always requested completely, so a range in the client's request does not
+        // count.
         (facts.authorization, facts.cookie) = (false, false);
         if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
             (facts.range, facts.if_range, facts.precondition) = (false, false, false);
         }
     }
     if to.role.objects().is_some() {
-        // No other server has the object, so there is no newer version to ask for.
+        // Clients store the objects of a build cache in Foxy itself. No origin has them, so there is no newer
+        // version to request.
         facts = RequestFacts {
             authorization: false,
             cookie: false,
@@ -52,9 +54,9 @@ pub(crate) fn request_facts(
     facts
 }
 
-/// Returns the input of the caching rules for a stored object: its facts, with the flag of a soft purge.
-/// Returns `None` if the facts are unreadable, or if an older Foxy has stored the object and it must not be
-/// used any more.
+/// Returns the input of the caching rules for a stored object: its caching facts, with a flag if a soft purge
+/// has made it stale. Returns `None` if the facts are unreadable. Also returns `None` if an older version of
+/// Foxy stored the object, and the present rules would not store it.
 #[inline]
 pub(crate) fn stored_facts(object: &Object) -> Option<CachingFacts> {
     let mut facts = CachingFacts::decode(&object.meta().rules)?;

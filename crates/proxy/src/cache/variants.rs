@@ -1,8 +1,9 @@
-//! A table of the variants of each URL. The answer to a purge contains the number of removed objects, which
-//! is counted with this table.
+//! A table of the variants (Vary) of each URL. The answer to a purge states the number of removed objects,
+//! and this table is used to count them.
 //!
 //! A variant is noted when a response that varies is stored. The table is bounded, and it is empty after a
-//! restart. If a purge concerns variants that the table does not know, a sweep of the store counts them.
+//! restart. If a purge concerns variants that the table does not know, a pass over the complete store counts
+//! them.
 
 use foxy_base::KeyHash;
 use hashbrown::HashMap;
@@ -23,18 +24,18 @@ struct Families {
     noted: usize,
 }
 
-/// All variants that were made with one nonce.
+/// All variants of one URL whose keys contain the same nonce (see `cache::key`).
 #[derive(Debug)]
 struct Family {
     nonce: u64,
-    /// All of these variants except the primary entry.
+    /// The key hashes of these variants, without the primary entry (the object under the primary key).
     others: Vec<KeyHash>,
 }
 
 impl Variants {
-    /// Notes that an object with Vary is being stored under `hash`. The object is the primary entry (`hash`
-    /// is `base`) or a variant. `fresh` is true if the response has a new nonce. Then no request can find the
-    /// older variants.
+    /// Notes that an object with Vary is being stored under `hash`. The object is the primary entry (then
+    /// `hash` equals `base`) or a variant. `fresh` is true if the response has a new nonce. Then no request
+    /// can find the older variants.
     pub(crate) fn note(&self, base: KeyHash, nonce: u64, hash: KeyHash, fresh: bool) {
         let mut families = self.families.lock();
         if fresh {

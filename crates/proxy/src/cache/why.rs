@@ -52,7 +52,7 @@ pub struct Why {
     pub fwd: &'static str,
     /// The reasons for the decision, as sentences.
     pub because: Vec<String>,
-    /// The primary key.
+    /// The primary cache key.
     pub key: String,
     /// The rule of the operator that decides about the request.
     pub rule: Option<String>,
@@ -60,7 +60,7 @@ pub struct Why {
     pub stored: Option<StoredWhy>,
     /// The last request for this key that needed more than a lookup. `None` if that request is forgotten.
     pub last: Option<Recent>,
-    /// Explanation of the reason word of the last request.
+    /// Explanation of the word `last.reason`. `None` if there is no explanation.
     pub last_words: Option<&'static str>,
 }
 
@@ -89,7 +89,7 @@ pub struct StoredWhy {
     pub place: Option<DiskPlace>,
 }
 
-/// Results of the lookup for a request.
+/// The results of the lookup for a request.
 struct Looked {
     peek: Option<Peek>,
     other_variants: bool,
@@ -169,7 +169,7 @@ fn judge(
     }
 }
 
-/// Changes the decision if bytes that a hit needs are not stored.
+/// Corrects the decision for a hit if bytes that it needs are not stored.
 fn fragments(
     proxy: &Proxy,
     request: &WhyRequest<'_>,

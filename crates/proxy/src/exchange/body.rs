@@ -1,4 +1,5 @@
-//! Sends the body of a fill's answer to one client.
+//! Sends the body of an answer to one client, while a fill (a fetch that several requests can share) receives
+//! it.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -35,7 +36,8 @@ pub(super) struct Streaming<'x, T> {
 }
 
 impl<T: Transport> Streaming<'_, T> {
-    /// Sends the written head, and the body.
+    /// Sends the written head and the body. Leaves out the first `skip` bytes of the body, and sends at most
+    /// `left` bytes of the rest (`u64::MAX`: all).
     pub(super) async fn run(
         mut self,
         mut follower: Follower<FillHead>,
@@ -106,9 +108,9 @@ impl<T: Transport> Streaming<'_, T> {
         }
     }
 
-    /// If another answer needs the reservation in the send queues, gives up the reservation and waits for a
-    /// new reservation. Does so only if the head was sent. In addition, it must be possible to request the
-    /// rest of the body from the origin again, or to read the rest from the store later.
+    /// If another answer needs the reserved memory in the kernel's send buffers, gives up the reservation and
+    /// waits for a new one. Does so only if the head was sent, and if the rest of the body can be requested
+    /// from the origin again or read from the store later.
     async fn share_reservation(
         &mut self,
         follower: &Follower<FillHead>,
@@ -128,7 +130,7 @@ impl<T: Transport> Streaming<'_, T> {
         Ok(())
     }
 
-    /// Returns the result of an answer that lost its reservation.
+    /// Returns the result of an answer that lost its reservation in the kernel's send buffers.
     fn without_reservation(self, lost: SliceLost) -> Finish {
         match lost {
             SliceLost::Client => Finish::gone(self.head.status),

@@ -1,4 +1,5 @@
-//! Answers when the origin fails: a stale answer if rules allow it, otherwise an error page of Foxy.
+//! The answers to clients when the origin fails: a stale answer if the caching rules allow it, otherwise an
+//! error page of Foxy.
 
 use foxy_base::{first, rule};
 use foxy_http_rules::Failure;
@@ -30,8 +31,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Answers a request that waited for another request's fetch, if that fetch got an error from the origin.
-    /// The origin's error page may be meant only for the leader, so only the status and `Retry-After` are
-    /// passed on.
+    /// The origin's error page may be meant only for the request that started the fetch. So only
+    /// `Retry-After` and a status 503 are passed on; any other status becomes 502.
     pub(super) async fn failing(&mut self, want: &Want, head: &FillHead) -> Finish {
         if let Some(finish) = self.stale_instead(want, head).await {
             return finish;
@@ -86,9 +87,9 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Ends a request that got no memory. If the client has left, nothing is sent. Otherwise the request is
-    /// refused and the connection ends. The end of the connection frees its memory. It also ensures that the
-    /// unread body of the request is not parsed as the next request.
+    /// Ends a request for whose answer there is no memory. If the client has left, nothing is sent. Otherwise
+    /// the request is refused and the connection ends. The end of the connection frees its memory. It also
+    /// ensures that the unread body of the request is not parsed as the next request.
     pub(crate) async fn without_room(&mut self, lost: SliceLost) -> Finish {
         if lost == SliceLost::Client {
             return Finish::gone(0);
@@ -101,7 +102,7 @@ impl<T: Transport> Exchange<'_, T> {
         self.refused(MEMORY, Outcome::Local).await
     }
 
-    /// Answers with a stale object in place of an error of the origin, if rules allow it.
+    /// Answers with a stale object in place of an error of the origin, if the caching rules allow it.
     pub(super) async fn stale_instead(&mut self, want: &Want, head: &FillHead) -> Option<Finish> {
         if head.status < 500 {
             return None;

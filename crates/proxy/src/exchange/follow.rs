@@ -1,4 +1,4 @@
-//! Answers a request by a fetch: its own fetch, or one that is already running.
+//! Answers a request by a fetch: by its own fetch, or by a fetch that is already running.
 
 use std::sync::Arc;
 
@@ -33,22 +33,22 @@ struct InProgress {
 
 /// Reason why no byte of an answer was sent.
 enum Unsent {
-    /// Bytes are missing, or the answer lacks the requested range. The request then starts a fetch of its
+    /// The bytes are missing, or the answer lacks the requested range. The request then starts a fetch of its
     /// own.
     Missing,
     /// The first bytes left the memory while the request waited. The request then repeats its lookup.
     Late,
 }
 
-/// Number of times that a request may repeat its lookup because of [`Unsent::Late`]. After that, it starts a
-/// fetch of its own.
+/// Largest number of times that a request repeats its lookup because of [`Unsent::Late`]. After that, it
+/// starts a fetch of its own.
 const LATE_MAX: u32 = 100;
 
 /// Result of handling an answer that needs validation.
 enum Validating {
     /// The request starts a fetch of its own, which asks the origin to validate this response in progress.
     Asks(InProgress),
-    /// No validation was started. The request continues to wait, in the same fill or in another fill.
+    /// No validation was started. The request continues to wait for the same fill or for another fill.
     Goes,
     Done(Finish),
 }
@@ -68,10 +68,10 @@ enum ValidationPermit {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers a request through a fill.
+    /// Answers a request through a fill (a fetch that several requests can share).
     pub(crate) async fn through_fill(&mut self, mut want: Want) -> Finish {
-        // A fetch may have ended since this request's lookup. Then the object that this fetch stored or
-        // validated may answer this request too.
+        // Another fetch for the same key may have ended since this request's lookup. Then the object that it
+        // stored or validated may answer this request too.
         let mut follower = match enter_unless_stored(&self.local, &self.req, &want) {
             Some(follower) => follower,
             None => match self.again(&want).await {
@@ -80,7 +80,8 @@ impl<T: Transport> Exchange<'_, T> {
             },
         };
         let mut in_progress: Option<InProgress> = None;
-        // If the connection of a leader fails, each request of its crowd may enter a fill once more.
+        // If the fetch of another request fails because of its connection to the origin, this request may
+        // join or start a fill once more.
         let (mut failed, mut late) = (false, 0);
         loop {
             match self.await_head(&want, &mut follower).await {
@@ -148,8 +149,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish.ok_or_else(|| self.enter(want))
     }
 
-    /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request may have
-    /// that object.
+    /// Answers with an object that another fetch for the same key has stored meanwhile, if this request may
+    /// have that object.
     async fn answer_of_others(&mut self, want: &Want) -> Option<Finish> {
         let (grant, object) = stored_by_now(&self.local, &self.req).await?;
         let fetched = Fetched {
@@ -162,8 +163,8 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Waits for a permit, and then asks the origin to validate `head` for this request. Asks nothing if the
-    /// validation has become unnecessary during the wait. Sets `follower` to the fill for which the request
-    /// then waits.
+    /// validation has become unnecessary during the wait. Afterwards, `follower` follows the fill for which
+    /// the request waits.
     async fn validate(
         &mut self,
         want: &Want,
@@ -294,7 +295,7 @@ impl<T: Transport> Exchange<'_, T> {
         sent.ok_or(Unsent::Late)
     }
 
-    /// Answers from an object whose bytes still arrive. On an error, nothing was sent.
+    /// Sends an answer from an object whose bytes still arrive. On an error, nothing was sent.
     async fn sparse(
         &mut self,
         want: &Want,
@@ -355,8 +356,8 @@ async fn stored_by_now(local: &Local, req: &OwnedRequest) -> Option<(Grant, Arc<
     Some((grant, object))
 }
 
-/// If `head` is the result of the validation of `in_progress`, updates this response. Returns a follower of
-/// the fill from which the answer is sent.
+/// If `head` is the result of the validation of `in_progress`, updates the head of that response. Returns a
+/// follower of the fill from which the answer is sent.
 fn sender(
     local: &Local,
     req: &OwnedRequest,

@@ -23,9 +23,9 @@ use crate::state::local::Local;
 const ATTEMPTS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers a HEAD request. If the request was for a tag whose manifest is not stored, also starts a
-    /// background fetch of the manifest. Some clients request tags only by HEAD. With the stored manifest,
-    /// these clients get an answer even when the registry fails.
+    /// Answers a HEAD request. If the request was for a tag of an image, and the manifest of this tag is not
+    /// stored, also starts a background fetch of the manifest. Some clients request tags only by HEAD. With
+    /// the stored manifest, these clients get an answer even when the registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
         let image = self.req.registry().and_then(|part| part.image());
@@ -36,8 +36,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Searches the store for a proof that the client may have the layer, and asks the registry if there is
-    /// no valid proof. Returns the refusal if the client may not have the layer.
+    /// Searches the store for a proof that the client may have the layer of an image, and asks the registry
+    /// if there is no valid proof. Returns the refusal if the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
         let mut stored = None;
@@ -93,7 +93,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Joins the fetch of the proof, or starts this fetch. The fetch runs in the background, so the proof is
+/// Joins the running fetch of the proof, or starts a fetch. The fetch runs in the background, so the proof is
 /// stored even if the client leaves before the end. Such a fetch is cheap, because its answer has no body.
 fn ask_for_proof(local: &Rc<Local>, req: &Rc<OwnedRequest>, want: &Want) -> Follower<FillHead> {
     let fills = &local.proxy.fills;

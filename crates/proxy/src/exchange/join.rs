@@ -1,5 +1,5 @@
-//! Joining of running fetches: which requests may join, how they wait, and how each request may use the head
-//! that arrives. The head is judged separately for every waiting request.
+//! Joining of running fetches. This module decides which requests may join, how they wait, and how each
+//! request may use the head that arrives. The head is judged separately for every waiting request.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -26,7 +26,7 @@ use crate::origin::limit::Permit;
 use crate::state::local::Local;
 use crate::{Collapse, Event, Role};
 
-/// Requirements of a request that needs a fetch.
+/// The requirements of a request that needs a fetch.
 #[derive(Debug)]
 pub(crate) struct Want {
     /// Reason for asking the origin.
@@ -52,17 +52,18 @@ pub(super) enum Verdict {
     Send(Grant, Arc<FillHead>, Source),
     /// The request may share the answer once the origin has validated it for this request.
     Validate(Arc<FillHead>),
-    /// The answer has variants that were not known: look up the variant for this request.
+    /// The answer is another variant (Vary) than this request needs: look up the variant for this request.
     Variant(Primary),
     /// The answer is not for this request: start a separate fetch.
     OwnFetch,
     /// Another fetch has received a head: join that fetch.
     Elsewhere,
-    /// The leader's connection failed. The other requests of its crowd may still succeed.
+    /// The fetch that another request started has failed because of its connection to the origin. Another
+    /// fetch may still succeed.
     LeaderFailed(UpstreamError),
     /// The head is overdue: start a further fetch.
     AskToo,
-    /// The origin fails. Its error page is only for the leader.
+    /// The origin answers with an error. Its error page is only for the request that started the fetch.
     Failing(Arc<FillHead>),
     /// The fetch failed.
     Failed(UpstreamError),
@@ -106,8 +107,8 @@ pub(crate) fn revalidate(
     }
 }
 
-/// Starts a background fetch of an object that a HEAD has found to exist, unless a fetch of the same key is
-/// running.
+/// Starts a background fetch of an object that a HEAD request has shown to exist, unless a fetch of the same
+/// key is running.
 pub(super) fn fetch_behind(local: &Rc<Local>, req: &Rc<OwnedRequest>) {
     let fills = &local.proxy.fills;
     if let Joined::Starts(writer, _) = fills.join(req.base_hash, &req.base, req.base_hash) {
@@ -120,7 +121,7 @@ pub(super) fn fetch_behind(local: &Rc<Local>, req: &Rc<OwnedRequest>) {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Joins a fill, or starts one.
+    /// Joins a fill (a fetch that several requests can share), or starts one.
     pub(super) fn enter(&self, want: &Want) -> Follower<FillHead> {
         let follower = join_or_start(&self.local, &self.req, want, |_| false);
         follower.unwrap_or_else(|| self.uncollapsed(want))
@@ -163,7 +164,8 @@ impl<T: Transport> Exchange<'_, T> {
                     return judge(&self.local, &self.req, want, follower, head);
                 }
                 Err(Released::Elsewhere) => return Verdict::Elsewhere,
-                // If the connection of the leader fails, the other requests of the fill do not fail.
+                // If the fetch that another request started fails because of its connection, this request
+                // does not fail yet.
                 Err(Released::Failed(error)) if follower.collapsed() && error.is_transport() => {
                     return Verdict::LeaderFailed(error);
                 }
@@ -296,7 +298,7 @@ pub(super) fn enter_unless_stored(
     })
 }
 
-/// Starts a fetch in which the origin validates the answer `head` for this request.
+/// Starts a fetch in which the origin validates an answer for this request. The answer has the head `head`.
 pub(super) fn ask_whether(
     local: &Rc<Local>,
     req: &Rc<OwnedRequest>,
@@ -421,8 +423,8 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns the key of the fill. The answer is stored under this key if it has the Vary list that is known
-/// from the store.
+/// Returns the key under which the fill runs. The answer is stored under this key if it has the same Vary
+/// list as the stored object of the URL.
 fn fill_key(local: &Local, req: &OwnedRequest, want: &Want) -> Vec<u8> {
     let mut key = req.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());

@@ -48,8 +48,8 @@ impl From<Missing> for Broken {
     }
 }
 
-/// Returns the parts of a large body that `shape` requires; `None` if it requires no body, or if the object
-/// is not large.
+/// Returns the parts of a large body that an answer of this `shape` needs; `None` if the answer needs no
+/// body, or if the object is not large.
 pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
     match shape {
         _ if !object.is_large() => None,
@@ -61,9 +61,9 @@ pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends an object of any size from the cache, or while the fill of `arriving` fetches it. If missing
-    /// bytes cannot be fetched, or the origin has another version, nothing is sent and `None` is returned:
-    /// the request is then a miss.
+    /// Sends an object of any size from the cache. If `arriving` is set, the object is still being fetched,
+    /// and `arriving` follows this fetch. If missing bytes cannot be fetched, or the origin has another
+    /// version, nothing is sent and `None` is returned: the request is then a miss.
     pub(crate) async fn large(
         &mut self,
         object: &Arc<Object>,
@@ -85,7 +85,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 
     /// Does the same as [`large`](Self::large), for parts of the body that already have a reservation in the
-    /// send queues.
+    /// kernel's send buffers.
     pub(crate) async fn large_in(
         &mut self,
         (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
@@ -98,7 +98,7 @@ impl<T: Transport> Exchange<'_, T> {
             Some(follower) => Supply::behind(&req, object, follower, true),
             None => Supply::new(&req, object),
         };
-        // A head must not promise bytes that turn out to be missing.
+        // The head of the answer must not promise bytes that turn out to be missing.
         if !spans.iter().all(|span| supply.can_promise(&local, *span)) {
             return None;
         }
@@ -214,7 +214,7 @@ struct Sending {
     parts: Option<Multipart>,
     /// Text to send before the next bytes.
     pending: Vec<u8>,
-    /// The first bytes of the body, fetched before the head promised them.
+    /// The first bytes of the body, which were read or fetched before the head was written.
     ready: Option<Piece>,
     queued: Queued,
 }
@@ -267,9 +267,8 @@ impl Sending {
     }
 
     /// Writes these bytes. Returns the number of bytes that the socket accepted. If the client reads nothing
-    /// for a while, its fragment is dropped from memory. This is done only if the bytes can be read or
-    /// requested again. When the client reads again, the caller gets the rest from the store or the origin
-    /// again.
+    /// for a while, the fragment that it gets is dropped from memory, but only if its bytes can be read or
+    /// requested again. When the client reads again, the caller gets the rest from the store or the origin.
     async fn write<T: Transport>(
         &mut self,
         local: &Local,

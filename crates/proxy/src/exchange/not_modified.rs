@@ -18,7 +18,8 @@ use crate::http::reply::{Mode, OwnFields, own_fields};
 use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
-/// True if the client's condition names the new version, which replaces the stored version.
+/// True if the client already has the new version, which replaces the stored version: the client's condition
+/// names the new version.
 pub(super) fn has_it(local: &Local, req: &OwnedRequest, want: &Want, head: &FillHead) -> bool {
     let asked = req.facts.conditional && want.stored.is_some() && head.status == 200;
     let Some(facts) = head.facts.as_ref().filter(|_| asked) else {
@@ -29,7 +30,7 @@ pub(super) fn has_it(local: &Local, req: &OwnedRequest, want: &Want, head: &Fill
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers with a 304 in place of the fill's 200.
+    /// Answers with a 304 in place of the 200 that the fill received.
     pub(super) async fn not_modified(&mut self, want: &Want, head: &FillHead, how: How) -> Finish {
         let (local, req) = (&self.local, &self.req);
         let Ends { io, scratch, .. } = self.link.ends();

@@ -33,8 +33,9 @@ enum Failed {
     Refused(Refusal, bool),
 }
 
-/// A body that is being stored. No request can follow it. As with any fill, a purge or a removal during the
-/// upload prevents the body from being stored.
+/// The upload of an object while it is being stored. It is a fill (like a fetch from an origin), but no
+/// request can join it. As with any fill, a purge or a removal during the upload prevents the object from
+/// being stored.
 struct Storing<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -270,7 +271,7 @@ const TOO_LARGE: Refusal = refusal(413, "object-too-large");
 const NOT_KEPT: Refusal = refusal(503, "object-not-kept");
 const DIGEST_WRONG: Refusal = refusal(422, "digest-wrong");
 
-/// Returns the refusal of a request whose fields require more than storing or removing a complete object.
+/// Returns a refusal if the fields of a request require more than storing or removing a complete object.
 fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     const CONDITIONS: [&str; 4] = [
         "If-Match",

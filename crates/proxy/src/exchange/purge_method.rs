@@ -27,10 +27,10 @@ use crate::cache::owned_request::OwnedRequest;
 /// Largest number of tags of one request.
 const TAGS_MAX: usize = 256;
 
-/// Returns the purges that a request orders. Returns `None` for a hard purge of the URL itself.
+/// Returns the purges that a `PURGE` request orders. Returns `None` for a hard purge of the URL itself.
 ///
 /// # Errors
-/// The reason to refuse the request.
+/// Returns the reason why the request must be refused.
 pub(super) fn of(req: &OwnedRequest) -> Result<Option<Vec<Purge>>, &'static str> {
     let head = req.head();
     let url = req.url().ok_or("missing-host")?;
@@ -118,8 +118,8 @@ fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
     tags
 }
 
-/// Returns an expression that matches the text `host` literally. `path` is an expression for the rest of the
-/// URL.
+/// Returns a regular expression for URLs: the text `host` literally, followed by the regular expression
+/// `path` for the rest of the URL.
 fn expression(host: &[u8], path: &[u8]) -> Vec<u8> {
     let mut text = b"^".to_vec();
     for byte in host {

@@ -129,7 +129,7 @@ mod tests {
 
     const XFF: &str = "X-Forwarded-For";
 
-    /// Case: peer, fields, and the expected result.
+    /// A test case: peer, fields, and the expected result.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],

@@ -53,7 +53,7 @@ impl<T: Transport> Exchange<'_, T> {
     }
 }
 
-/// Purges, and returns the body of the answer.
+/// Carries out the purges that a request orders, and returns the body of the answer.
 async fn purged(local: &Local, req: &OwnedRequest) -> Result<String, Refusal> {
     match may_purge(local, req)? {
         (_, Some(wanted)) => purge_many(local, &wanted).await,
@@ -61,7 +61,8 @@ async fn purged(local: &Local, req: &OwnedRequest) -> Result<String, Refusal> {
     }
 }
 
-/// Returns the purger and the purges. `None` means a hard purge of the URL itself.
+/// Returns the rights of the sender, and the purges that the request orders. `None` means a hard purge of the
+/// URL itself.
 fn may_purge(local: &Local, req: &OwnedRequest) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
     let proxy = &local.proxy;
     let head = req.head();
@@ -96,7 +97,7 @@ async fn purge_many(local: &Local, wanted: &[Purge]) -> Result<String, Refusal> 
     Ok(format!("{{\"purges\": [{}]}}\n", numbers.join(", ")))
 }
 
-/// Purges the URL. The answer contains the number of removed objects.
+/// Purges the URL with all its variants. The answer contains the number of removed objects.
 async fn remove(local: &Local, req: &OwnedRequest, purger: Purger) -> Result<String, Refusal> {
     let proxy = Arc::clone(&local.proxy);
     let may_count = purger == Purger::Operator || proxy.room_for_clients();

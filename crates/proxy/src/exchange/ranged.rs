@@ -8,7 +8,8 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::fill::fetch::{FillHead, Ranged};
 use crate::state::local::Local;
 
-/// Returns the range to request. It consists of whole fragments if the answer can become a sparse object.
+/// Returns the range to request. The range consists of whole fragments if the answer can become a sparse
+/// object (a large object that may lack fragments).
 pub(super) fn ranged(local: &Local, req: &OwnedRequest, want: &Want, hash: KeyHash) -> Ranged {
     // A small object is validated as a whole.
     let whole = match &want.stored {
@@ -110,8 +111,8 @@ pub(super) fn has_all(req: &OwnedRequest, head: &FillHead) -> bool {
     }
 }
 
-/// Returns the slice of an answer that was fetched for exactly this client's range. The client gets the
-/// origin's answer, limited to the length in Content-Range.
+/// Returns the slice for a client whose own range was fetched. The client gets the origin's answer, limited
+/// to the length in Content-Range.
 fn own(head: &FillHead, said: Option<u64>) -> ClientSlice {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
     match head.part.filter(|_| longer) {

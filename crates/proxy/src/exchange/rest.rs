@@ -34,7 +34,8 @@ impl Rest {
     /// their length. Returns the number of bytes sent, which is the number of missing bytes.
     ///
     /// # Errors
-    /// At least one missing byte was not available. The caller must abort the connection.
+    /// Returned if at least one of the missing bytes is not available. The caller must then abort the
+    /// connection.
     pub(super) async fn send<T: Transport>(
         &self,
         local: &Rc<Local>,

@@ -1,4 +1,4 @@
-//! Sends the answer of a fill to one client.
+//! Sends an answer to one client, while a fill (a fetch that several requests can share) receives it.
 
 use foxy_base::{Fields, eq_name};
 use foxy_http_rules::range::{ContentRange, Span, is_of_content};
@@ -56,9 +56,9 @@ fn part(head: &FillHead, slice: ClientSlice) -> Option<ContentRange> {
 }
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Sends the head and the body of a fill while they arrive. The first bytes may leave the window of the
-    /// fill while this request waits for a send-buffer reservation. If these bytes cannot be read back from
-    /// the store, nothing is sent and `None` is returned.
+    /// Sends the head and the body of a fill while they arrive. While this request waits for memory in the
+    /// kernel's send buffers, the first bytes of the body may leave the memory of the fill. If these bytes
+    /// cannot be read back from the store, nothing is sent and `None` is returned.
     pub(super) async fn stream(
         &mut self,
         want: &Want,
@@ -176,7 +176,7 @@ fn can_read_back(local: &Local, head: &FillHead, from: u64) -> bool {
     })
 }
 
-/// Returns the outcome of a fetched answer.
+/// Returns the outcome (the word for log and metrics) of a fetched answer.
 pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
     match (collapsed, &want.stored) {
         (true, _) => Outcome::Collapsed,

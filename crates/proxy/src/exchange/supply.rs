@@ -1,5 +1,6 @@
-//! Supplies the bytes of a large body. They come from its fragments in the store, or from a running fill. A
-//! separate range request fetches bytes that no fill fetches.
+//! Supplies the bytes of a large body. They come from its fragments in the store, or from a running fill (a
+//! fetch that several requests can share). If no running fill fetches a missing byte, a new fill requests it
+//! from the origin by a range request.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -45,7 +46,7 @@ pub(crate) struct Supply {
     divisible: bool,
     /// The fragment that is being sent.
     held: Option<Rc<HeldFragment>>,
-    /// The fragment that is needed next.
+    /// The next fragment, which is being read ahead.
     ahead: Option<Reading>,
     /// The offset at which a fill was last searched for or started, and the number of tries at this offset.
     /// At most [`TRIES`] tries are made at one offset.
@@ -64,7 +65,7 @@ pub(crate) enum Piece {
     End(Bytes),
 }
 
-/// Error: the bytes are not available.
+/// The error that bytes are not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing;
 
@@ -87,7 +88,8 @@ impl Supply {
         }
     }
 
-    /// Creates the supply for a request that is behind the fill that it follows.
+    /// Creates the supply for a request that follows a fill. Its next bytes come from the fill if the fill
+    /// has them in memory or will fetch them, and otherwise from the store.
     pub(crate) fn behind(
         req: &Rc<OwnedRequest>,
         head: &Arc<Object>,
@@ -101,7 +103,7 @@ impl Supply {
         supply
     }
 
-    /// Head of the object.
+    /// The head (fields and length) of the object.
     pub(crate) fn head(&self) -> &Object {
         &self.head
     }
@@ -117,9 +119,9 @@ impl Supply {
         self.follower.is_none()
     }
 
-    /// True if the answer with this reservation may pause now: the store has its next bytes, or missing bytes
-    /// can be requested from the origin. If missing bytes can come only from a running fill, the conditions
-    /// of [`can_continue_from_store`] must be met.
+    /// True if the answer may give up its reservation in the kernel's send buffers (`queued`) and pause: the
+    /// store has its next bytes, or missing bytes can be requested from the origin. If missing bytes can come
+    /// only from a running fill, the conditions of [`can_continue_from_store`] must be met.
     pub(crate) fn can_stand_aside(&self, local: &Local, queued: &Queued) -> bool {
         let Some(follower) = &self.follower else {
             return true;
@@ -177,8 +179,8 @@ impl Supply {
         Some(span.start.max(u64::from(absent) * self.unit()))
     }
 
-    /// Returns true if all of `span` can be promised: each byte is stored, is being fetched, or can be
-    /// fetched.
+    /// Returns true if the head of an answer may promise all of `span`: each byte is stored, is being
+    /// fetched, or can be fetched.
     pub(crate) fn can_promise(&self, local: &Local, span: Span) -> bool {
         if self.divisible {
             return true;
@@ -199,7 +201,7 @@ impl Supply {
     /// later, when they are sent.
     ///
     /// # Errors
-    /// The origin has another version, or does not answer.
+    /// Returned if the origin has another version, or does not answer.
     pub(crate) async fn ask_ahead(
         &mut self,
         local: &Rc<Local>,
@@ -217,7 +219,7 @@ impl Supply {
     /// Returns the bytes from `at` on, at most up to `until`. Cancel safe.
     ///
     /// # Errors
-    /// The bytes are not available, or the origin has a different version by now.
+    /// Returned if the bytes are not available, or if the origin has a different version by now.
     pub(crate) async fn next(
         &mut self,
         local: &Rc<Local>,
@@ -318,7 +320,7 @@ impl Supply {
         Some(bytes)
     }
 
-    /// Returns fragment `n`, after a wait for memory.
+    /// Returns fragment `n`. Waits for memory before the read.
     async fn read(&mut self, local: &Local, n: u32, last: bool) -> Option<Arc<Object>> {
         let id = self.id(n);
         let held = match self.held.take().filter(|held| held.id() == id) {
@@ -332,7 +334,8 @@ impl Supply {
         held_fragment(local, held, &self.head, n, last).await
     }
 
-    /// Reads from the store, even if its disk is slow, because there is no other source of the bytes.
+    /// Returns bytes from the store even if its disk is slow, because there is no other source of these
+    /// bytes.
     async fn at_last(
         &mut self,
         local: &Local,

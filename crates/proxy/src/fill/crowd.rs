@@ -1,7 +1,7 @@
-//! Additional fetches for a crowd that has waited too long for the head of an answer. After three seconds one
-//! waiting request also asks the origin. After six seconds two more requests ask the origin, and after nine
-//! seconds four more requests. The head that arrives first answers all waiting requests that may have it,
-//! including the request that started the first fetch.
+//! Additional fetches for a crowd: the requests that wait for the same answer. These fetches are started if
+//! the head of the answer is overdue. After three seconds one waiting request also asks the origin. After six
+//! seconds two more requests ask the origin, and after nine seconds four more requests. The head that arrives
+//! first answers all waiting requests that may have it, including the request that started the first fetch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Fill, FillMap, FillWriter, Follower, wake_all};
 
 /// Time between two rounds. In each round, waiting requests start additional fetches.
 const ROUND: Duration = Duration::from_secs(3);
-/// Number of rounds. They start one, two and four additional fetches.
+/// Number of rounds. The rounds start one, two and four additional fetches.
 const ROUNDS: u32 = 3;
 
 /// Largest number of further fetches that may have been started after a wait of `waited`.
@@ -57,8 +57,8 @@ impl<H> FillMap<H> {
     }
 
     /// Called when `fill` has received its head before the other fetches for the same key. Requests that wait
-    /// for the other fetches repeat their lookup. If requests other than the leader may have the answer
-    /// (`joinable`), the waiting requests and later requests join this fill.
+    /// for the other fetches repeat their lookup. If requests other than the leader (the request that started
+    /// the fill) may have the answer (`joinable`), the waiting requests and later requests join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

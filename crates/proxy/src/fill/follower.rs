@@ -1,4 +1,4 @@
-//! The reading end of a fill.
+//! The reading end of a fill, for one request that receives its bytes.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use foxy_base::rule;
 
 use super::{End, Fill, FillMap, Released};
 
-/// An event before the body, reported to a follower.
+/// An event that a follower receives before the body.
 #[derive(Debug)]
 pub(crate) enum HeadEvent<H> {
     /// An interim response, as text to pass on.
@@ -17,17 +17,17 @@ pub(crate) enum HeadEvent<H> {
     Head(Arc<H>),
 }
 
-/// An event of the body, reported to a follower.
+/// An event that a follower receives while the body arrives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// More bytes.
     Data(Bytes),
-    /// The end, and the text of the trailer fields.
+    /// The end of the body, and the text of the trailer fields.
     End(Bytes),
 }
 
-/// Proof that a request itself started the fetch whose answer it gets. Only the [`Follower`] of the leader
-/// returns such a proof.
+/// Proof that a request itself started the fetch whose answer it gets. Only the [`Follower`] of the request
+/// that started the fill (the leader) returns such a proof.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
     _private: (),
@@ -195,9 +195,9 @@ impl<H> Follower<H> {
     }
 
     /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
-    /// if that byte is not in memory and the fill will not fetch it. If this follower has stood aside and the
-    /// store has that byte, the bytes that are not stored yet stay in the window until the follower has
-    /// caught up.
+    /// if the byte at `at` is not in memory and the fill will not fetch it. If this follower has stood aside
+    /// and the store has the byte at `at`, the bytes that are not stored yet stay in the window until the
+    /// follower has caught up.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -211,8 +211,8 @@ impl<H> Follower<H> {
         comes
     }
 
-    /// True if this follower can stand aside and still receive each byte. This is the case if the store has
-    /// all bytes that have left the window.
+    /// True if this follower can [stand aside](Self::stand_aside) and still receive each byte. This is the
+    /// case if the store has all bytes that have left the window.
     pub(crate) fn can_stand_aside(&self) -> bool {
         self.fill.state.lock().is_stored()
     }
@@ -250,8 +250,8 @@ impl<H> Follower<H> {
         self.fill.forbid_storing();
     }
 
-    /// True if new requests of the slot join another fill, and `takes` returns true for the head of that
-    /// fill.
+    /// True if later requests for the same answer join another fill, and `takes` returns true for the head of
+    /// that fill.
     pub(crate) fn is_outdone(&self, map: &FillMap<H>, takes: impl Fn(&H) -> bool) -> bool {
         let now = map.open(self.fill.slot);
         let other = now.filter(|fill| !Arc::ptr_eq(fill, &self.fill));

@@ -8,7 +8,8 @@ use foxy_base::{KeyHash, rule};
 
 use super::{End, Fill, FillMap, FillWriter, Follower, State};
 
-/// The range of bytes that a fill fetches for a large object whose head is stored.
+/// The range of bytes that a fill fetches for a large object whose head (fields and length) is already
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cover {
     /// Hash of the key of the object.
@@ -21,14 +22,14 @@ pub(crate) struct Cover {
     pub(crate) end: u64,
     /// True if the body continues after `end`, but another fill fetches the rest.
     pub(crate) continues: bool,
-    /// True if the fill may stop early, because the rest can be fetched by range requests.
+    /// True if the fill may stop early, because range requests can fetch the rest.
     pub(crate) divisible: bool,
 }
 
 /// A request for bytes of a large object that are not stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GapWanted<'a> {
-    /// The full key. `hash` is its hash.
+    /// The cache key of the object, and its hash.
     pub(crate) key: &'a Bytes,
     pub(crate) hash: KeyHash,
     /// Hash of the primary key.
@@ -46,8 +47,9 @@ pub(crate) struct GapWanted<'a> {
 pub(crate) enum Gap<H> {
     /// A running fill fetches the byte.
     Follows(Follower<H>),
-    /// A new fill. It begins with the fragment that contains the byte. It ends before the first fragment that
-    /// is stored or that another fill fetches, or where the request needs no more bytes.
+    /// A new fill. It begins with the fragment that contains the byte. It ends before the first later
+    /// fragment that is stored or that another fill fetches. It also ends where the request needs no more
+    /// bytes.
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
@@ -58,7 +60,8 @@ const FAR: u64 = 4 << 20;
 const RUN_MAX: u64 = 256 << 20;
 
 impl<H> State<H> {
-    /// Returns true if a follower can begin at `at`.
+    /// Returns true if a follower can begin at offset `at`: the window has the byte, or the fill will fetch
+    /// it.
     pub(super) fn can_follow(&self, at: u64) -> bool {
         let comes = match self.end {
             None => self.cover.is_none_or(|cover| at < cover.end),

@@ -1,4 +1,4 @@
-//! The running fills, by key.
+//! The table of the running fills (fetches that several requests can share).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -15,8 +15,8 @@ use super::{Fill, FillWriter, Follower};
 
 const SHARDS: usize = 64;
 
-/// The running fills of all workers. Fills that may be joined are listed by key. All fills are listed by
-/// primary key, so that a purge finds every fill.
+/// The running fills of all workers. Fills that may be joined are listed by slot, which is usually the hash
+/// of the key. All fills are also listed by primary key, so that a purge finds every fill.
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
@@ -24,9 +24,9 @@ pub(crate) struct FillMap<H> {
     /// keys of one shard, and all requests for these keys would wait for the same lock. Each hash table in
     /// the shards has a separate secret.
     secret: u64,
-    /// The next number that a fetch draws, when it asks the origin or when its head arrives.
+    /// The next number that a fetch draws, when it asks the origin or when its head arrives (see `order`).
     pub(super) numbers: AtomicU64,
-    /// True if the rules under which these fills were started are no longer in use.
+    /// True if a reload has replaced the operator's rules under which these fills were started.
     retired: AtomicBool,
 }
 
@@ -111,7 +111,7 @@ impl<H> FillMap<H> {
             running.is_some_and(|fill| fill.key == key && fill.cannot_be_joined()),
             false
         );
-        // If the running fill has failed, all requests of its crowd share the new fill.
+        // If the running fill has failed, all requests that waited for it share the new fill.
         let open = sequel || running.is_none_or(|fill| fill.has_failed());
         let fill = Fill {
             sequel,
@@ -145,8 +145,9 @@ impl<H> FillMap<H> {
         self.judge(fill);
     }
 
-    /// Forbids storing the result of a new fill, if the map is retired. Called while the shard is locked. So
-    /// either this function sees that the map is retired, or [`retire`](Self::retire) finds the fill.
+    /// Forbids storing the result of a new fill, if the map is retired. Called while the shard with the fill
+    /// is locked. So either this function sees that the map is retired, or [`retire`](Self::retire) finds the
+    /// fill.
     pub(super) fn judge(&self, fill: &Fill<H>) {
         if rule!(
             "reload: what old requests still ask for is not stored",
@@ -157,8 +158,9 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Called when the rules have changed. The answers of the fills in this map are not stored. This includes
-    /// fills that requests under the old rules start later. Requests under the new rules use another map.
+    /// Called when a reload has changed the operator's rules. From now on, the answers of the fills in this
+    /// map are not stored. This includes fills that requests under the old rules start later. Requests under
+    /// the new rules use another map.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         for shard in &self.shards {
@@ -210,8 +212,8 @@ impl<H> FillMap<H> {
     }
 
     pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
-        // The flag is set before the lock is taken. So a concurrent offer of the fill either sees the flag or
-        // is undone below.
+        // The flag is set before the lock is taken. So a concurrent call of `offer` either sees the flag, or
+        // has its effect undone below.
         fill.closed.store(true, Ordering::Release);
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);

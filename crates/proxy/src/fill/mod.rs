@@ -1,18 +1,18 @@
-//! Fills: fetches that belong to no client.
+//! Fills: fetches that belong to no client, and that several requests can share.
 //!
 //! A fill has one writer (the task that reads the origin's answer) and any number of followers (requests, on
-//! any worker). The writer and the followers share state under a short lock. Followers are woken when bytes
-//! arrive, never by a timer. The window contains the bytes of the body that are still in memory. If the
-//! window has a limit, the writer waits for the slowest follower whose next byte is in the window. A follower
-//! that lags for too long is released. It then reads the missed bytes from the store and returns to the fill,
-//! or gets the rest of its answer without the fill. A follower that joins late reads the beginning of the
-//! body from the store.
+//! any worker). The writer and the followers share their state under a lock that is held only briefly.
+//! Followers are woken when bytes arrive, never by a timer. The window contains the bytes of the body that
+//! are still in memory. If the window has a limit, the writer waits for the slowest follower whose next byte
+//! is in the window. A follower that lags for too long is released. It then reads the missed bytes from the
+//! store and returns to the fill, or gets the rest of its answer without the fill. A follower that joins late
+//! reads the beginning of the body from the store.
 //!
 //! All offsets count from the beginning of the complete body. So a fill that fetches a part begins at the
 //! offset of the part.
 //!
-//! `fetch` reads the origin's answer, and writes it into the fill. This room (top-level module) may use
-//! origin, mirrors, cache, http, state, sites and access.
+//! `fetch` reads the origin's answer, and writes it into the fill. This room (top-level module) may use the
+//! rooms origin, mirrors, cache, http, state, sites and access.
 
 mod crowd;
 pub(crate) mod fetch;
@@ -70,11 +70,12 @@ enum End {
 /// One fetch in progress. `H` is the type of the data that is known when the head has arrived.
 #[derive(Debug)]
 pub(crate) struct Fill<H> {
-    /// The slot of the [`FillMap`] in which requests find this fill.
+    /// The entry (slot) of the [`FillMap`] in which requests find this fill.
     slot: KeyHash,
     hash: KeyHash,
     key: Bytes,
-    /// Hash of the primary key. A purge or an unsafe request names this key.
+    /// Hash of the primary key (the key without the values that select a variant). A purge or an unsafe
+    /// request, such as a POST, names this key.
     base: KeyHash,
     state: Mutex<State<H>>,
     /// True if the result may be stored. Locked while the result is being stored.
@@ -85,7 +86,7 @@ pub(crate) struct Fill<H> {
     /// recorded among them (see [`order`]). Followers get the head immediately afterwards.
     judged: AtomicBool,
     /// The number that the fill drew immediately before it asked the origin; 0 before that. Answers are
-    /// ordered by these numbers.
+    /// ordered by these numbers (see [`order`]).
     number: AtomicU64,
     /// The time when the fill was created for its first request, which then began to wait for the head.
     started: Instant,
@@ -109,11 +110,13 @@ struct State<H> {
     keep: usize,
     /// Offset before which all bytes can be read back from the store.
     free: u64,
-    /// The range of bytes that this fill fetches, if they belong to a large object whose head is stored.
+    /// The range of bytes that this fill fetches, if the head (fields and length) of their large object is
+    /// already stored.
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
-    /// Number of additional fetches that waiting requests have started because the head is overdue.
+    /// Number of additional fetches that waiting requests have started because the head of this fetch is
+    /// overdue.
     seconds: u32,
     /// True if another fetch for the same key received its head before this fill. Waiting followers then
     /// leave this fill.
@@ -131,8 +134,8 @@ struct Reader {
     waker: Option<Waker>,
     /// True if the follower was released.
     lagged: bool,
-    /// True if the follower has stood aside: it waits for a send-buffer reservation, or reads bytes from the
-    /// store.
+    /// True if the follower has stood aside: the follower waits for memory in the kernel's send buffers, or
+    /// reads bytes from the store, and the writer does not wait for the follower.
     aside: bool,
 }
 
@@ -226,9 +229,9 @@ impl<H> Fill<H> {
         self.sequel || self.followers() > 1
     }
 
-    /// Lets no further request join. Called if the answer cannot be stored because the memory of fills is
-    /// used up and only one request follows this fill. Later requests share the next fetch. That fetch may
-    /// use the memory that is reserved for shared fills.
+    /// Lets no further request join. Called if only one request follows this fill, and its answer cannot be
+    /// stored because the memory of fills is used up. Later requests share the next fetch. That fetch may use
+    /// the memory that is reserved for shared fills.
     pub(crate) fn turn_away(&self) {
         self.state.lock().turns_away = true;
     }
@@ -241,7 +244,7 @@ impl<H> Fill<H> {
         state.turns_away || state.window.base() > state.start && !stored
     }
 
-    /// True if requests wait for several fetches of the same key.
+    /// True if several fetches of the same key run, because the head of the first fetch is overdue.
     pub(crate) fn has_rivals(&self) -> bool {
         self.second || self.state.lock().seconds > 0
     }
@@ -315,7 +318,8 @@ impl<H> State<H> {
         self.readers.iter().flatten().filter(|r| !r.lagged)
     }
 
-    /// Drops the bytes that no follower needs. Returns true if the window has space for more bytes.
+    /// Drops the bytes of the window that no follower needs. Returns true if the window has space for more
+    /// bytes.
     fn make_room(&mut self) -> bool {
         if self.keep == usize::MAX {
             return true;

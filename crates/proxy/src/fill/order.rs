@@ -1,13 +1,14 @@
 //! The order of versions. A fetch draws a number when it asks the origin, and a second number when the head
-//! of the answer arrives. If a fetch asked the origin after the head of another answer had arrived, its own
-//! answer is newer than that answer. If the two exchanges overlap, the numbers do not prove which answer the
-//! origin made first. Then the validator may show that both answers are the same version, or `Date` may show
-//! which answer is older (RFC 9111 section 4). Otherwise both answers are removed, so that clients never get
-//! an older version after a newer one.
+//! of the answer arrives. All numbers come from one counter. If a fetch asked the origin after the head of
+//! another answer had arrived, its own answer is newer than that answer. If the two exchanges overlap, the
+//! numbers do not prove which answer the origin made first. Then the validator (ETag or Last-Modified) may
+//! show that both answers are the same version, or `Date` may show which answer is older (RFC 9111 section
+//! 4). Otherwise both answers are removed, so that clients never get an older version after a newer one.
 //!
-//! Published answers are remembered as long as any fetch of the same primary key runs. A fetch that starts
-//! after the end of these fetches asks the origin after the heads of all published answers have arrived. So
-//! its answer is newer.
+//! An answer is published when its head has arrived and was compared with earlier answers. Published answers
+//! are remembered as long as any fetch of the same primary key runs. A fetch that starts after the end of
+//! these fetches asks the origin after the heads of all published answers have arrived. So its answer is
+//! newer.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -133,14 +134,14 @@ impl<H> Default for Family<H> {
 
 /// The facts about a new answer by which [`FillMap::publish`] compares it with other answers of its key.
 pub(crate) struct Claim<S, O> {
-    /// True if later answers are compared with this answer. This is the case if this answer is storable, or
-    /// if it shows that stored answers are outdated.
+    /// True if later answers must be compared with this answer, because this answer is storable, or because
+    /// it shows that stored answers are outdated.
     pub(crate) storable: bool,
     /// The Vary list and the request values that selected the answer.
     pub(crate) selection: Selection,
     pub(crate) version: Version,
     /// A function that gets the selection of a published answer. It returns true if the fill's request has
-    /// the same values, so that the published answer would also fit this request.
+    /// the same selecting values, so that the published answer would also fit this request.
     pub(crate) same: S,
     /// A function that gets the head of an answer that another fetch is receiving. It returns true if the new
     /// answer replaces that answer.
@@ -262,8 +263,8 @@ impl<H> FillMap<H> {
     }
 
     /// Closes `other` if it may deliver an older version than `newer`, so that later requests do not join it.
-    /// If the answer of `other` was already judged, storing this answer is forbidden too. Called after the
-    /// head of `newer` has been published, while `other` still runs.
+    /// If the answer of `other` was already compared with other answers, it may no longer be stored either.
+    /// Called after the head of `newer` has been published, while `other` still runs.
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {

@@ -1,4 +1,5 @@
-//! Tests that drive fills and followers step by step: windows, speed limits, lagging followers, ends.
+//! Tests that drive fills (shared fetches) and their followers (requests) step by step: windows, speed
+//! limits, followers that lag behind, and the ends of fills.
 
 use std::cell::Cell;
 use std::sync::Arc;

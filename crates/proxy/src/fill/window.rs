@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// The bytes of a stream from offset `base` up to `end`.
+/// The bytes of a body from offset `base` up to `end`.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     chunks: VecDeque<(u64, Bytes)>,

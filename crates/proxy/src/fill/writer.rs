@@ -1,4 +1,4 @@
-//! The writing end of a fill.
+//! The writing end of a fill, for the task that receives the bytes from the origin.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl<H> FillWriter<H> {
             .is_some_and(|cover| cover.continues && end >= cover.end)
     }
 
-    /// Passes an interim response on to the leader.
+    /// Passes an interim response on to the leader (the request that started the fill).
     pub(crate) fn interim(&self, text: Bytes) {
         let mut state = self.fill.state.lock();
         if state.interim.len() < INTERIM_MAX {
@@ -77,7 +77,7 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Publishes the head. At least `keep` body bytes stay in memory (`usize::MAX`: all).
+    /// Gives the head to the followers. At least `keep` body bytes stay in memory (`usize::MAX`: all).
     pub(crate) fn head(&self, head: H, keep: usize) {
         let mut state = self.fill.state.lock();
         state.head = Some(Arc::new(head));
@@ -87,7 +87,7 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Changes the smallest number of body bytes that stay in memory from now on.
+    /// Sets the smallest number of body bytes that stay in memory from now on.
     pub(crate) fn keep(&self, keep: usize) {
         let mut state = self.fill.state.lock();
         state.keep = keep;

@@ -43,7 +43,7 @@ pub(crate) struct Arrival {
 }
 
 impl ClientIdentity {
-    /// Returns true if a rule lets the present request bypass the cache.
+    /// Returns true if an access rule lets the present request bypass the cache.
     pub(crate) fn bypasses_cache(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.bypasses_cache())
     }
@@ -65,7 +65,7 @@ impl ClientIdentity {
         }
     }
 
-    /// Makes a client that connects directly and may use the listener.
+    /// Makes an imagined client, which connects directly and may use the listener.
     pub(crate) fn imagined(client: IpAddr) -> Self {
         Self {
             peer: SocketAddr::new(client, 0),
@@ -122,7 +122,7 @@ impl ClientIdentity {
     }
 
     /// Returns true if the access rules may permit some clients, and forbid other clients, to get answers
-    /// from this address.
+    /// from an origin at this address.
     pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
         let pass = self.pass.as_ref();
         pass.is_some_and(|pass| pass.keeps_apart(address))
@@ -156,8 +156,8 @@ impl ClientIdentity {
     }
 }
 
-/// Returns true if this client may use a listener. An unknown client may use only a listener without a list
-/// of clients.
+/// Returns true if this client may use a listener. A client whose address is unknown may use only a listener
+/// without a list of clients.
 fn allowed(
     access: &Access,
     role: &Role,
@@ -196,7 +196,7 @@ fn is_named(certificate: &ClientCertificate, names: &[Pattern]) -> bool {
 }
 
 /// Returns the client that the forwarding fields name, if there are such fields. The client is the last
-/// address that is not a trusted proxy, because earlier addresses are only a claim of that client. If all
+/// address that is not a trusted proxy, because all earlier addresses may be invented by that client. If all
 /// addresses are trusted proxies, the client is the first address.
 fn named<F: Fields + ?Sized>(head: &F, trusted: &[IpNet]) -> Option<Option<IpAddr>> {
     if first(head, "X-Forwarded-For").is_some() {
@@ -273,8 +273,8 @@ const FORWARDING: [&str; 6] = [
 /// Fields that browsers add to requests of a page. The page cannot remove them.
 const BROWSER: [&str; 2] = ["Origin", "Referer"];
 
-/// Returns the sign, found in the fields of a request, that the request did not originate on the peer's
-/// machine. The address of the peer does not matter.
+/// Searches the fields of a request for a sign that the request did not originate on the peer's machine. The
+/// address of the peer does not matter.
 pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     let mut found = Foreign::No;
     for (name, _) in FieldsIter::new(head) {
@@ -331,7 +331,7 @@ mod tests {
         ("203.0.113.9", &[(XFF, "127.0.0.1")], "203.0.113.9", false),
         ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
         ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
-        // A trusted proxy names the client. Earlier entries are only the client's claim and are ignored.
+        // A trusted proxy names the client. Earlier entries may be invented by the client and are ignored.
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
         ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
         (

@@ -67,7 +67,7 @@ pub(crate) struct OwnFields<'a> {
 }
 
 /// Appends Foxy's own fields and the blank line. Before the call, `out` contains the status line and the
-/// other fields. Last, the function applies the rules of the site to the complete head.
+/// other fields. At the end, the function applies the site's rules for fields to the complete head.
 pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &OwnFields<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),
@@ -121,7 +121,7 @@ pub(crate) fn hit_line(name: &str) -> Vec<u8> {
 }
 
 /// Appends the Cache-Status line. The line of a usual hit begins with the prepared text `hit_line`. The
-/// detail in this line is the word of an outcome, so it needs no quotes.
+/// parameter `detail` of this line is an outcome word, so it needs no quotes.
 fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
     match *cache {
         CacheStatus {
@@ -162,7 +162,7 @@ pub(crate) async fn send_page<T: Transport>(
 pub(crate) struct Extra<'a> {
     /// Additional field lines.
     pub(crate) fields: &'a [u8],
-    /// A text of the operator for people.
+    /// A text that the operator has written for people.
     pub(crate) text: &'a str,
     /// The name of the rule that decided.
     pub(crate) rule: Option<&'a str>,
@@ -234,8 +234,8 @@ pub(crate) async fn send_page_with<T: Transport>(
     Ok(body.len() as u64)
 }
 
-/// Returns the page for a refusal by a mirror's rules about versions, in a form that the registry's clients
-/// show.
+/// Returns the page for a refusal by a mirror's rules about versions of packages. The clients of the package
+/// registry show a page of this form to their users.
 fn of_mirror(
     refusal: Refusal,
     to: ResponseContext<'_>,

@@ -1,4 +1,4 @@
-//! Applies the rewriting rules of a site. The values of the variables in these rules are facts about a
+//! Applies the rewriting rules of a site. These rules may contain variables, whose values are facts about a
 //! request.
 
 use foxy_base::Fields;
@@ -54,7 +54,7 @@ impl<'a> ResponseContext<'a> {
     }
 }
 
-/// Facts about a request.
+/// The facts about a request that are the values of variables in rewriting rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) proxy: &'a Proxy,
@@ -191,13 +191,13 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// Changes the head of a request.
+    /// Applies the changes to the head of a request.
     pub(crate) fn apply(&self, out: &mut Vec<u8>, client: &ClientIdentity, head: &RequestHead<'_>) {
         self.rules
             .change_head(out, &self.facts(client, Some(*head)));
     }
 
-    /// Changes field lines.
+    /// Returns these field lines of a request after the changes.
     pub(crate) fn lines(
         &self,
         lines: &[u8],
@@ -219,9 +219,9 @@ pub(crate) enum Turned {
     Away(u16, Vec<u8>),
     /// The request is refused.
     Refused(Refusal),
-    /// Foxy answers that it speaks the protocol of container images.
+    /// Foxy itself answers that it speaks the protocol of container registries.
     Registry,
-    /// The registry must first confirm that the client may have the layer.
+    /// The registry must first confirm that the client may have this layer of a container image.
     Prove,
     /// A mirror's rules about versions refuse the request.
     Blocked(Refusal),

@@ -28,7 +28,7 @@ const fn refuse<'b>(status: u16, reason: &'static str) -> Route<'b> {
     Route::Refuse(Refusal { status, reason })
 }
 
-/// Decides about the destination of a request. `instance` is Foxy's own name in Via.
+/// Decides about the destination of a request. `instance` is the name that this Foxy writes into `Via`.
 pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) -> Route<'b> {
     if let Some(answer) = last_hop(head) {
         return answer;
@@ -117,8 +117,8 @@ fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     }
 }
 
-/// Returns false if none of the first five bytes of `host` is a colon. Such a host cannot be an IPv6 address,
-/// so it need not be parsed as an address. Nearly every name is such a host.
+/// Returns true if `host` may be an IPv6 address: it has fewer than five bytes, or a colon among its first
+/// five bytes. The test is cheap. It excludes nearly every name, so that few hosts are parsed as addresses.
 fn may_be_v6(host: &str) -> bool {
     let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));
     host.as_bytes().first_chunk().is_none_or(colon)
@@ -171,7 +171,8 @@ fn passed_here_before(head: &RequestHead<'_>, instance: &str) -> bool {
     })
 }
 
-/// Returns the form of escapes in paths of this partition, for keys, purges and requests to the origin.
+/// Returns the form that escapes such as `%41` have in paths of this partition. It is used for keys, purges
+/// and requests to the origin.
 pub(crate) fn escapes(rules: &RuleSet, partition: &str) -> Escapes {
     match rules.keeps_escapes(partition) {
         true => Escapes::AsReceived,

@@ -1,6 +1,7 @@
-//! The request in the form that the origin receives. The fields of this form select variants (Vary, key
-//! parts). The client's own fields are not sufficient for this, because Foxy removes or replaces some of them
-//! and adds other fields. Fields that Connection names never reach the origin either.
+//! The request in the form that the origin receives. The fields of this form select variants, by `Vary` or by
+//! the key parts of the operator's rules. The client's own fields are not sufficient for this, because Foxy
+//! removes or replaces some of them and adds other fields. Fields that Connection names never reach the
+//! origin either.
 //!
 //! The fields that select variants are nearly always the same in the client's request and in the request for
 //! the origin. Then the client's request is used directly, and no other request is built.
@@ -17,8 +18,8 @@ use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
 
-/// The changes for the request of a fill. A fill requests the complete object, with the cache's own
-/// conditions instead of the client's.
+/// The changes for the request of a fill (a fetch that several requests can share). A fill requests the
+/// complete object, with the cache's own conditions instead of the client's.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -26,18 +27,19 @@ const FILL: Changes<'static> = Changes {
     add: &[],
 };
 
-/// A request, with the fields that Foxy adds to it (see [`Hop`]).
+/// A request in the form that the origin receives: with the fields that Foxy adds (see [`Hop`]), and without
+/// the fields that Foxy removes.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a, F> {
     fields: F,
     version: Version,
-    /// True if the Connection field may name other fields of the request.
+    /// True if the Connection field may name other fields of the request, which are then removed.
     lists_names: bool,
     way: Way<'a>,
 }
 
-/// Source of the [`Hop`]. The hop of a client's request is made only when it is needed, because most answers
-/// have no Vary list.
+/// Source of the [`Hop`], which contains Foxy's changes to the request. For a client's request, the [`Hop`]
+/// is made only when a Vary list must be compared, because most answers have no Vary list.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Client(&'a Local, &'a Role, &'a ClientIdentity),

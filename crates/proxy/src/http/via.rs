@@ -1,4 +1,4 @@
-//! The request for the origin: the end-to-end fields, and the fields that Foxy adds.
+//! The request for the origin: the client's end-to-end fields, and the fields that Foxy adds.
 
 use std::net::IpAddr;
 
@@ -29,11 +29,10 @@ pub(crate) struct Changes<'a> {
 pub(crate) struct Forwarding {
     x_forwarded_for: ForwardedMode,
     forwarded: ForwardedMode,
-    /// True if all other fields of this kind are removed from the client's request (see
-    /// [`tells_of_the_client`]). A site's origin trusts these fields, so they must not come from untrusted
-    /// clients.
+    /// True if the client's other fields of this kind are removed (see [`tells_of_the_client`]). A site's
+    /// origin trusts these fields, so they must not come from untrusted clients.
     drop_others: bool,
-    /// True if `Authorization` was for Foxy itself.
+    /// True if `Authorization` contains a login for Foxy itself, which the origin must not receive.
     drop_login: bool,
 }
 
@@ -64,7 +63,8 @@ impl Forwarding {
     }
 }
 
-/// This proxy as a hop of the request: its names, its treatment of fields, and the client.
+/// The facts that Foxy needs as a hop (one of the proxies on the way of the request): its names, its
+/// treatment of fields, and the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop<'a> {
     pub(crate) instance: &'a str,
@@ -226,7 +226,7 @@ pub(crate) fn own_fields<F: Fields>(
     }
     via(out, version, hop.instance);
     // In the mode `Append`, Foxy adds the address of the peer at the end of the list in the client's request.
-    // In other modes, a new list names the client.
+    // In the mode `Replace`, a new list names only the client.
     let ip = |mode| match mode {
         ForwardedMode::Append => hop.identity.peer.ip().to_canonical(),
         _ => hop.identity.ip(),

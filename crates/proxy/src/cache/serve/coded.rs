@@ -30,7 +30,7 @@ use crate::state::ledger::Use;
 use crate::state::local::Local;
 use crate::{Event, Proxy};
 
-/// Largest number of forms that are made at the same time, over all workers.
+/// Largest number of compressed forms that all workers together make at the same time.
 const AT_ONCE: usize = 2;
 /// Estimated memory of an encoder, in bytes.
 const ENCODER_BYTES: usize = 4 << 20;
@@ -41,7 +41,7 @@ const BROTLI_QUALITY: u32 = 5;
 const BROTLI_WINDOW: u32 = 19;
 const GZIP_LEVEL: u32 = 6;
 
-/// Forms that are being made, and forms that were tried recently.
+/// The compressed forms that are being made, and the forms that Foxy has recently tried to make.
 #[derive(Debug)]
 pub(crate) struct Making {
     now: Mutex<HashSet<KeyHash>>,
@@ -71,7 +71,7 @@ impl Making {
     }
 }
 
-/// The permit for a form that is being made. It is free again when this value is dropped.
+/// The permit to make a compressed form. It is free again when this value is dropped.
 struct FormPermit {
     proxy: Arc<Proxy>,
     form: KeyHash,
@@ -101,8 +101,8 @@ pub(crate) fn choose(
     fits.then(|| wanted(request, head, &compress.codings))?
 }
 
-/// Returns the key of a form. It has a `~` at the position where the key of a variant has the first digit of
-/// its nonce.
+/// Returns the key of a compressed form. It has a `~` where the key of a variant has the first digit of its
+/// nonce, so it differs from the keys of all variants.
 fn form_key(object: &Object, coding: Coding) -> Vec<u8> {
     let mut key = object.key().to_vec();
     let name = format!("\n~{:016x}\n{}", object.meta().version, coding.name());
@@ -174,8 +174,8 @@ fn compressed(body: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the form as it is stored. It has the fields of the plain answer, so that purges by tags cover it.
-/// It also has the purge number of the plain answer, so that later purges cover both.
+/// Returns the compressed form as it is stored. It has the fields of the plain answer, so that purges by tags
+/// cover it. It also has the purge number of the plain answer, so that later purges cover both.
 fn form(
     object: &Object,
     coding: Coding,
@@ -198,7 +198,7 @@ fn form(
     }
 }
 
-/// Sends the form of an object, or a 304 response for it.
+/// Sends the compressed form of an object, or a 304 response for this form.
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,

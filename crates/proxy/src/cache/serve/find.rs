@@ -1,5 +1,5 @@
-//! Finds the stored object for a request, in memory or by one disk read. If the response varies, finds the
-//! variant for the request.
+//! Finds the stored object for a request, in memory or by one disk read. If the response varies (Vary), finds
+//! the variant for the request. `cache::key` explains primary keys, nonces and selecting values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub(crate) enum Tier {
     Disk,
 }
 
-/// The facts about the primary entry that are needed to make the key of a variant.
+/// The facts about a primary entry (the object under the primary key) from which the keys of variants are
+/// made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Primary {
     pub(crate) nonce: u64,
@@ -45,8 +46,9 @@ pub(crate) struct Found {
 }
 
 /// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, changes
-/// `key` to the key of the variant, and looks up the variant too. A rule of the operator may require that the
-/// Vary list contains certain `parts`. An object whose list lacks one of these parts counts as missing.
+/// `key` to the key of the variant, and looks up the variant too. `parts` are request fields or cookies by
+/// which a rule of the operator selects among stored objects. An object whose Vary list lacks one of these
+/// parts counts as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,
@@ -111,7 +113,7 @@ fn has_parts(object: &Object, parts: &[String]) -> bool {
 
 /// Returns the object under exactly this key.
 pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, Tier)> {
-    // If a record moves while it is read, the lookup is repeated, but only once.
+    // The store may move an object on the disk while it is read. Then the lookup is repeated, but only once.
     for _ in 0..2 {
         match local.proxy.engine.reads().lookup(hash, key) {
             #[cfg(feature = "stand-in")]
@@ -146,8 +148,8 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Returns fragment `n` of a large object. If `last` is true, no other source has the bytes. The function
-/// then waits even for a slow disk, or for a disk that other requests have given up.
+/// Returns fragment `n` of a large object. `last` is true if no other source has the bytes. The function then
+/// waits even for a slow disk, or for a disk that other requests have given up.
 pub(crate) async fn fragment(
     local: &Local,
     head: &Arc<Object>,

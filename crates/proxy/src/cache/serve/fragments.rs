@@ -1,8 +1,8 @@
 //! Fragments of large objects while they are sent to the clients of one worker.
 //!
 //! Requests that send the same fragment at the same time share one copy in memory, one read, and one entry in
-//! the ledger. Therefore many clients that read one object together need little more memory than a single
-//! client.
+//! the ledger (the count of the memory for requests). Therefore many clients that read one object together
+//! need little more memory than a single client.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -18,8 +18,9 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// Longest time between two checks of a request that waits for memory for its fragment. Memory that a request
-/// of the same worker frees wakes a waiting request at once. Memory that other workers free does not.
+/// Longest time between two checks of a request that waits for memory for its fragment. When a request of the
+/// same worker frees memory, it wakes a waiting request at once. Requests of other workers do not wake it, so
+/// the checks are needed too.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.

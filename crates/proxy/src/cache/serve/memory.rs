@@ -16,7 +16,7 @@ use crate::http::net::{Io, Transport};
 use crate::http::reply::{Mode, Scratch, own_fields};
 use crate::state::local::Local;
 
-/// The form of an answer from an object.
+/// The form of an answer that is made from a stored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// An answer with the stored status and the complete body.
@@ -143,7 +143,8 @@ fn lacks_some(object: &Object, shape: &Shape) -> bool {
         && (0..fields.count()).any(|i| is_of_content(fields.field(i).0))
 }
 
-/// Sends an object whose body is in memory (an object that is not the head of a large object).
+/// Sends an object whose body is in memory. It must not be a large object, of which only the head is in
+/// memory.
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,

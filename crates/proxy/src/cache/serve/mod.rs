@@ -1,4 +1,4 @@
-//! Answers out of the cache.
+//! Answers from the cache: finding stored objects, and sending them.
 
 pub(crate) mod coded;
 pub(crate) mod find;

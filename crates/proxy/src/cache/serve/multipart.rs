@@ -57,7 +57,7 @@ impl Multipart {
         parts.sum::<u64>() + self.end().len() as u64
     }
 
-    /// Appends the status line and the fields.
+    /// Appends the status line and the fields of the answer to `out`.
     pub(crate) fn head(
         &self,
         local: &Local,

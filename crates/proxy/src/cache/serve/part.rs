@@ -1,5 +1,5 @@
-//! Answers ranges from stored parts (RFC 9111 section 3.3). The range must lie completely inside the part,
-//! and the part must be fresh.
+//! This module answers range requests from stored parts of bodies (RFC 9111 section 3.3). The requested range
+//! must lie completely inside the part, and the part must be fresh.
 
 use std::io::IoSlice;
 
@@ -49,7 +49,7 @@ pub(crate) fn slice(
     Some((Slice { held, wanted }, grant))
 }
 
-/// Sends the slice.
+/// Sends the bytes of `slice` as a 206 answer.
 pub(crate) async fn send<T: Transport>(
     local: &Local,
     io: &Io<T>,

@@ -56,7 +56,8 @@ pub(super) enum Then {
 }
 
 impl<T: Transport> Download<'_, T> {
-    /// Passes the interim answers and the final answer on. `first` is a head that is already in the buffer.
+    /// Passes the interim answers and the final answer on to the client. `first` is a head that is already in
+    /// the buffer.
     pub(super) async fn receive(
         &mut self,
         up: &mut Upstream,
@@ -80,7 +81,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         if head.status() == 407 && self.req.parents().is_some() {
-            // The parent wants Foxy to log in, not the client.
+            // The parent proxy wants Foxy to log in, not the client.
             return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
         }
         if self.way.spares(self.local, self.req, head.status()) {
@@ -88,7 +89,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let is_head = method == Method::Head;
         if self.req.is_document() && !is_head && head.status() == 200 {
-            // A document in a passed answer would reach the client without being rewritten.
+            // A mirror's document in a passed answer would reach the client without being rewritten.
             return Err(PassError::Origin(UpstreamError::BadResponse(
                 "document-past-the-cache",
             )));

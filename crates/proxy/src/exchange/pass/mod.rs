@@ -51,7 +51,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// True if a stale answer may be sent in place of the origin's error.
+    /// True if the origin's answer is an error, and a stale answer may be sent in its place.
     fn spares(&self, local: &Local, req: &OwnedRequest, status: u16) -> bool {
         let stored = self.instead.and_then(|want| want.stored.as_ref());
         status >= 500 && req.may_have_stale(local, stored, Failure::Status(status))
@@ -92,7 +92,7 @@ impl<T: Transport> Exchange<'_, T> {
     /// Carries out an exchange with the origin.
     ///
     /// # Errors
-    /// The origin gave no usable answer. In this case nothing was sent to the client.
+    /// Returned if the origin gave no usable answer. Nothing was sent to the client then.
     async fn passed(&mut self, way: Way<'_>) -> Result<Finish, UpstreamError> {
         let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
         let parts = req.head().parts();

@@ -1,6 +1,6 @@
-//! Passed answers that change stored objects. The answer to a POST may be stored as an answer to GET (RFC
-//! 9110 section 9.3.3). The answer to a HEAD may update the object that a GET stored (RFC 9111 section
-//! 4.3.5).
+//! The effects on stored objects of answers that are passed on without the cache. The answer to a POST may be
+//! stored as an answer to GET (RFC 9110 section 9.3.3). The answer to a HEAD may update the object that a GET
+//! stored (RFC 9111 section 4.3.5).
 
 use bytes::Bytes;
 use foxy_base::WallTime;
@@ -36,8 +36,8 @@ impl Sent {
     }
 }
 
-/// The answer to a POST while it is being stored. No request can follow this fill, but purges and later
-/// answers affect it like any other fill.
+/// The answer to a POST while it is being stored. It is stored like the answer of a fill (shared fetch), but
+/// no request can join it. Purges and later answers affect it like any other fill.
 pub(super) struct Saving<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,
@@ -62,7 +62,8 @@ fn asked(req: &OwnedRequest, sent: Sent, now: WallTime) -> OriginRequest<'_> {
 }
 
 impl<'a> Saving<'a> {
-    /// Begins to store the answer, if rules allow it. Called after the answer has invalidated stored objects.
+    /// Begins to store the answer, if the caching rules allow it. Called after the answer has invalidated
+    /// stored objects.
     pub(super) fn start(
         local: &'a Local,
         req: &OwnedRequest,

@@ -7,9 +7,10 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::origin::UpstreamError;
 use crate::state::local::Local;
 
-/// Guard of an unsafe request in progress. When dropped, it invalidates the stored answers of the request's
-/// URL (RFC 9111 section 4.4). It invalidates nothing if an answer has arrived, or if the request certainly
-/// has not reached the origin. The guard is also dropped if the request ends because the client left.
+/// A value that exists while an unsafe request is in progress. When dropped, it invalidates the stored
+/// answers of the request's URL (RFC 9111 section 4.4). It invalidates nothing if an answer has arrived, or
+/// if the request certainly has not reached the origin. It is also dropped if the request ends because the
+/// client left.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
     req: &'a OwnedRequest,

@@ -1,4 +1,4 @@
-//! Passes a body from the origin to the followers and into the store.
+//! Passes a body from the origin into the store and to the followers (the requests that share the fetch).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -122,8 +122,8 @@ impl Body<'_> {
         noted(local, piece.await)
     }
 
-    /// Puts bytes first into the store, then into the window. Followers behind the window read the bytes that
-    /// they missed from the store.
+    /// Puts bytes first into the store, then into the window (the bytes in memory). If a follower is behind
+    /// the window, it reads the bytes before the window from the store.
     fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
         let outgrown = self.keeper.push(local, writer.fill(), &bytes);
         if outgrown {
@@ -139,13 +139,14 @@ impl Body<'_> {
     }
 }
 
-/// Counts a failure of the origin to send the complete body.
+/// Counts an error if the origin failed to send the complete body.
 fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, UpstreamError> {
     piece.inspect_err(|error| local.origin_failed(*error))
 }
 
 impl FillWriter<FillHead> {
-    /// Called when the body does not fit into memory: from now on it can be read back from the store.
+    /// Called when the body no longer fits into memory. From now on, followers can read it back from the
+    /// store.
     fn grown(&self, readable_body: Option<ReadableBody>) {
         if let Some(head) = self.published()
             && let Some(readable_body) = readable_body

@@ -1,5 +1,6 @@
-//! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are accepted only
-//! under the strong validator of the stored object. An answer of another version supersedes the object.
+//! Fetches a run (consecutive fragments that a stored large object lacks) by one range request. Bytes are
+//! accepted only if the answer has the strong ETag of the stored object. If the answer is of another version,
+//! the stored object is outdated and is removed.
 //!
 //! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2). The rest is requested again
 //! as long as requests make progress. If two such fetches for one object fail in a row because the origin
@@ -30,10 +31,10 @@ use crate::state::local::Local;
 
 /// Number of requests that are always allowed for one run, however few bytes the origin sends.
 const SHORT_ANSWERS: u64 = 8;
-/// Number of fetched bytes that allow one more request.
+/// Number of fetched bytes that allow one more request for the same run.
 const SHORT_BYTES: u64 = 4 << 10;
 
-/// The task to fetch one missing run.
+/// The task to fetch one run of missing fragments.
 #[derive(Debug)]
 struct Job {
     req: Rc<OwnedRequest>,
@@ -90,7 +91,7 @@ pub(crate) fn spawn(
 }
 
 impl Job {
-    /// Requests the run until all of it has arrived.
+    /// Sends range requests until all bytes of the run have arrived.
     async fn run(
         &self,
         local: &Local,
@@ -131,7 +132,7 @@ impl Job {
         Ok(Ended::Whole(Bytes::new()))
     }
 
-    /// Requests `rest` once and handles the answer.
+    /// Sends one range request for `rest` and handles the answer.
     async fn ask(
         &self,
         local: &Local,
@@ -259,8 +260,8 @@ impl Job {
         Ok((verdict, part))
     }
 
-    /// Records the result of this run for the object. When the origin sends unusable bytes for the second
-    /// time in a row, the object is removed.
+    /// Remembers whether this fetch for the object has succeeded. When the origin sends unusable or too few
+    /// bytes in a second fetch in a row, the object is removed.
     fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
         let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
         match error {
@@ -288,7 +289,7 @@ impl Job {
     }
 }
 
-/// The use of an answer whose bytes belong to the run.
+/// The use of the bytes of an answer that belong to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The bytes are sent and stored.

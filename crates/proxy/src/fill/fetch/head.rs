@@ -17,7 +17,7 @@ pub(crate) struct FillHead {
     /// The origin's status.
     pub(crate) status: u16,
     pub(crate) origin: SocketAddr,
-    /// Fields for the clients, without framing and Age.
+    /// Fields for the clients, without Age and the fields for framing.
     pub(crate) fields: FieldBlock,
     /// Length of the body in bytes, if known.
     pub(crate) length: Option<u64>,
@@ -32,42 +32,43 @@ pub(crate) struct FillHead {
     /// The response in progress that the origin has validated, with updated fields. If there is one, this
     /// answer has no body.
     pub(crate) validated: Option<Arc<Self>>,
-    /// The stored form from which the body can be read back while it arrives.
+    /// The stored object from which the body can be read back while it arrives.
     pub(crate) readable_body: Arc<OnceLock<ReadableBody>>,
-    /// The sparse object in which the answer to a range request is stored; `None` for all other answers.
-    /// Requests are answered from this object.
+    /// The sparse object (a large object that may lack fragments) in which the answer to a range request is
+    /// stored; `None` for all other answers. Requests are answered from this object.
     pub(crate) sparse: Option<Arc<Object>>,
     /// The part of the representation that the body of a 206 contains.
     pub(crate) part: Option<ContentRange>,
     /// True if the fetch requested the complete fragments that contain a client's range. Other requests may
     /// want other parts of these fragments.
     pub(crate) ranged: bool,
-    /// The `Range` value of the leader, if the fetch requested exactly that range.
+    /// The `Range` value of the leader (the request that started the fill), if the fetch requested exactly
+    /// that range.
     pub(crate) range: Option<Bytes>,
-    /// The primary entry that exists as soon as this answer is stored. The keys of other variants are made
-    /// from this entry.
+    /// The nonce and the Vary list of the object that is under the primary key once this answer is stored.
+    /// The keys of other variants are made from them.
     pub(crate) primary: Option<Primary>,
-    /// True if requests other than the leader may have the answer.
+    /// True if requests other than the leader (the request that started the fill) may have the answer.
     pub(crate) shared: bool,
     /// Reason why the answer is not stored; empty if it is stored.
     pub(crate) not_stored: &'static str,
-    /// The strong ETag that a range request for the rest needs.
+    /// The strong ETag of the answer. A range request for the rest of a truncated body needs it.
     pub(crate) strong_etag: Option<Bytes>,
 }
 
-/// A large body that can be read back while it arrives.
+/// A large body that followers can read back from the store while it arrives.
 #[derive(Debug)]
 pub(crate) struct ReadableBody {
-    /// The head of the object. While the object is not visible, its fragments can be found only through this
-    /// head.
+    /// The head of the object: its fields and length. While lookups do not find the object, its fragments can
+    /// be found only through this head.
     pub(crate) head: Arc<Object>,
-    /// Keeps the fragments alive before the object is visible.
+    /// Keeps the fragments alive before lookups find the object.
     pub(super) _stored: Option<Arc<Stored>>,
 }
 
 impl ReadableBody {
-    /// True if parts of the body can be fetched separately: the object is visible, and its length is known. A
-    /// body that is compared with a digest becomes visible, and gets a length, only at its end.
+    /// True if parts of the body can be fetched separately: lookups find the object, and its length is known.
+    /// For a body that is compared with a digest, this is true only at its end.
     fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }

@@ -34,7 +34,7 @@ pub(crate) struct Times {
     pub(crate) purge: u64,
 }
 
-/// The target of storing an answer: its key, and the data stored with it.
+/// The key under which an answer is stored, and the data that are stored with it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreTarget {
     pub(crate) key: Bytes,
@@ -61,11 +61,12 @@ pub(crate) struct OriginRequest<'a> {
     pub(crate) facts: RequestFacts,
     /// The complete stored object, if it may still be used.
     pub(crate) stored: Option<&'a Arc<Object>>,
-    /// The primary entry, if it has a Vary list.
+    /// The facts about the object under the primary key, if that object has a Vary list.
     pub(crate) primary: Option<&'a Primary>,
-    /// The stored part under the same key.
+    /// The stored part of the object, if a part is stored under the same key.
     pub(crate) part: Option<&'a Arc<Object>>,
-    /// True if the range was widened to whole fragments. Then the answer may begin a sparse object.
+    /// True if the range was widened to whole fragments. Then the answer may begin a sparse object (a large
+    /// object that may lack fragments).
     pub(crate) aligned: bool,
     /// True if the range differs from the client's own range.
     pub(crate) widened: bool,
@@ -76,7 +77,7 @@ pub(crate) struct OriginRequest<'a> {
 /// revalidate the object during these days.
 const VALIDATOR_DAYS: i64 = 7;
 
-/// Returns true if an answer with this status supersedes the object stored under the same key.
+/// Returns true if an answer with this status shows that the object stored under the same key is outdated.
 pub(super) fn superseded(asked: &OriginRequest<'_>, status: u16) -> bool {
     rules::supersedes(&asked.facts, status)
 }
@@ -90,7 +91,7 @@ pub(super) fn as_get(req: &OwnedRequest) -> RequestFacts {
     }
 }
 
-/// Judges a final head. `peer` is the address that sent it.
+/// Judges the head of a final answer. `peer` is the address that sent it.
 pub(crate) fn judge(
     local: &Local,
     asked: &OriginRequest<'_>,
@@ -173,7 +174,7 @@ pub(crate) fn judge(
     (fill_head, target)
 }
 
-/// The Vary list and the selecting values of an answer, if it has a Vary list.
+/// The Vary list of an answer, and the request's values for this list; `None` without a Vary list.
 type Varies = Option<(Bytes, Bytes)>;
 
 /// Returns the Vary values of a storable answer, and the target under which it is stored.
@@ -190,9 +191,9 @@ fn vary_and_target(
     Ok((vary, target))
 }
 
-/// An answer is stale on arrival if the origin took longer than the answer's lifetime. Returns the plan by
-/// which waiting requests may share such an answer, at a site with `collapse = "arrived"`. Returns `None` for
-/// all other sites.
+/// Returns the plan by which waiting requests may share an answer that is stale when it arrives, because the
+/// origin took longer than the answer's lifetime. Only a site with `collapse = "arrived"` shares such
+/// answers. Returns `None` for all other sites.
 fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -404,9 +405,10 @@ fn store_target(
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
     };
-    // If the answer has the Vary list of the known primary entry, it is stored under the fill's key with the
-    // nonce of that entry. Otherwise it becomes a new primary entry with a new nonce. Requests then no longer
-    // find the older variants, because the keys of variants contain the nonce.
+    // The primary entry is the object under the primary key. If the answer has the same Vary list as the
+    // known primary entry, it is stored under the fill's key with the nonce of that entry. Otherwise it
+    // becomes the new primary entry, with a new nonce. Requests then no longer find the older variants,
+    // because the keys of variants contain the nonce.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {
@@ -438,7 +440,8 @@ fn store_target(
     })
 }
 
-/// Returns the store target of an answer with these facts under its primary key. The caller sets the fields.
+/// Returns the store target for an answer with these facts that is stored under the primary key. The caller
+/// sets the fields.
 pub(super) fn primary_target(
     local: &Local,
     asked: &OriginRequest<'_>,

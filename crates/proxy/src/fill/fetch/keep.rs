@@ -1,4 +1,5 @@
-//! Stores a body while it streams to the followers, within the memory budget of all fills.
+//! Stores a body while it streams to the followers (the requests that share the fetch), within the memory
+//! budget of all fetches.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(crate) struct Keeper {
     memory: FillMemory,
     length: Option<u64>,
     /// `done` is the number of body bytes that have arrived. `sizes` contains the smallest and the largest
-    /// number of bytes that the operator's rules allow to be stored.
+    /// length of a body that the operator's rules allow to be stored.
     done: u64,
     sizes: (u64, u64),
     /// Offset up to which the fill continues without followers: the end of the fragment that was being
@@ -34,7 +35,7 @@ pub(crate) struct Keeper {
 
 /// Smallest size in bytes of fragments that followers may read back from the store. Smaller fragments may be
 /// overwritten before a follower has read them. So if fragments are smaller, followers read only from the
-/// window, and a large object becomes visible only when it is complete.
+/// window (the bytes in memory), and lookups find a large object only when it is complete.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -43,9 +44,10 @@ enum Kept {
     Nothing,
     /// All pieces so far are in memory. The object is stored in one piece at the end.
     Small(Box<Small>),
-    /// A body of unknown length. It is stored piece by piece, and is visible when it is complete.
+    /// A body of unknown length. It is stored piece by piece, and lookups find it when it is complete.
     Large(Box<LargePut>),
-    /// A body of known length. The object is visible at once, and its stored bytes are readable.
+    /// A body of known length. Lookups find the object at once, and requests can read the bytes that are
+    /// already stored.
     Sparse(Box<Sparse>),
 }
 
@@ -108,7 +110,7 @@ impl Keeper {
         keeper
     }
 
-    /// Stores the head at once, and the bytes when they arrive.
+    /// Stores the head (fields and length) of the object at once, and its bytes when they arrive.
     fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, target: StoreTarget) {
         let range = target
             .sparse
@@ -144,7 +146,7 @@ impl Keeper {
         }
     }
 
-    /// Creates a keeper that stores nothing, and opens a window.
+    /// Creates a keeper that stores nothing, and has only a window for the followers.
     pub(super) fn nothing(local: &Local) -> Self {
         let mut keeper = Self::closed(local);
         keeper.memory.open_window(local);
@@ -164,7 +166,7 @@ impl Keeper {
         }
     }
 
-    /// Creates a keeper that stores the bytes of `span` as a part of an object whose head is stored.
+    /// Creates a keeper that stores the bytes of `span` of a large object whose head is already stored.
     pub(super) fn resume(
         local: &Local,
         fill: &Fill<FillHead>,
@@ -195,8 +197,8 @@ impl Keeper {
         }
     }
 
-    /// Returns the range of bytes that this fill fetches for an object whose head is stored. Returns `None`
-    /// if no head is stored before the body is complete.
+    /// Returns the range of bytes that this fill fetches for an object whose head is already stored. Returns
+    /// `None` if the head is stored only after the body.
     pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
         let Kept::Sparse(sparse) = &self.kept else {
             return None;
@@ -230,7 +232,8 @@ impl Keeper {
         self.memory.window()
     }
 
-    /// Adds a piece of the body. Returns true if [`window`](Self::window) has changed.
+    /// Adds a piece of the body. Returns true if the number of bytes that the fill keeps
+    /// ([`window`](Self::window)) has changed.
     pub(crate) fn push(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) -> bool {
         self.done = self.done.saturating_add(bytes.len() as u64);
         let long = self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing);
@@ -277,7 +280,7 @@ impl Keeper {
     fn outgrow(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) {
         let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
         let room = self.memory.open_stored(local, fill);
-        // A part cannot become a large object.
+        // The body of a 206 that is stored as a part must fit into memory, so a longer one is not stored.
         if let Kept::Small(small) = kept
             && small.target.piece.is_none()
             && room
@@ -389,8 +392,8 @@ impl Keeper {
     }
 }
 
-/// Returns the smallest and the largest size of a body that may be stored, in bytes. A part has no limits
-/// here: the size of its complete object was checked when the head of the part arrived.
+/// Returns the smallest and the largest size of a body that may be stored, in bytes. There are no limits here
+/// for the part in a 206: the size of the complete object was checked when the head of the 206 arrived.
 fn sizes(local: &Local, target: Option<&StoreTarget>) -> (u64, u64) {
     match target {
         Some(target) if target.piece.is_none() => {
@@ -457,7 +460,8 @@ impl Small {
         #[cfg(feature = "stand-in")]
         let (hash, group, bytes) = (target.hash, target.group, body.len() as u64);
         let put = fill.if_storable(|| {
-            // A part does not replace an object that was stored after the part's head arrived.
+            // A part does not replace an object that was stored after the head of the part's answer had
+            // arrived.
             let taken = is_part
                 && !matches!(
                     engine.reads().lookup(target.hash, &target.key),

@@ -1,4 +1,5 @@
-//! The memory of one fill, and the window that it keeps for its followers.
+//! The memory of one fill (a fetch), and its window: the bytes of the body that it keeps in memory for its
+//! followers (the requests that share the fetch).
 
 use foxy_base::rule;
 
@@ -7,7 +8,7 @@ use crate::fill::Fill;
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// Size of a window in bytes, if there is no memory for fragments.
+/// Size of a window in bytes, if there is no memory for the fragments that are being stored.
 const SMALL_WINDOW: usize = 64 << 10;
 /// Size of a window in bytes, if there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
@@ -15,7 +16,7 @@ const LEAST_WINDOW: usize = 16 << 10;
 /// queue.
 const RECEIVE: usize = 64 << 10;
 
-/// The memory of a fill.
+/// The memory of a fill: its entry in the ledger (the count of the memory for requests), and its window.
 #[derive(Debug)]
 pub(super) struct FillMemory {
     memory: Entry,

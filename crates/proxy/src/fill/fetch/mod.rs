@@ -1,5 +1,6 @@
-//! The task of a fill. It asks the origin, judges the answer when its head arrives, and streams the answer to
-//! the followers and into the store.
+//! The task of a fill (a fetch that several requests can share). It asks the origin, judges the answer when
+//! its head arrives, and streams the answer into the store and to the followers (the requests that share the
+//! fetch).
 
 mod body;
 mod gap;
@@ -58,7 +59,7 @@ pub(crate) enum Ranged {
     Aligned(String),
 }
 
-/// The task of a fill.
+/// The instructions for the task of a fill.
 pub(crate) struct Job {
     pub(crate) req: Rc<OwnedRequest>,
     /// The complete stored object, which cannot be sent without asking the origin.
@@ -67,12 +68,13 @@ pub(crate) struct Job {
     pub(crate) validate: bool,
     /// A response in progress, which another fetch is receiving. This fetch validates it.
     pub(crate) in_progress: Option<Arc<FillHead>>,
-    /// The permit to ask the origin, if the request already has a permit.
+    /// The permit to ask the origin, if the request already has one. The number of permits for each origin is
+    /// limited.
     pub(crate) permit: Cell<Option<Permit>>,
     /// A stored part, if no complete object is stored.
     pub(crate) part: Option<Arc<Object>>,
     pub(crate) range: Ranged,
-    /// The primary entry, if it has a Vary list.
+    /// The facts about the object under the primary key, if that object has a Vary list.
     pub(crate) primary: Option<Primary>,
     /// True if the client's own conditions are sent, because no stored object has validators to use instead.
     pub(crate) own_conditions: bool,
@@ -110,7 +112,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
 /// Estimated memory of a fetch in bytes: its task and its connection, without the read buffer and the body.
 const FETCH_BYTES: usize = 24 << 10;
 
-/// The data that one attempt to fetch can use, so that the origin need not send the complete object.
+/// The data that one attempt to fetch can use. With these data, the origin need not send the complete object.
 struct Base<'a> {
     /// The object to revalidate.
     stale: Option<&'a Arc<Object>>,
@@ -217,7 +219,8 @@ async fn fetch(
                 writer.head(refresh::head(object, origin), usize::MAX);
                 return Ok(Ended::Whole(Bytes::new()));
             }
-            // The 304 cannot be applied to the stored object: ask again, without conditions.
+            // The 304 cannot be applied to the stored object. So the origin is asked again, without
+            // conditions.
             base.stale = None;
             continue;
         }
@@ -240,7 +243,7 @@ async fn fetch(
             Some(rest) => match complete(local, &asked, rest, writer, &leased, parts) {
                 Some(opened) => opened,
                 None => {
-                    // The answer is not the rest of the stored prefix: request the complete object.
+                    // The answer is not the rest of the stored prefix. So the complete object is requested.
                     leased.count(local);
                     continue;
                 }
@@ -250,7 +253,7 @@ async fn fetch(
     }
 }
 
-/// Returns the permit to ask the origin.
+/// Returns the permit to ask the origin. Waits until a permit is free.
 async fn permit(
     local: &Local,
     job: &Job,
@@ -329,8 +332,8 @@ async fn ask(
     Ok((leased, parts))
 }
 
-/// Removes the ETag of a rewritten document from the conditions in `add`. Returns the ETag that the upstream
-/// itself gave to the document.
+/// Removes Foxy's own ETag of a rewritten mirror document from the conditions in `add`. Returns the ETag that
+/// the registry gave to the document before rewriting.
 fn own_validators(req: &OwnedRequest, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
     let document = req.role.mirrored()?.document()?;
     let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
@@ -338,7 +341,7 @@ fn own_validators(req: &OwnedRequest, add: &mut Vec<(&str, &[u8])>) -> Option<Ve
     foxy_mirror::of_origin(etag, &document.mark)
 }
 
-/// Returns the text of an interim response in the form that is passed on.
+/// Returns the text of an interim response in the form that the client gets.
 pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     write::status_line(&mut text, head.status());
@@ -361,8 +364,8 @@ async fn stream(
         200 => Edit::of(&local.proxy, &job.req, &head.fields, leased.up.is_coded()),
         _ => None,
     };
-    // A body that is changed or checked during the transfer gets no length here. Without a length, the object
-    // becomes visible only when its body is complete. So no request gets a part of a wrong body.
+    // A body that is changed or checked during the transfer gets no length here. Without a length, lookups
+    // find the object only when its body is complete. So no request gets a part of a wrong body.
     let length = head.length.filter(|_| edit.is_none());
     if edit.is_some() {
         head.strong_etag = None;

@@ -1,5 +1,6 @@
-//! Handles an answer when its head arrives. The answer gets its position in the order of versions and
-//! supersedes older answers. Foxy also notes whether later requests for the key may share one answer.
+//! Handles an answer when its head arrives. The answer gets its position in the order of versions (see
+//! `fill::order`), and older stored answers are removed. Foxy also notes whether later requests for the key
+//! may share one answer.
 
 use bytes::Bytes;
 use foxy_base::{KeyHash, rule};
@@ -24,7 +25,7 @@ pub(super) struct Opened {
     pub(super) before: Option<Bytes>,
 }
 
-/// Judges the head, and supersedes older answers.
+/// Judges the head, and removes older stored answers.
 pub(super) fn open(
     local: &Local,
     asked: &OriginRequest<'_>,
@@ -186,7 +187,7 @@ pub(super) fn complete(
     })
 }
 
-/// Supersedes older stored answers before the new answer is stored. Does so even if a purge or a change
+/// Removes older stored answers before the new answer is stored. Does so even if a purge or an unsafe request
 /// forbids storing the new answer, because the stored answers are older than the new answer in any case.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());

@@ -1,5 +1,5 @@
-//! Lets fills wait while a store is congested. A congested store may soon have no memory for new objects, and
-//! would then not store them. A short wait gives the store time to write.
+//! Lets fetches wait while a store is congested. A congested store may soon have no memory for new objects,
+//! and would then not store them. A short wait gives the store time to write.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Stored parts of representations. A 206 becomes a stored part or extends a stored part. If a prefix of a
-//! representation is stored, only the rest is requested from the origin.
+//! Stored parts of representations. The body of a 206 becomes a stored part or extends a stored part. If a
+//! prefix of a representation is stored, only the rest is requested from the origin.
 //!
 //! A stored part is an object under the usual key. So everything that removes a complete object also removes
 //! a part. The caching facts of a part have `Flags::PARTIAL`, and its Content-Range field states its range.
@@ -35,7 +35,8 @@ pub(super) struct Piece {
     limit: u64,
 }
 
-/// Returns the target and the form in which a storable 206 is stored.
+/// Completes the store target of a storable answer. A 206 is stored as a sparse object (a large object that
+/// may lack fragments), as a new part, or as an extension of a stored part.
 ///
 /// # Errors
 /// Returned if a field is too large to be stored.
@@ -103,7 +104,7 @@ fn merge(
         return Ok(None);
     }
     let mut target = primary_target(local, asked, &refreshed.facts, old.meta().nonce);
-    // The merged part contains old bytes. So a purge that came after the lookup of these bytes covers the
+    // The merged part contains old bytes. So a purge that is newer than the lookup of these bytes covers the
     // merged part too.
     let checked = old.purge_checked();
     target.meta.purge_sequence = rule!(
@@ -119,8 +120,9 @@ fn merge(
     Ok(Some(target))
 }
 
-/// Returns true if a 206 may begin a sparse object. The request must have had a range of complete fragments.
-/// The object must be longer than a fragment, and have a known length and a strong validator.
+/// Returns true if a 206 may begin a sparse object (a large object that may lack fragments). The request must
+/// have had a range of complete fragments. The object must be longer than a fragment, and have a known length
+/// and a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
     asked: &OriginRequest<'_>,
@@ -147,8 +149,8 @@ fn without_range(fields: &FieldBlock) -> FieldBlock {
     fields.filtered(|name, _| !foxy_base::eq_name(name, FIELD.as_bytes()))
 }
 
-/// Returns true if a 206 supersedes the stored part, because it replaces the part or is of another
-/// version.
+/// Returns true if the stored part must be removed because of a 206. Either the 206 is stored in its place,
+/// or the 206 is of another version.
 pub(super) fn ends_stored(
     asked: &OriginRequest<'_>,
     head: &ResponseHead<'_>,
@@ -170,7 +172,7 @@ pub(super) fn ends_stored(
 }
 
 impl Piece {
-    /// Returns the piece for a body that ended early, after `received` of `complete` bytes.
+    /// Returns the piece for a body of `complete` bytes that ended early, after `received` bytes.
     pub(super) fn prefix(received: usize, complete: u64) -> Option<Self> {
         Some(Self {
             range: ContentRange {
@@ -213,7 +215,7 @@ impl StoreTarget {
     /// representation, the target is that of the complete object.
     ///
     /// # Errors
-    /// Returned if the fields are too large together.
+    /// Returned if all fields together are too large to be stored.
     pub(super) fn for_part(
         mut self,
         local: &Local,
@@ -250,9 +252,9 @@ fn with_range(fields: &FieldBlock, range: &ContentRange) -> Result<FieldBlock, F
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
     pub(super) object: Arc<Object>,
-    /// Value for Range.
+    /// Value of the Range field in the request.
     pub(super) range: String,
-    /// Value for If-Range.
+    /// Value of the If-Range field in the request.
     pub(super) etag: Bytes,
     /// The requested bytes: from the end of the stored prefix to the end of the object.
     rest: Span,
@@ -260,9 +262,9 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Returns the completion of a stored part. A part is completed only if it is a prefix of an object of
-    /// known length, and has a strong ETag. For a part that begins later, the origin would have to send
-    /// the bytes before the part and those after it.
+    /// Returns the request that completes a stored part. A part is completed only if it is a prefix of an
+    /// object of known length, and has a strong ETag. For a part that is not a prefix, the origin would have
+    /// to send the bytes before the part and those after it.
     pub(super) fn of(object: &Arc<Object>) -> Option<Self> {
         let held = held(object)?;
         let (span, complete) = (held.span?, held.complete?);

@@ -1,5 +1,5 @@
-//! The store target of an object that a client itself stores. The target cannot be derived from an answer of
-//! an origin, because there is no such answer.
+//! The store target (key and stored data) of an object that a client itself stores. The target cannot be
+//! derived from an answer of an origin, because there is no such answer.
 
 use foxy_base::{FieldBlock, WallTime};
 use foxy_http_rules::{self as rules, RequestFacts};

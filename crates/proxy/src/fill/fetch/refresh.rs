@@ -1,4 +1,4 @@
-//! Handling of a 304 to a revalidation: the stored object stays, with new fields.
+//! Handling of a 304 that answers a revalidation: the stored object stays, with new fields.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// Returns the refreshed object. Returns `None` if the 304 is not about `old`, if it forbids keeping `old`,
-/// or if the stored object was replaced or purged meanwhile. Then the complete object must be fetched.
+/// Returns the refreshed object. Returns `None` if the 304 is not about `old`, if the 304 forbids keeping
+/// `old`, or if the stored object was replaced or purged meanwhile. Then the complete object must be fetched.
 pub(super) fn apply(
     local: &Local,
     asked: &OriginRequest<'_>,
@@ -135,8 +135,8 @@ pub(super) fn in_progress(
     })
 }
 
-/// Returns the updated head of a stored object, after a 304 or after an answer to HEAD that agrees with the
-/// object. Returns `None` if the object may not be kept with the new fields. If the reason concerns
+/// Returns the updated head of a stored object, after a 304, or after an answer to a HEAD request that agrees
+/// with the object. Returns `None` if the object may not be kept with the new fields. If the reason concerns
 /// other requests too, the object is removed.
 pub(crate) fn updated<F: Fields>(
     local: &Local,

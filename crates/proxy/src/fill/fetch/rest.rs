@@ -1,6 +1,6 @@
 //! Continues a truncated or stalled body by a range request. One such request fetches the rest for all
-//! followers. A strong validator must prove that the rest belongs to the same representation (RFC 9110
-//! section 15.3.7).
+//! requests that share the fetch. A strong validator must prove that the rest belongs to the same
+//! representation (RFC 9110 section 15.3.7).
 
 use std::pin::pin;
 
@@ -19,7 +19,7 @@ use crate::origin::exchange::Leased;
 use crate::origin::timeouts::OriginTimeoutTicks;
 use crate::state::local::Local;
 
-/// Largest number of attempts without a new byte. After these attempts the fetch fails.
+/// Largest number of attempts in a row that bring no new byte. After these attempts the fetch fails.
 const FRUITLESS_MAX: u8 = 2;
 
 /// The source of the bytes of a running fetch, and the data needed to continue after a break.
@@ -48,7 +48,7 @@ struct Rest {
     end: Option<u64>,
 }
 
-/// Result of requesting the rest on a second connection while the origin is silent on the first.
+/// The result of requesting the rest on a second connection while the origin is silent on the first.
 pub(super) enum Beside {
     /// The body has ended on the first connection, completely or with an error.
     Ended(Result<Ended, UpstreamError>),

@@ -1,4 +1,4 @@
-//! The connection and its buffers.
+//! A client's connection and its buffers.
 
 use std::cell::Cell;
 use std::io;
@@ -23,9 +23,9 @@ pub(crate) struct Link<T> {
     pub(super) slots: FieldSlots,
     pub(super) scanner: HeadScanner,
     pub(super) scratch: Scratch,
-    /// Ledger entry of the connection, without its read buffer.
+    /// The connection's entry in the ledger (the count of the memory for requests), without its read buffer.
     pub(super) memory: Entry,
-    /// Numbers of received and sent bytes that were already added to the counters.
+    /// The numbers of received and sent bytes that were already added to the counters.
     counted: (u64, u64),
     /// True if the last answer was truncated. The connection then ends with a reset.
     aborted: Cell<bool>,
@@ -49,7 +49,7 @@ impl<'l> Received<'l> {
     }
 }
 
-/// Both directions of a connection, borrowed at once.
+/// Both directions of a connection, borrowed at the same time.
 #[derive(Debug)]
 pub(crate) struct Ends<'l, T> {
     pub(crate) received: Received<'l>,
@@ -87,7 +87,7 @@ impl<T: Transport> Link<T> {
         self.io.set_client(client);
     }
 
-    /// Slows later answers to the rates of these limits.
+    /// Slows all later answers down to the rates that these limits permit.
     pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
         self.io.slow(by);
     }
@@ -121,7 +121,8 @@ impl<T: Transport> Link<T> {
         (&self.io, &mut self.scratch, &mut self.buf)
     }
 
-    /// Returns the bytes that arrived after a head, for a connection that carries no further request.
+    /// Returns the bytes that arrived after the head of a request, if the connection carries no further
+    /// request.
     pub(crate) fn after(&self, parts: &RequestParts) -> &[u8] {
         &self.buf.filled()[parts.len()..]
     }
@@ -144,7 +145,7 @@ impl<T: Transport> Link<T> {
     /// Sends `bytes`.
     ///
     /// # Errors
-    /// The client has disconnected, or has accepted no data for too long.
+    /// Returned if the client has disconnected, or has accepted no data for too long.
     pub(crate) async fn send(&self, local: &Local, bytes: &[u8]) -> io::Result<()> {
         self.io.write(bytes, local.timeouts.progress).await
     }
@@ -167,8 +168,9 @@ impl<T: Transport> Link<T> {
     }
 
     /// Ends the connection so that the last answer still arrives. The function shuts down the sending side,
-    /// and for a short time reads the bytes that the client still sends. Closing with unread bytes would
-    /// reset the connection. If memory is short, the function reads only bytes that have already arrived.
+    /// and for a short time reads the bytes that the client still sends. If a connection with unread bytes
+    /// were closed, the kernel would reset it. If memory is short, the function reads only bytes that have
+    /// already arrived.
     pub(crate) async fn end(&mut self, local: &Local) {
         // After an orderly end, the client could mistake a truncated body for a complete body.
         if self.aborted.get() {

@@ -1,6 +1,6 @@
 //! A client's connection at the level of HTTP/1.1: the head of the next request, the bytes of its body,
-//! reservations in the send queues, and the end of the connection. No code in this module decides about an
-//! answer.
+//! reservations of memory in the kernel's send buffers, and the end of the connection. None of its code
+//! decides about an answer.
 
 mod link;
 mod pieces;

@@ -10,7 +10,7 @@ use crate::state::local::Local;
 /// Sends the text `before`, and then a piece of a body.
 ///
 /// # Errors
-/// The peer has disconnected, or has accepted no data for `timeout`.
+/// Returned if the peer has disconnected, or has accepted no data for `timeout`.
 pub(crate) async fn write_piece<T: Transport>(
     io: &Io<T>,
     before: &[u8],

@@ -1,5 +1,5 @@
-//! Reservations of answers in the kernel's send buffers. Answers that need a reservation use it in
-//! time slices.
+//! Memory in the kernel's send buffers that answers reserve. An answer with a long body has its reservation
+//! for a time slice. After that, it may have to give the reservation to another answer.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,20 +19,20 @@ use crate::state::local::Local;
 
 /// Longest body, in bytes, that is sent without a reservation.
 const SHORT: u64 = 64 << 10;
-/// Limits of a time slice: the bytes that the answer sends, and the time for which it has its reservation.
-/// When one of the limits is reached, the answer may give its reservation to another answer.
+/// The limits of a time slice: the bytes that the answer sends, and the time for which it has its
+/// reservation. When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Shortest time slice of an answer whose fill still runs, if the rest of the answer can come only from this
-/// fill or from the store.
+/// Shortest time slice of an answer whose fill (the fetch of its object) still runs, if the rest of the
+/// answer can come only from this fill or from the store.
 const LONG_SLICE: Duration = Duration::from_secs(3);
 /// An answer whose client reads gives up its reservation only if another answer has waited for at least this
 /// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// Time after which a client whose window stays small gets a time slice that uses up its window.
+/// Time after which a client whose TCP window stays small gets a time slice that uses up this window.
 const UNCLEAR: Duration = Duration::from_secs(1);
 
-/// Memory in the send queues of the kernel for one answer. It is freed on drop.
+/// The memory in the kernel's send buffers for one answer. It is freed on drop.
 #[derive(Debug)]
 pub(crate) struct Queued {
     /// The memory for all of a short body.
@@ -49,8 +49,8 @@ struct TimeSlice {
     _reservation: Rc<SendReservation>,
     began: MonoTime,
     from: u64,
-    /// Number of bytes after which this time slice ends if other answers wait. `None` if earlier time slices
-    /// have shown that the client reads.
+    /// Number of bytes after which this time slice ends if other answers wait for a reservation. `None` if
+    /// earlier time slices have shown that the client reads.
     trial: Option<u64>,
 }
 
@@ -65,13 +65,13 @@ pub(crate) enum SliceLost {
 
 impl<T: Transport> Link<T> {
     /// Waits for a reservation in the kernel's send buffers, for a body of `bytes` bytes. A short body does
-    /// not wait for a reservation. It is entered in the ledger only if memory is short. A longer body waits
-    /// until other clients have read their answers. Clients that have not read for a long time are
-    /// disconnected.
+    /// not wait for a reservation. It is entered in the ledger (the count of the memory for requests) only if
+    /// memory is short. A longer body waits until other clients have read their answers. Clients that have
+    /// not read for a long time are disconnected.
     ///
     /// # Errors
-    /// No memory for a reservation becomes free within the time limit for progress, this connection is closed
-    /// to make room for other connections, or the client resets the connection.
+    /// Returned if no memory for a reservation becomes free within the time limit for progress, if this
+    /// connection is closed to make room for other connections, or if the client resets the connection.
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, SliceLost> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
@@ -112,14 +112,14 @@ impl<T: Transport> Link<T> {
 impl Queued {
     /// Returns true if another answer waits, and this answer has used its reservation for long enough.
     ///
-    /// Until Foxy knows that a client reads, the client gets only a part of its window in a time slice. The
-    /// client's kernel takes these bytes even if the program never reads them. So the memory of the
-    /// reservation is free again after a round trip.
+    /// Until Foxy knows that a client reads, the client gets only a part of its TCP window in a time slice.
+    /// The client's kernel takes these bytes even if the client's program never reads them. So the memory of
+    /// the reservation is free again after a round trip.
     ///
     /// The time slice of a client that reads ends only if another answer has waited for a long time. So each
-    /// client of a crowd receives a part of its answer in time. While no answer has waited for long, an
-    /// answer keeps its reservation until the answer is complete. An answer without interruptions ends
-    /// earlier, and then frees its connection and its memory.
+    /// of many clients receives a part of its answer in time. While no answer has waited for long, an answer
+    /// keeps its reservation until the answer is complete. An answer without interruptions ends earlier, and
+    /// then frees its connection and its memory.
     pub(crate) fn is_over<T: Transport>(&self, local: &Local, io: &Io<T>) -> bool {
         let Some(slice) = &self.slice else {
             return false;
@@ -154,7 +154,7 @@ impl Queued {
     /// if there is too little memory, answers that have not begun are refused first.
     ///
     /// # Errors
-    /// The answer cannot continue.
+    /// Returns the reason why the answer cannot continue.
     pub(crate) async fn next_slice<T: Transport>(
         &mut self,
         local: &Local,
@@ -178,7 +178,7 @@ impl Queued {
     /// reservation, even if memory is free, because the bytes of its next time slice would stay in the
     /// kernel. After [`UNCLEAR`] the client gets one time slice that uses up its window. If the client
     /// announces no more bytes after this time slice, it does not read. No such time slice is given while
-    /// other connections wait to be served, or with a small ledger.
+    /// other connections wait to be served, or if the memory for requests is small.
     async fn until_read<T: Transport>(
         &mut self,
         local: &Local,

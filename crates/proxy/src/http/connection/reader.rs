@@ -25,13 +25,13 @@ pub(super) struct Reader {
     /// The largest window in bytes that the client has announced during the answer, or since its kernel has
     /// made its window smaller.
     window: u64,
-    /// True if the present time slice may use up the client's window. This is needed if a part of the window
-    /// has not shown whether the client reads.
+    /// True if the present time slice may use up the client's window. This is needed if sending only a part
+    /// of the window has not shown whether the client reads.
     uses_up: bool,
 }
 
 impl Reader {
-    /// Begins an answer.
+    /// Returns the state of a client at the beginning of an answer.
     pub(super) fn of<T: Transport>(io: &Io<T>) -> Self {
         Self {
             from: io.sent(),
@@ -43,7 +43,7 @@ impl Reader {
     /// Returns true if the client announces at least half of its largest window, or if the system does not
     /// report the window. After a smaller window, a client that reads must announce a larger window as soon
     /// as half of its buffer is free (RFC 9293 section 3.8.6.2.2). If the last time slice has used up the
-    /// window, each further byte of the window shows that the client has read.
+    /// window, any new window shows that the client has read.
     pub(super) fn has_read<T: Transport>(&mut self, io: &Io<T>) -> bool {
         let Some(window) = self.look(io) else {
             return true;
@@ -63,9 +63,10 @@ impl Reader {
         uses_up
     }
 
-    /// Returns the number of bytes of the next time slice. Returns `None` if the client has received at least
-    /// twice its largest window. At least half of these bytes have then left the client's receive buffer, so
-    /// the client reads. Before the call, the client must have acknowledged all bytes that were sent.
+    /// Returns the largest number of bytes of the next time slice. Returns `None` (no limit) if the client
+    /// has received at least twice its largest window. At least half of these bytes have then left the
+    /// client's receive buffer, so the client reads. Before the call, the client must have acknowledged all
+    /// bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
         if self.uses_up {

@@ -1,4 +1,4 @@
-//! Memory for requests.
+//! The memory that connections and requests need, and the wait for memory when it is used up.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ pub(super) const IDLE_BYTES: usize = 4 << 10;
 /// Estimated memory of a connection with a request, without its read buffer, in bytes. The fetch of a miss
 /// has a separate entry in the ledger.
 pub(super) const ACTIVE_BYTES: usize = 5 << 10;
-/// Bytes in the kernel's receive queue of a client whose head is still incomplete. This is an estimate for a
-/// queue whose length the system chooses.
+/// Estimated bytes in the kernel's receive queue of a client that has sent only a part of a request head. The
+/// estimate is used if the system chooses the length of the queue.
 const RECEIVED_BYTES: usize = 16 << 10;
 
-/// Number of tries of a request that waits until other requests free memory. All tries and pauses together
-/// take 5 s.
+/// Number of checks for free memory by a request that waits until other requests free memory. All checks and
+/// pauses together take 5 s.
 const ROOM_TRIES: u32 = 100;
 /// Smallest size of a long head, in bytes. While new connections have to wait for memory, Foxy does not read
 /// the rest of a long head, because this head needs more memory than usual.
@@ -36,7 +36,8 @@ pub(crate) const MEMORY: Refusal = Refusal {
     reason: "memory-spent",
 };
 
-/// Returns the memory of a connection whose head is still incomplete, without its read buffer.
+/// Returns the memory of a connection that has received only a part of a request head, without its read
+/// buffer.
 pub(super) fn head_bytes(limits: &Limits) -> usize {
     // The kernel doubles the length that a program sets for a receive queue.
     let received = limits.receive_bytes().map(|bytes| 2 * bytes);
@@ -44,7 +45,8 @@ pub(super) fn head_bytes(limits: &Limits) -> usize {
 }
 
 impl<T: Transport> Link<T> {
-    /// Enters into the ledger the memory of the Rust future that sends an answer.
+    /// Enters memory for an answer of this connection into the ledger, for example the memory of the Rust
+    /// future that sends the answer.
     pub(crate) fn take(&self, bytes: usize) -> Entry {
         self.io.ledger().take(Use::Connections, bytes)
     }

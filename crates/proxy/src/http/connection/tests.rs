@@ -1,4 +1,5 @@
-//! Tests of clients and requests when memory is used up, over real sockets.
+//! Tests of connections over real sockets: requests when memory is used up, and clients that do not read
+//! their answers.
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -20,7 +21,7 @@ use crate::state::local::Local;
 use crate::testing::{connection, with_worker};
 
 const MEMORY: usize = 1 << 20;
-/// Memory of a ledger that is not small.
+/// Memory for requests that does not count as small.
 const LARGE_MEMORY: usize = 64 << 20;
 
 /// Reads the next request from a client that sends a head of `bytes` bytes.
@@ -243,7 +244,7 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
 }
 
 /// Sends an answer to a client in time slices while another answer waits. The client gets five eighths of its
-/// window in each time slice. If it reads none of these bytes, it gets one time slice that uses up its
+/// TCP window in each time slice. If it reads none of these bytes, it gets one time slice that uses up its
 /// window. Stops when Foxy knows whether the client reads, and returns true if the client reads. Calls
 /// `shrink` after each time slice.
 async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn()) -> bool {
@@ -304,7 +305,8 @@ fn a_client_that_does_not_read_gets_no_slice_after_its_window_is_used_up() {
     });
 }
 
-/// No window is used up with a small ledger, or while a connection waits to be served.
+/// The client gets no time slice that uses up its window if the memory for requests is small, or while a
+/// connection waits to be served.
 #[test]
 fn a_client_that_does_not_read_gets_no_further_slice() {
     for (memory, waits) in [(MEMORY, false), (LARGE_MEMORY, true)] {
@@ -329,8 +331,8 @@ fn a_client_that_reads_gets_usual_turns_after_short_ones() {
     });
 }
 
-/// The kernel of this client has little memory from the first time slice on. It keeps the window that it has
-/// announced, but announces no more bytes until the window is used up.
+/// The kernel of this client has little memory from the first time slice on. It keeps the TCP window that it
+/// has announced, but announces no more bytes until this window is used up.
 #[test]
 fn a_client_whose_kernel_makes_its_window_smaller_is_known_to_read() {
     with_worker(LARGE_MEMORY, |local| async move {

@@ -11,13 +11,13 @@ const FIRST: usize = 16 << 10;
 /// Initial size of a buffer in bytes when memory is short.
 const SMALL: usize = 4 << 10;
 
-/// Received bytes that are not yet used.
+/// The received bytes that are not used yet.
 #[derive(Debug)]
 pub(crate) struct ReadBuf {
     data: Vec<u8>,
     start: usize,
     end: usize,
-    /// Ledger entry of the buffer, once the buffer has memory.
+    /// Entry of the buffer in the ledger (the count of the memory for requests), once the buffer has memory.
     entry: Option<Entry>,
 }
 
@@ -40,7 +40,7 @@ impl ReadBuf {
         self.start == self.end
     }
 
-    /// Marks `n` bytes as used.
+    /// Marks the first `n` bytes as used.
     pub(crate) fn consume(&mut self, n: usize) {
         debug_assert!(n <= self.end - self.start);
         self.start += n;
@@ -76,14 +76,14 @@ impl ReadBuf {
         self.end = 0;
     }
 
-    /// Frees memory beyond the usual size if the buffer is empty.
+    /// Frees the memory of an empty buffer that has grown beyond its initial size.
     pub(crate) fn shorten(&mut self) {
         if self.data.len() > FIRST {
             self.release();
         }
     }
 
-    /// Frees all memory if the buffer is empty. This is for connections that stay idle.
+    /// Frees all memory of an empty buffer. This is for connections that stay idle.
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.data = Vec::new();

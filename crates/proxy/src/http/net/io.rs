@@ -26,7 +26,7 @@ pub(crate) struct Io<T> {
     timing: Option<Box<Timing>>,
     /// The request whose answer is slowed by limits.
     slowed: RefCell<Option<Rc<Counted>>>,
-    /// The reservation of the answer that is being sent.
+    /// The memory in the kernel's send buffers that is reserved for the present answer.
     reservation: RefCell<Weak<SendReservation>>,
     /// Largest number of bytes that the kernel may keep for the peer.
     kept_max: Cell<usize>,
@@ -61,7 +61,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Records from now on the time at which the first byte of each answer is sent.
+    /// Makes the connection record the time at which the first byte of each answer is sent.
     pub(crate) fn time_answers(&mut self, clock: &Arc<dyn Clock>) {
         self.timing = Some(Box::new(Timing {
             clock: Arc::clone(clock),
@@ -125,7 +125,7 @@ impl<T: Transport> Io<T> {
         self.watch.is_doomed()
     }
 
-    /// Returns the ledger of the memory that all connections share.
+    /// Returns the ledger, which counts the memory that all connections share.
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         self.watch.ledger()
     }
@@ -157,8 +157,8 @@ impl<T: Transport> Io<T> {
     }
 
     /// Waits until the peer has disconnected. After a reset, the wait ends at once. If the peer has only
-    /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If there
-    /// are bytes to read, only a reset ends the wait. Cancel safe.
+    /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If the
+    /// peer has sent bytes that are still unread, only a reset ends the wait. Cancel safe.
     pub(crate) async fn gone(&self) {
         match self.next_arrival().await {
             Arrival::Bytes => self.reset_behind_unread().await,
@@ -183,7 +183,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    /// Waits for the next event of the peer, and leaves its bytes in the stream.
+    /// Waits for the next event of the peer. If bytes arrive, leaves them in the stream.
     async fn next_arrival(&self) -> Arrival {
         loop {
             let readable = poll_fn(|cx| self.transport.poll_readable(cx)).await;
@@ -222,8 +222,8 @@ impl<T: Transport> Io<T> {
     }
 
     /// Does the same as [`writable`](Self::writable). If the peer becomes silent during the wait, the
-    /// reservation is reduced to the memory that the kernel needs for unacknowledged bytes. `silent` is then
-    /// called once.
+    /// reservation of the answer is reduced to the memory that the kernel needs for unacknowledged bytes.
+    /// `silent` is then called once.
     pub(crate) async fn writable_or_silent(
         &self,
         deadline: Ticks,
@@ -364,7 +364,7 @@ impl<T: Transport> Io<T> {
         Ok(())
     }
 
-    /// Slows all later writes by these limits.
+    /// Slows all later writes down to the rates that these limits permit.
     pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
         *self.slowed.borrow_mut() = by;
     }
@@ -387,7 +387,8 @@ impl<T: Transport> Io<T> {
                 Ok(n) => {
                     IoSlice::advance_slices(&mut slices, n);
                     let mut wait = by.sent(n);
-                    // The pause has short steps, so that a doomed connection ends soon.
+                    // The pause has short steps, so that a connection that must make room for others ends
+                    // soon.
                     while !wait.is_zero() && !self.is_doomed() {
                         let step = wait.min(SLOW_STEP);
                         tokio::time::sleep(step).await;
@@ -409,12 +410,12 @@ impl<T: Transport> Io<T> {
     }
 }
 
-/// Longest wait for a peer that has closed its side, while nothing can be sent to it. The peer may have
-/// finished sending, or may have disconnected. Foxy cannot distinguish the two cases.
+/// Longest wait for a peer that has closed its side, while Foxy has nothing to send to it yet. The peer may
+/// have finished sending, or may have disconnected. Foxy cannot distinguish the two cases.
 const CLOSED: Duration = Duration::from_secs(2);
-/// Bytes of one write if answers are slowed.
+/// Largest number of bytes of one write if answers are slowed.
 const SLOW_BYTES: usize = 16 << 10;
-/// Longest pause between two checks whether the connection is doomed.
+/// Longest pause between two checks whether the connection must end to make room for others.
 const SLOW_STEP: Duration = Duration::from_millis(500);
 
 /// Time between two checks for a reset that follows unread bytes or the end of the stream.

@@ -1,4 +1,6 @@
-//! Deadlines of waits. They need no timers, because a worker checks all its waits a few times per second.
+//! The deadlines of waits. They need no timers, because each worker (network thread) checks all its waits a
+//! few times per second. Such a check is called a sweep or a tick. This module also chooses the connections
+//! that are closed when memory is short.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -11,15 +13,16 @@ use crate::state::ledger::Ledger;
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Longest wait of a request for a send-buffer reservation while connections use all memory. It is longer
-/// than the usual wait for a time slice (the time for which an answer has a reservation).
+/// Longest wait of a request for a reservation (memory in the kernel's send buffers) while connections use
+/// all memory. It is longer than the usual wait for a time slice (the time for which an answer has a
+/// reservation).
 const QUEUED: Duration = Duration::from_secs(4);
 
 /// Number of ticks without progress after which a peer counts as silent. The real time is one to two ticks
 /// long, because a wait begins between two ticks.
 const SILENT: Ticks = Ticks(2);
 
-/// A number of sweeps.
+/// A time or a duration, counted in ticks of length [`TICK`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticks(u64);
 
@@ -78,8 +81,9 @@ pub(crate) enum Activity {
 impl Activity {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
     /// room for others. `None` means that a connection with this activity is not closed. `waiting` is the
-    /// number of waiting connections, divided by the number of connections with this activity. For
-    /// [`Unread`](Self::Unread) it is the number of all waiting connections.
+    /// number of connections that wait for memory or to be served, divided by the number of connections with
+    /// this activity. For [`Unread`](Self::Unread) it is the number of all connections that wait to be
+    /// served.
     fn timeout(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
@@ -149,14 +153,15 @@ impl Watch {
         self.cell(side).set(Ticks::NEVER);
     }
 
-    /// Returns whether the deadline of `side` has passed.
+    /// Returns true if the deadline of `side` has passed, or if the connection must end for another reason.
     pub(crate) fn expired(&self, side: Side) -> bool {
         self.cell(side).get() <= self.now.get()
             || self.doomed.get()
             || self.activity.get() == Activity::Idle && (self.draining.get() || self.is_left())
     }
 
-    /// Sets the activity. An idle connection is closed when the worker drains.
+    /// Sets the activity. An idle connection is closed when its worker drains (finishes its work before it
+    /// ends).
     pub(crate) fn set_activity(&self, activity: Activity) {
         if self.activity.replace(activity) != activity {
             self.since.set(self.now.get());
@@ -172,7 +177,7 @@ impl Watch {
         self.silent_for() >= SILENT
     }
 
-    /// Returns the time for which the connection has waited for its peer to read.
+    /// Returns the number of ticks for which the connection has waited for its peer to read.
     fn silent_for(&self) -> Ticks {
         match self.activity.get() {
             Activity::Stalled => self.now.get().since(self.since.get()),
@@ -257,7 +262,7 @@ impl Sweep {
         self.now.get()
     }
 
-    /// Makes the watch of a new connection, without deadlines.
+    /// Makes the [`Watch`] of a new connection. It has no deadlines yet.
     pub(crate) fn watch(&self) -> Rc<Watch> {
         let watch = Rc::new(Watch {
             now: Rc::clone(&self.now),
@@ -277,16 +282,16 @@ impl Sweep {
         watch
     }
 
-    /// Makes idle connections end at the next tick, from now on.
+    /// Begins to drain the worker: from now on, each idle connection ends at the next tick.
     pub(crate) fn drain(&self) {
         self.draining.set(true);
     }
 
     /// Closes at most `most` connections to make room for others, the least needed connections first. Idle
     /// connections are closed first. Connections with slow heads, slow handshakes and clients that do not
-    /// read follow in this order. Requests that wait until such clients read come last. Within each of these
-    /// kinds, the oldest connections are closed first. `outside` is the number of connections that still wait
-    /// to be served. Returns the number of closed connections.
+    /// read follow in this order. Requests that wait until such clients read are closed last. Within each of
+    /// these kinds, the oldest connections are closed first. `outside` is the number of connections that
+    /// still wait to be served. Returns the number of closed connections.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
@@ -400,7 +405,8 @@ impl Sweep {
             }
             true
         });
-        // The wakers are called outside the borrow, because waking may run code that opens connections.
+        // The wakers are called after the borrow of `watches` has ended, because they may run code that opens
+        // connections.
         for waker in late {
             waker.wake();
         }

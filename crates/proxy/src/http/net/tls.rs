@@ -1,5 +1,5 @@
-//! TLS over a socket, or TLS over TLS. TLS over TLS is for a tunnel to a destination, if the connection to
-//! the parent uses TLS too.
+//! TLS over a socket, or TLS over TLS. TLS over TLS is for a tunnel through a parent proxy, if the connection
+//! to the parent uses TLS too.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -94,7 +94,7 @@ impl<S: Transport> TlsStream<S> {
         self.session.is_resumed()
     }
 
-    /// Enters the present size of the session's buffers in the ledger.
+    /// Enters the present size of the session's buffers in the ledger (the count of the memory for requests).
     fn note(&self) {
         let mut memory = self.memory.borrow_mut();
         let bytes = SESSION_BYTES + self.session.buffered();
@@ -164,7 +164,7 @@ impl<S: Transport> Transport for TlsStream<S> {
         self.below.0.limit_send(bytes);
     }
     fn unacknowledged(&self) -> usize {
-        // The next write reports an error.
+        // An error is ignored here, because the next write reports it.
         let _ = self.session.flush(&self.below);
         usize::from(self.session.wants_write()) + self.below.0.unacknowledged()
     }
@@ -190,7 +190,7 @@ impl<S: Transport> Transport for TlsStream<S> {
 pub(crate) enum OriginStream {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
-    /// TLS to the destination, in a tunnel through a parent that also speaks TLS.
+    /// TLS to the destination, in a tunnel through a parent proxy that also speaks TLS.
     Nested(Box<TlsStream<TlsStream>>),
     /// A connection in memory, to the origin of a simulation.
     #[cfg(test)]

@@ -37,7 +37,7 @@ pub(crate) trait Transport: 'static {
     /// Tells the peer that no more bytes will be written.
     fn shutdown_write(&self);
     /// Lets the kernel receive more bytes before Foxy reads them, because the peer sends a long body. The
-    /// usual limit is chosen for heads.
+    /// usual limit suits heads, which are short.
     fn widen_receive(&self);
     /// Lets the kernel keep at most this number of bytes that the peer has not acknowledged.
     fn limit_send(&self, bytes: usize);
@@ -47,8 +47,8 @@ pub(crate) trait Transport: 'static {
     /// Returns the number of bytes that the peer is ready to receive, or `None` if the system does not report
     /// it.
     fn window(&self) -> Option<u32>;
-    /// Returns true if the peer has reset the connection. Reads do not report a reset that follows unread bytes
-    /// or the end of the stream. A reset is reported once, by this method or by another one.
+    /// Returns true if the peer has reset the connection. A read does not report a reset that follows unread
+    /// bytes or the end of the stream. A reset is reported once, by this method or by another one.
     fn is_reset(&self) -> bool;
     /// Returns the address of this side.
     fn local_addr(&self) -> Option<SocketAddr>;

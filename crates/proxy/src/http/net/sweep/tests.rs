@@ -6,7 +6,7 @@ use std::task::Wake;
 
 use super::*;
 
-/// Notes that it was woken.
+/// A waker that remembers whether it was woken.
 #[derive(Default)]
 struct Wakes(AtomicBool);
 
@@ -71,7 +71,7 @@ fn silence_is_shorter_where_many_wait_for_it() {
             sweep.shed_stalled(1, outside) == 1
         })
     };
-    // The results are in ticks of a quarter of a second. Each contains one additional tick, because a
+    // The results are in ticks of a quarter of a second. Each result contains one additional tick, because a
     // deadline must not be too early.
     let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
     assert_eq!(inside, [21, 9, 9, 5].map(Some));
@@ -132,8 +132,8 @@ fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
     };
     let heads = [0, 1, 2, 9].map(|outside| longest(Activity::Head, outside));
     assert_eq!(heads, [5, 5, 2, 2].map(Some));
-    // The time limit of a handshake is the same while connections wait, because a client that is far away
-    // needs a round trip for the handshake.
+    // A handshake has the same time limit while other connections wait, because a client that is far away
+    // needs a round trip for it.
     assert_eq!(longest(Activity::Handshake, 9), Some(5));
 }
 
