@@ -14,7 +14,7 @@ use super::tally::Tally;
 
 /// Largest number of connections that a load opens at the same time.
 const OPENING: usize = 256;
-/// Time after the end of the load for requests that are still running.
+/// Longest time for which requests may continue after the end of the load.
 const GRACE: Duration = Duration::from_secs(25);
 
 /// Source addresses of a load's clients.
@@ -69,12 +69,13 @@ impl Clients {
         Instant::now() >= self.until
     }
 
-    /// A well-behaved client.
+    /// Returns the well-behaved client with this number.
     pub(super) fn client(&self, number: usize) -> Client {
         Client::new(self.source(number), self.fixture.proxy)
     }
 
-    /// Runs an operation that opens a connection, as soon as fewer than [`OPENING`] such operations run.
+    /// Runs an operation that opens a connection. Before that, waits until fewer than [`OPENING`] such
+    /// operations run.
     pub(super) async fn opening<T>(&self, open: impl Future<Output = T>) -> T {
         let _permit = self.opening.acquire().await;
         open.await

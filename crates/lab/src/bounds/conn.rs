@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::kit::{Body, Head};
 
-/// A client gives up after this time without any progress.
+/// Longest time without any progress. After this time the client gives up.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The greatest length of an answer's head, in bytes.
 const HEAD_MAX: usize = 64 << 10;
@@ -178,7 +178,7 @@ impl Conn {
             });
             match read {
                 Ok(count) => {
-                    // Lets the other connections of this thread run.
+                    // Gives the other connections of this thread a chance to run.
                     if count == READ {
                         yield_now().await;
                     }
@@ -202,7 +202,8 @@ impl Conn {
         })
     }
 
-    /// State of this connection. Nothing may have been read from it before.
+    /// Returns the state of this connection. Before this call, nothing may have been read from the
+    /// connection.
     pub(super) fn seen(&self) -> Seen {
         let mut start = [0; 64];
         match self.stream.try_read(&mut start) {
@@ -217,7 +218,7 @@ impl Conn {
     }
 }
 
-/// Start of the body, if the head is complete.
+/// Returns the position at which the body begins; `None` if the head is not complete.
 fn end_of(head: &[u8]) -> Option<usize> {
     let end = head.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(end + 4)

@@ -1,5 +1,5 @@
-//! Shared parts of loads and watchers: addresses, the origin, names of objects, and a client that keeps a
-//! connection open.
+//! Parts that the loads and the watching clients (`watch`) share: addresses, the origin, names of objects,
+//! and a client that keeps a connection open.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::conn::{Conn, Fault};
 use super::origin::Origin;
 
-/// Addresses of a measured process, and its origin.
+/// Addresses of the measured Foxy process, and its origin.
 #[derive(Debug)]
 pub(super) struct Fixture {
     pub(super) proxy: SocketAddr,

@@ -18,7 +18,7 @@ use super::tally::Tally;
 use super::watch::{Sample, Summary, Watched};
 use crate::kit::runtime;
 
-/// Connections that the greedy client tries to open: more than Foxy permits with its defaults.
+/// Number of connections that the greedy client tries to open. Foxy with its default settings permits fewer.
 const CONNECTIONS: usize = 17_000;
 /// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` connections send half a head,
 /// `SLOW_READERS` connections read slowly, and `SLOW_MISSES` connections request slow misses. The remaining
@@ -38,7 +38,7 @@ const SIP: usize = 1_000;
 /// Time between two reads of a slow reader.
 const SIP_TIME: Duration = Duration::from_millis(500);
 
-/// Times at which the phases begin and end.
+/// Times at which the phases of this load begin and end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phases {
     begun: Instant,
@@ -49,8 +49,8 @@ pub(super) struct Phases {
     ended: Instant,
 }
 
-/// Like [`run`], but on a thread of the lowest priority. A real client has its own machine. So the
-/// computation of this client must not delay Foxy or the other clients.
+/// Calls [`run`] on a thread of the lowest priority. A real greedy client has its own machine. So the work of
+/// this client must not take processor time from Foxy or from the other clients.
 pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
     let (fixture, other) = (Arc::clone(fixture), Arc::clone(other));
     let on_thread = move || {
@@ -66,8 +66,8 @@ pub(super) async fn beside(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: 
 
 /// Waits, then visits another Foxy on this machine, and then visits the measured Foxy.
 ///
-/// During the first visit the client only takes processor time from the other clients. The additional delay
-/// during the second visit comes from Foxy.
+/// The first visit only takes processor time from the other clients and from the measured Foxy. If requests
+/// are slower during the second visit than during the first visit, Foxy causes the difference.
 async fn run(fixture: &Arc<Fixture>, other: &Arc<Fixture>, scale: Scale) -> Outcome {
     let begun = Instant::now();
     let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);

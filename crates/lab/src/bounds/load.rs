@@ -72,11 +72,11 @@ const PARTS: [Load; 8] = [
 /// Duration and size of loads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// Time in which clients begin requests.
+    /// Time during which clients begin requests.
     pub(super) time: Duration,
     /// The number of clients of every load is divided by this number.
     pub(super) divisor: usize,
-    /// Time from the end of a load to the last sample of the resident memory.
+    /// Time from the end of a load until the resident memory is read for the last time.
     pub(super) after: Duration,
 }
 
@@ -127,7 +127,7 @@ impl Load {
 pub(super) struct Outcome {
     /// Results of well-behaved clients.
     pub(super) own: Option<Tally>,
-    /// Results of clients that do not behave well, or that are not judged.
+    /// Results of clients that do not behave well, or whose results are not judged.
     pub(super) others: Tally,
     pub(super) notes: Vec<String>,
     /// Failures other than failed requests.

@@ -81,7 +81,8 @@ pub(super) async fn half_heads(clients: Clients) -> Tally {
     clients.all(client).await
 }
 
-/// The first bytes of a head: a target, and fields without the empty line that ends a head.
+/// Returns the first bytes of a head: the request line and some fields, but not the empty line that ends a
+/// head.
 pub(super) fn half_head() -> Vec<u8> {
     let mut head = b"GET /o/1/x HTTP/1.1\r\nHost: bounds.test\r\n".to_vec();
     for number in 0.. {
@@ -94,7 +95,8 @@ pub(super) fn half_head() -> Vec<u8> {
     head
 }
 
-/// Keeps a connection open until the end. The tally then contains the state of the connection at the end.
+/// Keeps a connection open until the end of the load. The returned tally contains the state of the connection
+/// at that time.
 async fn held(opened: Result<Conn, Fault>, until: Instant) -> Tally {
     let mut tally = Tally::default();
     match opened {

@@ -11,7 +11,7 @@ use crate::kit::Memory;
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Greatest values of a measurement, in bytes.
+/// The greatest values that were measured while a load ran, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Peaks {
     /// Resident memory.

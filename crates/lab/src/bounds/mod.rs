@@ -1,5 +1,5 @@
-//! Bounds of memory. Loads fill every queue of Foxy. The measurement shows the peak of resident memory and
-//! socket buffers, and the effect of these loads on well-behaved clients.
+//! Bounds of memory. Loads fill every queue of Foxy. The measurement reports the peak of resident memory and
+//! socket buffers, and how well Foxy serves other, well-behaved clients during the loads.
 
 mod clients;
 mod conn;
@@ -37,9 +37,9 @@ pub use soak::Soak;
 
 /// Number of open files that the largest load needs. Clients and origin are both in this process.
 const FILES: u64 = 19_500;
-/// Size of the smallest store in a full run, in bytes.
+/// Smallest size of the store in a full run, in bytes.
 const STORE: u64 = 4 << 30;
-/// Size of the smallest store in a short run, in bytes.
+/// Smallest size of the store in a short run, in bytes.
 const QUICK_STORE: u64 = 512 << 20;
 /// Number of objects in the store of a short run.
 const QUICK_OBJECTS: u64 = 5_000;
@@ -109,7 +109,8 @@ impl Bounds {
     /// requested.
     ///
     /// # Errors
-    /// Foxy does not start, or the machine lacks a resource or right that the measurement needs.
+    /// An error if Foxy does not start, or if the machine lacks a resource or right that the measurement
+    /// needs.
     pub fn measure(&self) -> Result<Report, String> {
         let scale = self.scale();
         let loads = self.loads();

@@ -1,5 +1,5 @@
-//! A store with many objects. It is filled once. Every load that begins with such a store gets a copy. The
-//! measurement also purges these objects.
+//! A store with many objects. It is filled once, and each load that begins with such a store gets a copy. The
+//! load `purge` removes these objects by their tag.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -32,7 +32,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Time between two requests for a statistic.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Disk space that is planned for each object, in bytes. An object needs less.
+/// Disk space that is planned for each object, in bytes. It is more than an object needs.
 pub(super) const ON_DISK: u64 = 2_048;
 
 /// Fills a store in `folder` with `count` tagged objects and kills the process.
@@ -109,8 +109,8 @@ async fn admin(fixture: &Fixture, request: ClientRequest) -> Result<Value, Strin
     }
 }
 
-/// Purges all objects with the tag and waits until the sweep has found all of them. Returns their number as
-/// text.
+/// Purges all objects with the tag. Then waits until the sweep (the pass over the stores that removes the
+/// objects) has found all of them. Returns their number as text.
 pub(super) async fn purge(fixture: &Fixture) -> Result<String, String> {
     let begun = Instant::now();
     let mut request = ClientRequest::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");

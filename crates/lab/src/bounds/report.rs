@@ -28,7 +28,7 @@ pub(super) fn print_title(title: &str) {
     );
 }
 
-/// Prints a line of the report and the remarks about it.
+/// Prints a line of the report, and the remarks about this line.
 pub(super) fn print_row(row: &Row) {
     let size = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
     let time = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);

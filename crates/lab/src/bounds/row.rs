@@ -26,9 +26,9 @@ pub(super) struct Row {
     pub(super) peaks: Peaks,
     /// Resident memory some seconds after the load.
     pub(super) after: u64,
-    /// Requests of the watching clients while the load runs.
+    /// The requests of the watching clients while the load runs.
     pub(super) watched: Summary,
-    /// Health checks while the load runs.
+    /// The health checks while the load runs.
     pub(super) health: Summary,
     /// Results of the load's well-behaved clients.
     pub(super) own: Option<Tally>,

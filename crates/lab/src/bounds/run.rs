@@ -1,4 +1,5 @@
-//! The run of one load: a new Foxy process, the load, the watching clients, and the results.
+//! The run of one load: a new Foxy process, the load, the watching clients (which measure the latency of
+//! other requests), and the results.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -94,7 +95,8 @@ impl Bench {
         Ok(row)
     }
 
-    /// Starts a second Foxy with the same settings. The second Foxy is not measured.
+    /// Starts a second Foxy with the same settings. The greedy client visits it first, and it is not
+    /// measured.
     async fn another(&self, load: Load, limit: Limit) -> Result<Another, String> {
         let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
         let subject = Subject::start(&self.setup, limit, folder.path())?;

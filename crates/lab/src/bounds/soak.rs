@@ -22,7 +22,7 @@ use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
 use crate::kit::{self, Memory, beside, raise_files, room_for_files, runtime};
 
-/// Loads of a round, in this order. Each load with misbehaving clients is followed by a load with
+/// The loads of a round, in this order. Each load with misbehaving clients is followed by a load with
 /// well-behaved clients.
 const ROUND: [Load; 7] = [
     Load::HalfHeads,
@@ -160,8 +160,8 @@ async fn round(fixture: &Arc<Fixture>, scale: Scale) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Compares the last third of the rounds with the second third. During the first third, memory and store
-/// are still being filled.
+/// Compares the last third of the rounds with the second third. The first third is left out, because memory
+/// and store are still being filled then.
 fn grown(held: &[Held]) -> Vec<String> {
     let third = held.len() / 3;
     let median = |rounds: &[Held], of: fn(&Held) -> u64| {

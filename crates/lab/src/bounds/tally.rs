@@ -1,4 +1,4 @@
-//! Counts of a load's clients.
+//! Counts of the answers and failures that the clients of a load got.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,6 @@
-//! Well-behaved clients that run beside every load. They request small hits and small misses at a low rate,
-//! on new connections and on kept connections. They also request the health check of the admin address.
+//! The watching clients. They are well-behaved clients that run beside every load and measure its effect on
+//! others. They request small hits and small misses at a low rate, on new connections and on kept
+//! connections. They also request the health check of the admin address.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,14 +25,14 @@ const INTERVAL: Duration = Duration::from_millis(20);
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 /// Size of small misses, in bytes.
 const MISS: usize = 4_000;
-/// Source addresses of these clients.
+/// Source addresses of the watching clients.
 pub(super) const SOURCES: [Ipv4Addr; 3] = [
     Ipv4Addr::new(127, 0, 0, 3),
     Ipv4Addr::new(127, 0, 0, 4),
     Ipv4Addr::new(127, 0, 0, 5),
 ];
 
-/// A request.
+/// One measured request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Time at which the request began.
@@ -41,7 +42,7 @@ pub(super) struct Sample {
     pub(super) result: Result<(), Fault>,
 }
 
-/// All requests of the clients and the health check.
+/// All samples of one load: the requests of the watching clients, and the health checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched {
     pub(super) requests: Vec<Sample>,
@@ -86,7 +87,7 @@ impl Summary {
     }
 }
 
-/// The thread that runs these clients.
+/// The thread that runs the watching clients.
 #[derive(Debug)]
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
@@ -94,7 +95,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts the clients.
+    /// Starts the thread and its clients.
     pub(super) fn start(fixture: &Arc<Fixture>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, fixture) = (Arc::clone(&stop), Arc::clone(fixture));
@@ -151,8 +152,8 @@ async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
             running.spawn(async move {
                 let mut client = client;
                 let at = Instant::now();
-                // The connection's own time limit is shorter than this limit. So the connection returns its
-                // error first, and this error shows which part of the answer was missing.
+                // The client's own time limit is shorter than this limit. So the client returns its error
+                // first, and this error shows which part of the answer was missing.
                 let most = TIMEOUT + INTERVAL;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));

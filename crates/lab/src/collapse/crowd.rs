@@ -13,12 +13,12 @@ use crate::kit::{Answer, ClientRequest, Progress};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
-/// Time for all requests of a crowd to reach the proxy.
+/// Time in which all requests of a crowd reach the proxy.
 const SETTLE: Duration = Duration::from_millis(500);
 /// After this wait, a lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2500);
 
-/// Expected numbers of requests to the origin and of bodies that it sends.
+/// The expected number of requests to the origin, and the expected number of bodies that the origin sends.
 struct Expected {
     requests: u32,
     bodies: u32,
@@ -122,8 +122,8 @@ async fn late(fixture: &Arc<Fixture>) -> Row {
     )
 }
 
-/// Sends a crowd while the origin holds back its first answer. Returns the number of clients that got the
-/// object.
+/// Sends the requests of a crowd while the origin holds back its first answer. Returns the number of clients
+/// that got the object.
 async fn crowd(fixture: &Arc<Fixture>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {

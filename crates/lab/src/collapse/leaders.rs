@@ -1,5 +1,6 @@
-//! Failing leaders: the origin fails the first request of a crowd. The origin would answer the other requests
-//! of the crowd. So these requests must not fail.
+//! Failing leaders. The leader is the first request of a crowd, and the other requests (the followers) wait
+//! for its answer. The origin fails only the leader's request and would answer the followers' requests. So
+//! the followers must not fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// missing answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SIZE: usize = 200_000;
-/// Time for followers to reach the proxy.
+/// Time in which the followers reach the proxy.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// The way in which the first answer fails.
@@ -134,7 +135,7 @@ impl Bad {
         if conn.write(&bytes).await.is_err() {
             return AfterResponse::Close;
         }
-        // Gives the bytes time to arrive at the proxy before the connection ends.
+        // The bytes get time to arrive at the proxy before the connection ends.
         sleep(Duration::from_millis(50)).await;
         if after == AfterResponse::Keep {
             conn.until_gone().await;

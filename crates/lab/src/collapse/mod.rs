@@ -1,5 +1,6 @@
-//! Request collapsing. Two things are measured: the requests to the origin when a crowd arrives, and the
-//! crowd's answers when its leader fails.
+//! Request collapsing: if many clients request one object at the same time (a crowd), the proxy sends only
+//! one request to the origin. Two things are measured: the number of requests to the origin, and the answers
+//! that the crowd gets when its first request (the leader) fails.
 
 mod crowd;
 mod leaders;
@@ -55,7 +56,7 @@ impl Part {
     }
 }
 
-/// A line of the table.
+/// A line of the printed table.
 #[derive(Clone, Debug)]
 struct Row {
     name: String,

@@ -38,7 +38,7 @@ pub(super) enum Behaviour {
 pub(super) struct Object {
     pub(super) behaviour: Behaviour,
     pub(super) body: Vec<u8>,
-    /// The first answer waits until this is true.
+    /// The first answer waits until this value is true.
     pub(super) released: watch::Sender<bool>,
     pub(super) asked: watch::Sender<u32>,
     /// Number of answers with a body.
@@ -77,7 +77,7 @@ impl Object {
         let _ = timeout(TIMEOUT, released.wait_for(|released| *released)).await;
     }
 
-    /// Field lines of every answer that does not fail.
+    /// Returns the field lines of an answer that does not fail. `confirms` is true for a 304.
     fn fields(&self, confirms: bool) -> &'static str {
         match self.behaviour {
             Behaviour::Expiring if !confirms => "Cache-Control: max-age=1\r\nETag: \"v1\"\r\n",

@@ -1,5 +1,5 @@
-//! A flood of purges from a client without the token. The operator's own purges are measured during the
-//! flood.
+//! A flood of purges from a client that does not have the operator's token. During the flood, the operator's
+//! own purges are measured.
 
 mod origin;
 
@@ -174,7 +174,7 @@ async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc
     }
 }
 
-/// Addresses of a run.
+/// The two addresses of the measured Foxy: the address for clients, and the admin address.
 struct Fixture {
     target: Target,
     admin: Target,

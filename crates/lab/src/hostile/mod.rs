@@ -1,5 +1,5 @@
-//! TLS clients that misbehave, and their cost for other clients. For each kind of attack, the measurement
-//! reports the latency of good clients during the attack and the peak memory of Foxy.
+//! TLS clients that misbehave, and their effect on other clients. For each kind of attack, the measurement
+//! reports the latency of well-behaved ("good") clients during the attack, and the peak memory of Foxy.
 
 mod attacks;
 mod others;

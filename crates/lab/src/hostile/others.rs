@@ -1,4 +1,4 @@
-//! Good clients: they send requests at an even rate on connections that stay open.
+//! Good clients: they behave well, and send requests at an even rate on connections that stay open.
 
 use std::io;
 use std::time::Duration;

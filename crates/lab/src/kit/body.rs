@@ -1,30 +1,31 @@
-//! Bodies of origins. Every byte follows from the path and the position. So a client detects bytes of another
-//! object, missing bytes and bytes in the wrong order.
+//! The bodies that test origins send. The path of the object and the position in the body determine every
+//! byte. So a client detects bytes of another object, missing bytes and bytes in the wrong order.
 
 use std::sync::LazyLock;
 
 use foxy_base::{Rng, hash64};
 
-/// Length of the period in bytes. It is a prime. The lengths of disk blocks and buffers are powers of two,
-/// and no power of two is a multiple of this prime. So a client detects a block at a wrong position.
+/// The number of bytes after which the bytes of a body repeat (the period). It is a prime. The lengths of
+/// disk blocks and buffers are powers of two, and no power of two is a multiple of this prime. So a client
+/// detects a block at a wrong position.
 const PERIOD: usize = 65_521;
 
-/// Two copies of the period. So a slice that begins anywhere in the first copy, and is at most one period
-/// long, is contiguous.
+/// The bytes of one period, twice in a row. So a slice that begins anywhere in the first copy, and is at most
+/// one period long, is contiguous.
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut rng = Rng::new(9);
     let once: Vec<u8> = (0..PERIOD).map(|_| rng.next_u64() as u8).collect();
     [once.as_slice(), once.as_slice()].concat()
 });
 
-/// The body of a path, from a given position on.
+/// The rest of a body, from a position on.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
     at: usize,
 }
 
 impl Body {
-    /// Begins the body of `path`.
+    /// Returns the body of `path`, from its first byte on.
     #[must_use]
     pub fn of(path: &str) -> Self {
         let hash = hash64(1, path.as_bytes()) % PERIOD as u64;

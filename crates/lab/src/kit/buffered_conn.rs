@@ -10,12 +10,12 @@ use super::Head;
 
 /// Longest head, in bytes.
 const HEAD_MAX: usize = 1 << 20;
-/// Free space in the buffer for a read.
+/// Free space that the buffer gets before a read, in bytes.
 const ROOM: usize = 16 << 10;
-/// Free space in the buffer for a read of a body that may be long.
+/// Free space that the buffer gets before a read of a body that may be long, in bytes.
 const LONG: usize = 256 << 10;
 
-/// A connection, and the bytes that were read from it but not used yet.
+/// A connection, and the bytes that were read from it but were not returned to the caller yet.
 #[derive(Debug)]
 pub struct BufferedConn<S = TcpStream> {
     stream: S,
@@ -30,7 +30,7 @@ impl BufferedConn {
         Self::over(stream)
     }
 
-    /// Ends the connection with a reset in place of a close.
+    /// Makes the connection end with a reset (RST) when this value is dropped, not with a normal close.
     pub fn reset(&self) {
         // A linger time of zero makes the close a reset.
         let _ = self.stream.set_zero_linger();
@@ -38,7 +38,7 @@ impl BufferedConn {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
-    /// Any connection from which nothing was read yet.
+    /// A connection over any stream. Nothing was read from the stream yet.
     #[must_use]
     pub const fn over(stream: S) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Writes all bytes.
     ///
     /// # Errors
-    /// The peer has disconnected.
+    /// An error if the peer has disconnected.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
@@ -58,7 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Reads the next head; `None` if the peer closed the connection before the first byte.
     ///
     /// # Errors
-    /// The connection broke, or was closed inside the head.
+    /// An error if the connection broke, or if it was closed inside the head.
     pub async fn head(&mut self) -> io::Result<Option<Head>> {
         loop {
             let end = self.ahead.windows(4).position(|four| four == b"\r\n\r\n");
@@ -89,7 +89,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Reads a body of this length.
     ///
     /// # Errors
-    /// The connection ended before the end of the body. `into` contains the bytes that came.
+    /// An error if the connection ended before the end of the body. In this case, `into` contains the bytes
+    /// that arrived.
     pub async fn counted(&mut self, length: u64, into: &mut Vec<u8>) -> io::Result<()> {
         let mut left = usize::try_from(length).map_err(io::Error::other)?;
         loop {
@@ -109,7 +110,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Reads a body in chunks.
     ///
     /// # Errors
-    /// The chunked coding is invalid or truncated. `into` contains the bytes that came.
+    /// An error if the chunked coding is invalid or truncated. In this case, `into` contains the bytes that
+    /// arrived.
     pub async fn chunked(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut decoder = Dechunk::default();
         loop {
@@ -135,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Reads a body that ends with the connection.
     ///
     /// # Errors
-    /// The connection broke.
+    /// An error if the connection broke.
     pub async fn until_close(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         loop {
             into.append(&mut self.ahead);
@@ -148,7 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BufferedConn<S> {
     /// Reads the body that `head` announces by length or in chunks, and passes it to `take` piece by piece.
     ///
     /// # Errors
-    /// The connection ended before the end of the body, or the chunked coding is invalid.
+    /// An error if the connection ended before the end of the body, or if the chunked coding is invalid.
     pub async fn pieces(&mut self, head: &Head, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut decoder = head.is_chunked().then(Dechunk::default);
         let mut left = head.length().unwrap_or(0);

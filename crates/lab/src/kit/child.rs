@@ -23,7 +23,7 @@ pub struct Launch {
     pub program: PathBuf,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables in addition to the variables of this program.
+    /// Environment variables that the program gets in addition to the variables of this process.
     pub env: Vec<(&'static str, String)>,
 }
 
@@ -58,7 +58,7 @@ impl Child {
     /// goes to `output.log` in that folder.
     ///
     /// # Errors
-    /// The server does not start, ends at once, or does not listen.
+    /// An error if the server does not start, ends at once, or does not listen.
     pub fn start(launch: &Launch, folder: &Path, port: u16) -> Result<Self, String> {
         let name = launch.program.display();
         let log = folder.join("output.log");
@@ -72,7 +72,8 @@ impl Child {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(copy)
-            // The process group is new: some servers fork, and all their processes must end.
+            // Some servers fork. The server's new process group contains all its processes, so that one
+            // signal ends them.
             .process_group(0)
             .spawn()
             .map_err(problem)?;
@@ -129,7 +130,7 @@ fn tail(log: &Path) -> String {
 /// Waits until a server accepts connections on this port of the loopback address.
 ///
 /// # Errors
-/// The server does not accept connections within `timeout`.
+/// An error if the server does not accept connections within `timeout`.
 pub fn wait_for(port: u16, timeout: Duration) -> Result<(), String> {
     let clock = SystemClock::default();
     let begun = clock.mono();
@@ -144,14 +145,14 @@ pub fn wait_for(port: u16, timeout: Duration) -> Result<(), String> {
 }
 
 /// Ports that [`free_port`] returns. They are below the ports that Linux gives to outgoing connections.
-/// Otherwise an outgoing connection could take the port of a server that is being restarted. Even a
-/// connection to this server could take the port.
+/// Otherwise an outgoing connection could take the port of a server while the server restarts. Even the
+/// connection of a client that tries to reach this server could take the port.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
-/// Returns a port that was free a moment ago and that no other call in this process returns.
+/// Returns a port that was free a moment ago. Each call in this process returns a different port.
 ///
 /// # Errors
-/// No port is free.
+/// An error if no port is free.
 pub fn free_port() -> Result<u16, String> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     // Different processes begin the search at different ports.

@@ -1,4 +1,4 @@
-//! An HTTP client that reports everything: interim answers, fields, and truncated bodies.
+//! An HTTP client that reports everything it receives: interim answers, fields, and truncated bodies.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use tokio::time;
 
 use super::{BufferedConn, Head};
 
-/// The address that receives requests, and the origin's name.
+/// The destination of requests: the address of the proxy, and the name of the origin.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Address of the proxy.
@@ -99,7 +99,7 @@ pub struct Answer {
     pub whole: bool,
 }
 
-/// Progress of a request.
+/// The progress of a request, for a task that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
     /// Nothing was sent.
@@ -114,7 +114,7 @@ impl ClientRequest {
     /// Sends the request on a new connection and returns the answer.
     ///
     /// # Errors
-    /// No head came: the connection was refused, closed or broken, or `timeout` has passed.
+    /// An error if no head came: the connection was refused, closed or broken, or `timeout` has passed.
     pub async fn send(
         &self,
         target: &Target,

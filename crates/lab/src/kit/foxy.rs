@@ -33,7 +33,8 @@ impl Mode {
     }
 }
 
-/// The `foxy` in the folder of the running program, or otherwise the `foxy` in the search path.
+/// Returns the `foxy` in the folder of the running program. If there is none, returns the name `foxy`, which
+/// is found by PATH.
 #[must_use]
 pub fn beside() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
@@ -47,7 +48,7 @@ pub fn beside() -> PathBuf {
 /// Starts Foxy in front of the origin on port `origin`, with a store in `folder`.
 ///
 /// # Errors
-/// As [`Child::start`].
+/// The same errors as those of [`Child::start`].
 pub fn foxy(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Child, String> {
     let port = free_port()?;
     let mut args = vec!["serve".to_owned()];

@@ -40,8 +40,8 @@ impl Memory {
     }
 }
 
-/// Resets the kernel's value of the peak memory of a process, so that the next peak belongs to the next
-/// load.
+/// Resets the kernel's value of the peak memory of a process. The next peak that is read then belongs to the
+/// next load.
 pub fn forget_peak(pid: u32) {
     // A kernel without this feature keeps the older peak. Then the reported peak is too high.
     let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
@@ -52,7 +52,8 @@ pub fn forget_peak(pid: u32) {
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program is in brackets and may contain blanks. The state follows the name.
+    // The name of the program is in brackets and may contain blanks. The fields are therefore counted from
+    // the last bracket.
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     let sum = ticks()? + ticks()?;
@@ -63,7 +64,7 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
 /// Raises the limit on open files of this process to at least `files`. Child processes inherit the limit.
 ///
 /// # Errors
-/// The limit is lower, and only a privileged user may raise it.
+/// An error if the limit is lower than `files`, and this process may not raise it.
 pub fn raise_files(files: u64) -> Result<(), String> {
     let limit = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|most| most >= files);
@@ -84,8 +85,8 @@ pub fn raise_files(files: u64) -> Result<(), String> {
     })
 }
 
-/// Makes this process's table of open files large enough for `files` files. If the table grows later, while
-/// threads run, no thread can open a file for about ten milliseconds.
+/// Makes this process's table of open files large enough for `files` files. If the kernel had to enlarge the
+/// table later, while threads run, no thread could open a file for about ten milliseconds.
 pub fn room_for_files(files: u64) {
     let last = i32::try_from(files.saturating_sub(1)).unwrap_or(i32::MAX);
     // The table keeps its size when this descriptor is closed.

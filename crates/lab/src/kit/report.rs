@@ -4,11 +4,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs a tool that prints a JSON report, and returns the report. It also returns the report if the tool's
-/// exit code shows wrong or missing answers.
+/// Runs a tool that prints a JSON report, and returns the report. It returns the report even if the tool's
+/// exit code is not 0, for example because answers were wrong or missing.
 ///
 /// # Errors
-/// The tool does not start, or prints no report.
+/// An error if the tool does not start or prints no report.
 pub fn report_of(command: &mut Command) -> Result<Value, String> {
     let output = command
         .output()

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The exit code of a measurement: 0 if all promises were kept, 1 if a promise was broken, 2 if nothing was
-/// measured. With 2, the reason is printed on standard error.
+/// Returns the exit code of a measurement: 0 if all its conditions were met, 1 if a condition was not met, 2
+/// if nothing was measured. In the last case, the reason is printed on standard error.
 #[must_use]
 pub fn exit(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
@@ -21,7 +21,7 @@ pub fn exit(outcome: Result<bool, String>) -> ExitCode {
 /// Creates a folder for the files of a measurement. The folder is removed when the returned value is dropped.
 ///
 /// # Errors
-/// The system cannot create a folder.
+/// An error if the system cannot create a folder.
 pub fn folder() -> Result<tempfile::TempDir, String> {
     tempfile::tempdir().map_err(|error| format!("no folder: {error}"))
 }
@@ -29,7 +29,7 @@ pub fn folder() -> Result<tempfile::TempDir, String> {
 /// Creates a runtime on the calling thread.
 ///
 /// # Errors
-/// The system cannot create an event queue.
+/// An error if the system cannot create an event queue.
 pub fn runtime() -> Result<Runtime, String> {
     let mut builder = Builder::new_current_thread();
     let built = builder.enable_all().build();

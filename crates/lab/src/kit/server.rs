@@ -1,4 +1,4 @@
-//! An origin. Each measurement defines the origin's answers.
+//! An origin for measurements. Each measurement defines the origin's answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct ReceivedRequest {
     pub head: Head,
 }
 
-/// Treatment of the connection after an answer.
+/// The use of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterResponse {
     /// The connection waits for the next request.

@@ -25,7 +25,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::client::connect;
 use super::{Child, Launch, Mode, free_port};
 
-/// Address of Foxy and of the origin in URLs. Their certificate contains this address.
+/// Address of Foxy and of the origin in URLs. The certificate that both use contains this address.
 const ADDRESS: &str = "127.0.0.1";
 /// Another name in the certificate. Clients send this name in their handshakes, because Foxy refuses
 /// handshakes without a name.
@@ -59,7 +59,7 @@ impl TlsTarget {
     /// Opens a TCP connection, from the given source address or from any address.
     ///
     /// # Errors
-    /// Foxy does not accept the connection.
+    /// An error if Foxy does not accept the connection.
     pub async fn reach(&self, from: Option<IpAddr>) -> io::Result<TcpStream> {
         let stream = connect(from, self.to).await?;
         stream.set_nodelay(true)?;
@@ -69,16 +69,16 @@ impl TlsTarget {
     /// Opens a connection and completes the handshake.
     ///
     /// # Errors
-    /// Foxy refuses the connection.
+    /// An error if Foxy refuses the connection or the handshake.
     pub async fn connect(&self, from: Option<IpAddr>) -> io::Result<TlsStream<TcpStream>> {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name()?, self.reach(from).await?).await
     }
 
-    /// The first bytes of a handshake.
+    /// Returns the first bytes of a handshake (the ClientHello).
     ///
     /// # Errors
-    /// The TLS library cannot create them.
+    /// An error if the TLS library cannot create these bytes.
     pub fn hello(&self) -> io::Result<Vec<u8>> {
         let config = Arc::clone(&self.config);
         let mut session = ClientConnection::new(config, name()?).map_err(io::Error::other)?;
@@ -93,10 +93,10 @@ fn name() -> io::Result<ServerName<'static>> {
 }
 
 impl Secured {
-    /// Starts Foxy in front of the origin on port `origin`, as [`super::foxy`] does.
+    /// Starts Foxy with TLS in front of the origin on port `origin`, with the settings of [`super::foxy`].
     ///
     /// # Errors
-    /// As [`Child::start`], and also if there is no port or no certificate.
+    /// The same errors as those of [`Child::start`]. Also an error if there is no port or no certificate.
     pub fn start(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Self, String> {
         let certificate = TestCertificate::new(folder)?;
         let mut runtime = Builder::new_multi_thread();

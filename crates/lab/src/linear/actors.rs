@@ -1,4 +1,5 @@
-//! Actors that read, change and purge, each with separate random numbers.
+//! The actors: threads that read, change and purge resources. Each actor has its own sequence of random
+//! numbers.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,7 +66,8 @@ impl RunState {
     }
 }
 
-/// Chooses a resource: often one of a few popular resources, so that requests overlap.
+/// Chooses a resource. It often chooses one of a few popular resources, so that requests for one resource
+/// overlap.
 fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
     let few = resources.len().min(5) as u64;
     let number = match rng.below(5) {
@@ -75,7 +77,7 @@ fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
     &resources[number as usize]
 }
 
-/// Sends reads: plain GET, GET with ranges, GET with conditions, and HEAD.
+/// Sends requests that only read: plain GET, GET with ranges, GET with conditions, and HEAD.
 pub(super) fn reader(state: &RunState, mut rng: Rng) {
     while !state.is_over() {
         let resource = match rng.below(10) {
@@ -140,8 +142,8 @@ fn read(state: &RunState, rng: &mut Rng, resource: &Resource) {
     }
 }
 
-/// Compares all bytes of an answer with the versions. Returns the answer's version; `None` for an error or
-/// a truncated answer.
+/// Compares all bytes of an answer with the versions of the resource. Returns the version of the answer;
+/// `None` for an error or a truncated answer.
 fn judge(
     resource: &Resource,
     method: &str,
@@ -190,7 +192,7 @@ fn judge(
     }
 }
 
-/// Parses `bytes from-last/whole`. Returns `(from, last + 1, whole)`.
+/// Parses a Content-Range `bytes from-last/whole`. Returns `(from, last + 1, whole)`.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (span, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (from, last) = span.split_once('-')?;
@@ -198,7 +200,7 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (span.0 < span.1).then_some((span.0, span.1, whole.parse().ok()?))
 }
 
-/// Changes resources by unsafe requests through the cache, or directly at the origin.
+/// Changes resources by requests with unsafe methods, either through the cache or directly at the origin.
 pub(super) fn writer(state: &RunState, mut rng: Rng) {
     while !state.is_over() {
         thread::sleep(Duration::from_millis(rng.below(60)));

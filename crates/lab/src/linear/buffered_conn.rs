@@ -1,5 +1,5 @@
-//! HTTP/1.1 over a blocking socket. A client makes one exchange per connection. The module also contains the
-//! functions of the origin's side.
+//! HTTP/1.1 over a blocking socket, for clients and for the origin. A client sends one request on each
+//! connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -140,7 +140,7 @@ impl BufferedConn {
 /// Makes one exchange on a new connection.
 ///
 /// # Errors
-/// There is no answer, because the server has ended.
+/// An error if there is no answer, because the server has ended.
 pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<Answer> {
     let mut conn = BufferedConn::to(port)?;
     conn.send(request)?;

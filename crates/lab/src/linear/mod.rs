@@ -1,5 +1,5 @@
 //! The linearizability load. A real Foxy runs between an origin and clients that read, change and purge. Foxy
-//! is killed repeatedly. The load knows every version that the origin has made.
+//! is killed repeatedly. This program knows every version of every resource that the origin has made.
 //!
 //! Each answer is checked against four rules. The bytes of the answer belong to one version. This version is
 //! not older than the version of a change that was acknowledged before the request began. The version is also
@@ -33,7 +33,7 @@ use self::world::{Life, World, lock};
 const READERS: u64 = 24;
 const WRITERS: u64 = 2;
 const PURGERS: u64 = 2;
-/// Greatest number of printed histories.
+/// Greatest number of violations whose histories are printed.
 const PRINTED: usize = 5;
 
 /// Check every answer of Foxy against an oracle that knows all versions, while Foxy is killed repeatedly.
@@ -105,7 +105,7 @@ impl Linear {
     /// Runs the load.
     ///
     /// # Errors
-    /// Foxy does not start, or ends by itself.
+    /// An error if Foxy does not start, or if it ends by itself.
     pub fn load(&self) -> Result<Report, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no scratch folder: {error}"))?;
         let (listener, port) = origin::bind().map_err(|error| format!("no origin: {error}"))?;

@@ -1,5 +1,5 @@
-//! The origin. It is randomly slow before the head and inside bodies, and sometimes fails. It records the
-//! version and time of each answer.
+//! The origin of this load. It waits for random times before the head and inside bodies, and it sometimes
+//! fails. It records the version and the time of each answer.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -73,8 +73,8 @@ fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(millis));
 }
 
-/// Answers an unsafe request. Some requests get a 503. For every other request, a new version is created, and
-/// a few of these requests get no answer.
+/// Answers a request that changes the resource. Some requests get a 503 and change nothing. Every other
+/// request creates a new version, and a few of these requests get no answer.
 fn change(
     conn: &mut BufferedConn,
     resource: &Resource,
@@ -96,7 +96,7 @@ fn change(
     Ok(true)
 }
 
-/// The answer to one GET or HEAD request.
+/// The answer to one GET or HEAD request, and the data from which it is made.
 struct OneResponse<'a> {
     resource: &'a Resource,
     world: &'a World,
@@ -178,7 +178,8 @@ impl OneResponse<'_> {
     }
 }
 
-/// Byte positions of one range.
+/// Returns the positions of the first byte and after the last byte of one range; `None` if the body has no
+/// such bytes.
 fn resolve(text: &str, length: u64) -> Option<(u64, u64)> {
     let range = text.strip_prefix("bytes=").filter(|r| !r.contains(','))?;
     let (from, to) = range.split_once('-')?;

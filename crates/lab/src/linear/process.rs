@@ -11,7 +11,7 @@ use super::buffered_conn::{BufferedConn, exchange};
 use super::world::lock;
 use crate::kit::free_port;
 
-/// Number of checks whether a started Foxy answers: 30 s in total.
+/// Greatest number of checks whether Foxy answers after its start. All checks together take 30 s.
 const TRIES: u32 = 1500;
 /// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -21,8 +21,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Foxy {
     program: PathBuf,
     folder: PathBuf,
-    /// Port of the forward proxy and of the admin address.
+    /// Port of the forward proxy.
     pub(super) port: u16,
+    /// Port of the admin address.
     pub(super) admin: u16,
     child: Mutex<Option<Child>>,
 }

@@ -1,4 +1,4 @@
-//! History of one URL, and the rules for its answers.
+//! The history of one URL, and the rules that its answers must follow (the module `linear` lists them).
 //!
 //! All times are microseconds of one clock, because the origin, the clients and the oracle are in one
 //! process.
@@ -17,7 +17,7 @@ pub(super) enum ResponseKind {
     Head,
 }
 
-/// An event in the history.
+/// An event in the history of a URL.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// The origin has a new version.
@@ -104,8 +104,8 @@ pub(super) struct Violation {
     pub(super) text: String,
 }
 
-/// A series of pairs `(time, version)`. `version` is the greatest version of all events up to `time`. Times
-/// and versions ascend.
+/// A series of pairs `(time, version)`, in which times and versions ascend. `version` is the greatest version
+/// of all events up to `time`.
 struct Known(Vec<(u64, u64)>);
 
 impl Known {

@@ -1,5 +1,5 @@
-//! The resources of the origin. Every byte follows from the URL, the version and the offset. So an answer
-//! shows its version and whether it is correct.
+//! The resources of the origin. The URL, the version and the offset determine every byte. So the bytes of an
+//! answer show its version, and whether the answer is correct.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use foxy_base::{Clock, SystemClock, hash64};
 
 use super::record::{Event, Record};
 
-/// Folders in the paths of resources that change.
+/// The folders in the paths of resources that change.
 const FOLDERS: [&str; 3] = ["a", "b", "c"];
-/// Tags that resources share.
+/// Number of tags that resources share.
 pub(super) const TAGS: u64 = 5;
-/// Number of objects that are fetched to evict other objects from memory.
+/// Number of objects that do not change. Clients request them, so that other objects are evicted from memory.
 const FILLERS: u64 = 4000;
 const FILLER_BYTES: u64 = 60_000;
 
@@ -28,7 +28,8 @@ pub(super) enum Life {
 }
 
 impl Life {
-    /// Value of Cache-Control. Stale use is forbidden, so that every answer can be judged by the rules.
+    /// Value of Cache-Control. It forbids stale answers, because the rules would judge a stale answer as
+    /// wrong.
     pub(super) const fn control(self) -> &'static str {
         match self {
             Self::Long => "max-age=3600, must-revalidate",

@@ -18,7 +18,7 @@ impl Cpu {
     /// Reads the times from /proc.
     ///
     /// # Errors
-    /// The process has ended, or the kernel does not count these times.
+    /// An error if the process has ended, or if the kernel does not count these times.
     pub(super) fn of(pid: u32) -> Result<Self, String> {
         let folder = format!("/proc/{pid}/task");
         let problem = |error: std::io::Error| format!("{folder}: {error}");

@@ -14,9 +14,10 @@ use crate::kit::{
     self, AfterResponse, BufferedConn, Child, Launch, ReceivedRequest, Respond, free_port, serve,
 };
 
-/// Number of users whose password check is short.
+/// Number of users whose passwords have cheap hashes, so that a password check is short.
 pub(super) const USERS: usize = 50;
-/// Name of a user whose password check takes as long as with the default cost.
+/// Name of a user whose password has a hash of the usual cost, so that a password check takes as long as in
+/// real use.
 pub(super) const VICTIM: &str = "victim";
 /// Number of threads that check passwords.
 pub(super) const THREADS: usize = 1;

@@ -1,5 +1,5 @@
-//! A flood of wrong passwords. During the flood, other users send requests, and users with the attacker's
-//! address log in for the first time.
+//! A flood of wrong passwords. During the flood, other users send requests. Also during the flood, users log
+//! in for the first time from the attacker's address.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const KNOWN: usize = 4;
 const INTERVAL: Duration = Duration::from_millis(4);
 /// Greatest number of attempts of a user who logs in for the first time.
 const TRIES: u32 = 100;
-/// Pause of a user who logs in for the first time, before the next attempt.
+/// Pause after a failed attempt of a user who logs in for the first time.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
@@ -171,8 +171,8 @@ async fn others(fixture: &Fixture, length: Duration) -> Result<(u64, Duration), 
 type Answers = BTreeMap<u16, u64>;
 
 /// Sends wrong passwords without a pause. All passwords differ. Some are for an existing user, and some are
-/// for unknown names. The flood runs on its own thread, so that the times of other users do not include its
-/// work.
+/// for unknown names. The flood runs on its own thread. Otherwise its work would delay the other users'
+/// requests and distort their times.
 fn flood(
     clients: Vec<Client>,
     stop: Arc<AtomicBool>,

@@ -1,6 +1,6 @@
 //! Users who log in, measured from outside. There are four parts: the cost of a login that Foxy has already
-//! checked, a flood of wrong passwords, quotas, and shares. In the last part, the users together request more
-//! than the limit permits.
+//! checked, a flood of wrong passwords, quotas of single users, and the shares of many users under one common
+//! limit.
 
 mod cost;
 mod cpu;

@@ -1,4 +1,5 @@
-//! Quotas of users, and the shares of users who together request more than the limit permits.
+//! Two measurements: the quotas of users, and the shares of users who together request more than one common
+//! limit permits.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ pub(super) const QUOTA: &str =
     "[[rate]]\nper = \"user\"\nrequests = 50\nburst = 5\nbytes = \"2MiB\"\n";
 /// Configuration for one limit that all users share.
 pub(super) const SITE: &str = "[[rate]]\nper = \"site\"\nsite = [\"forward\"]\nbytes = \"64MiB\"\n";
-/// Time before a measurement begins. After it, the permitted burst is used up.
+/// Time from the first request to the beginning of a measurement. In this time, the permitted burst is used
+/// up.
 const WARM: Duration = Duration::from_secs(3);
 /// Pause before the next request of a user who has reached the limit.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -58,7 +60,7 @@ fn jain(shares: &[u64]) -> f64 {
     }
 }
 
-/// Returns the number of objects that each user gets. All users send requests without a pause.
+/// Returns the number of objects that each user gets while all users send requests without a pause.
 async fn together(
     fixture: &Fixture,
     object: (&'static str, usize),
@@ -109,8 +111,8 @@ pub(super) async fn quotas(fixture: &Fixture, length: Duration) -> Result<Vec<Ro
     ])
 }
 
-/// Judges only a rate that is too high. A rate that is too low is not Foxy's fault: the machine may have had
-/// no time for the client.
+/// Judges a rate only if it is too high. If it is too low, Foxy may not be the cause, because the machine may
+/// have had no time for the client.
 fn row(name: &'static str, rate: f64, wanted: f64) -> Row {
     let off = (rate / wanted - 1.0) * 100.0;
     let text = format!("{rate:.1}, quota {wanted}: {off:+.2} %");
@@ -150,7 +152,7 @@ async fn bytes(mut client: Client, length: Duration) -> Result<f64, String> {
     Ok(got as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Returns the number of bytes that a user gets. It is 0 while the quota is used up.
+/// Requests the large object. Returns the number of bytes that the user gets: 0 if the quota is used up.
 async fn large(client: &mut Client, login: &str) -> Result<usize, String> {
     match client.get("/large", Some(login)).await? {
         (200, LARGE) => Ok(LARGE),

@@ -35,7 +35,7 @@ impl Client {
     /// Requests a path and passes the pieces of the body to `take`. Returns the head.
     ///
     /// # Errors
-    /// There is no answer, or the answer is incomplete.
+    /// An error if there is no answer, or if the answer is incomplete.
     pub(super) async fn get(
         &mut self,
         path: &str,
@@ -68,7 +68,7 @@ impl Client {
     /// Requests a package's document. Returns true if the document is as a mirror must send it.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// The same errors as those of [`get`](Self::get).
     pub(super) async fn document(&mut self, from: &Source, of: &Package) -> Result<bool, String> {
         let path = format!("{}/{}", from.prefix, of.name);
         let artefacts = format!("http://{}{}", self.to, from.prefix);
@@ -97,7 +97,7 @@ impl Client {
     /// Requests a package's artefact. Returns true if the artefact is correct.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// The same errors as those of [`get`](Self::get).
     pub(super) async fn artefact(&mut self, from: &Source, of: &Package) -> Result<bool, String> {
         let name = of.artefact();
         let (mut body, mut right, mut length) = (Body::of(&name), true, 0);
@@ -111,7 +111,7 @@ impl Client {
     }
 }
 
-/// A registry or a mirror of a registry.
+/// A server of packages: a registry, or a mirror of a registry.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) to: SocketAddr,
@@ -119,12 +119,12 @@ pub(super) struct Source {
     pub(super) prefix: &'static str,
     /// URL of the registry.
     pub(super) registry: String,
-    /// True if documents are compared with the documents that a mirror must send.
+    /// True if documents must be exactly the documents that a mirror must send.
     pub(super) exact: bool,
 }
 
 impl Source {
-    /// The mirror of the registry below this prefix.
+    /// Returns the mirror that Foxy offers below `prefix` for the registry with the URL `registry`.
     pub(super) fn mirror(foxy: &Child, prefix: &'static str, registry: String) -> Self {
         Self {
             to: foxy.address(),
@@ -135,7 +135,7 @@ impl Source {
     }
 }
 
-/// Results of a replay.
+/// The results of requesting all packages (see [`replay`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replayed {
     pub(super) requests: u64,
@@ -144,7 +144,7 @@ pub(super) struct Replayed {
     pub(super) wrong: Vec<String>,
 }
 
-/// Requests every package `times` times, over this number of connections.
+/// Requests every package `times` times over this number of connections.
 pub(super) async fn replay(
     from: &Source,
     packages: &Arc<Vec<Arc<Package>>>,

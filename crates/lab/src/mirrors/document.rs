@@ -1,5 +1,5 @@
-//! Documents of an npm registry, with real structure and any length. Each document exists in two forms: as
-//! the registry sends it, and as a mirror must send it.
+//! Documents of an npm registry, with realistic structure and any length. Each document exists in two forms:
+//! as the registry sends it, and as a mirror must send it.
 //!
 //! A document is made once, with placeholders where the two forms differ. So the form that a mirror must send
 //! follows from the placeholders alone, without code of the product.
@@ -46,9 +46,9 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// A packument. In each version, `about` bytes belong to fields that an installation does not need. The
-    /// artefact of the last version has the digest `digest` (base64). The other artefacts have arbitrary
-    /// digests.
+    /// Makes a packument (npm's index document of one package). In each version, `about` bytes belong to
+    /// fields that an installation does not need. The artefact of the last version has the digest `digest`
+    /// (base64). The other artefacts have arbitrary digests.
     pub(super) fn packument(rng: &mut Rng, versions: usize, about: usize, digest: &str) -> Self {
         let mut document = Self::default();
         let last = versions.saturating_sub(1);
@@ -71,7 +71,8 @@ impl Document {
                 ",\"{of}\":\"2025-06-{day:02}T{hour:02}:00:00.000Z\""
             ));
         }
-        // A text in the readme that resembles the field of an artefact. A mirror must not change it.
+        // The readme contains a text that resembles the field with an artefact's URL. A mirror must not
+        // change it.
         document.push("},\"tarball\":\"$R/$N/-/$N-1.0.0.tgz\",\"readme\":\"\\\"tarball\\\":");
         document.push("\\\"$R/$N/-/$N-1.0.0.tgz\\\"\"}");
         document

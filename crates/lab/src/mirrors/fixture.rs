@@ -1,4 +1,4 @@
-//! Foxy with mirrors, other servers beside it, and the memory and processor time of a process.
+//! The measured Foxy with its mirrors, other servers beside it, and the memory use of a process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

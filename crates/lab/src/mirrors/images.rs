@@ -10,11 +10,11 @@ use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Path of the layer at the storage, with the signature of its URL.
 const SIGNED: &str = "/storage/layer?sig=1";
-/// The bytes of every body follow from this name.
+/// The name from which the bytes of the layer are computed.
 const NAME: &str = "layer";
 const TOKEN: &str = "Bearer t";
 
-/// The layer.
+/// The image layer that clients pull.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) length: u64,
@@ -98,7 +98,7 @@ impl Respond for Images {
     }
 }
 
-/// The storage.
+/// The registry's storage. The registry redirects requests for the layer to a signed URL of this server.
 #[derive(Debug)]
 pub(super) struct Storage {
     layer: Arc<Layer>,

@@ -1,6 +1,6 @@
-//! Requests packages from a registry behind a slow link, first without a mirror and then through a mirror.
-//! There are three runs through a mirror. In the first run, the mirror has stored nothing. In the second run,
-//! it has stored everything. In the third run, it has stored everything, and must request the documents
+//! Packages that come from a registry behind a slow link, without a mirror and through two mirrors. Each
+//! mirror is used twice: first it has stored nothing (cold), and then it has stored everything (warm). The
+//! documents of the second mirror stay fresh for only one second. So its warm run must request the documents
 //! again.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::{Mirrors, npm};
 const CONNECTIONS: usize = 8;
 /// Goal of a warm run: its time as a fraction of the time without a mirror.
 const SHARE: f64 = 0.1;
-/// A time that is a little longer than the time for which the documents of the second mirror stay fresh.
+/// A wait after which the documents of the second mirror are no longer fresh.
 const SHORT: Duration = Duration::from_millis(1200);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -70,7 +70,8 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     Ok(report)
 }
 
-/// Replays the list once. Returns the time, and reports it as a fraction of `without`.
+/// Requests all packages once. Returns the time. Reports the time also as a fraction of `without`, which is
+/// the time without a mirror.
 async fn run(
     (name, is_warm): (&str, bool),
     (from, packages): (&Source, &Arc<Vec<Arc<Package>>>),

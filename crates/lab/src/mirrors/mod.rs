@@ -1,8 +1,9 @@
-//! Measures mirrors of registries: with many long documents at once, with the packages of one installation,
-//! with a slow link to the registry, and with one large layer of an image that several clients pull.
+//! Measurements of mirrors of registries: with many long documents at once, with the packages of one
+//! installation, with a slow link to the registry, and with one large layer of an image that several clients
+//! pull.
 //!
-//! This program also runs the registries. The documents that a mirror must send are made without code of the
-//! product.
+//! This program also runs the registries. Without code of the product, it makes the documents that a mirror
+//! must send.
 
 mod client;
 mod document;

@@ -1,4 +1,5 @@
-//! Many clients request long documents at once. Each client requests a different document.
+//! Many clients request long packuments (npm's index documents) at once. Each client requests a different
+//! document.
 //!
 //! Foxy's memory is filled with other objects first. So all later growth of resident memory belongs to the
 //! documents.
@@ -22,9 +23,9 @@ use crate::kit::cpu_time;
 
 /// Number of clients, and of documents.
 const COUNT: usize = 20;
-/// Number of bytes per version in fields that an installation does not need.
+/// Number of bytes in each version of a package that belong to fields that an installation does not need.
 const ABOUT: usize = 2800;
-/// Greatest permitted growth of resident memory over its size before the load, in MiB.
+/// Greatest permitted growth of resident memory during the load, in MiB.
 const MEMORY: f64 = 64.0;
 /// Number of objects of 1 MiB that Foxy stores before the load.
 const OTHERS: usize = 320;
@@ -104,7 +105,8 @@ fn document(seed: u64, length: usize) -> Document {
     Document::packument(&mut rng, length / one + 1, ABOUT, "")
 }
 
-/// Returns the times of the correct answers, and the time of all requests together.
+/// Requests all documents at once. Returns the times of the correct answers, and the time of all requests
+/// together.
 async fn at_once(
     from: &Source,
     packages: &[Arc<Package>],

@@ -15,8 +15,8 @@ use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Greatest number of body bytes in one write.
 const PIECE: usize = 64 << 10;
-/// Number of bytes per version in fields that an installation does not need: as many as in the abbreviated
-/// form of a document.
+/// Number of bytes in each version of a package that belong to fields that an installation does not need. An
+/// abbreviated document of npm has about as many.
 const ABOUT: usize = 300;
 /// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);
@@ -83,7 +83,7 @@ impl Package {
     }
 }
 
-/// Requests that a registry has received.
+/// The numbers of requests that a registry has received, and of bytes of artefacts that it has sent.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     documents: AtomicU64,

@@ -1,4 +1,4 @@
-//! Replays the list of packages of one installation many times. Foxy and verdaccio each run on one core.
+//! The packages of one installation, requested many times. Foxy and verdaccio each run on one core.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::kit::{Child, cpu_time};
 
 /// Number of connections that npm opens.
 const CONNECTIONS: usize = 15;
-/// Number of replays of the list, to Foxy and to verdaccio.
+/// Number of times that all packages are requested during the measurement: from Foxy, and from verdaccio.
 const TIMES: (usize, usize) = (40, 3);
 /// Goal for the ratio of Foxy's rate to verdaccio's rate.
 const RATIO: f64 = 3.0;
 
-/// Number of requests that one core can handle per second, computed from the processor time that the requests
-/// took.
+/// Number of requests that one core can handle per second. It is computed from the processor time of the
+/// measured requests.
 struct Core(f64);
 
 pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
@@ -83,7 +83,8 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Requests all packages once, and then `times` more times.
+    /// Requests all packages once, and then `times` more times. The result follows from the processor time of
+    /// the later requests only.
     async fn run(
         &self,
         name: &str,

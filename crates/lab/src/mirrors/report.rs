@@ -1,4 +1,4 @@
-//! The report of one measurement (a row).
+//! The report of one measurement. The measurement is one row in the complete report.
 
 use std::fmt;
 

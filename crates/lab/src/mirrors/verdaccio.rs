@@ -1,5 +1,5 @@
-//! verdaccio, a registry for npm that fetches from another registry. npm installs it, and it runs on one
-//! core.
+//! verdaccio, a registry for npm that fetches packages from another registry. It is the peer with which Foxy
+//! is compared. npm installs it, and it runs on one core.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,8 +9,8 @@ use crate::kit::{Child, Launch, free_port, peers};
 
 /// The release that is measured.
 const PACKAGE: &str = "verdaccio@6";
-/// A manifest for the installation. verdaccio names one dependency by a tag, and some registries do not
-/// support tags of packages. So `overrides` replaces the tag by a version.
+/// A manifest for the installation. A dependency of verdaccio is named by a tag in place of a version, and
+/// some registries do not support such tags. So `overrides` names a version of this dependency.
 const MANIFEST: &str =
     "{\"name\":\"peer\",\"private\":true,\"overrides\":{\"node-fetch\":\"2.7.0\"}}";
 
@@ -28,7 +28,7 @@ pub(super) fn start(
     let (home, port) = (folder.join("verdaccio"), free_port()?);
     let problem = |error: std::io::Error| format!("no folder: {error}");
     std::fs::create_dir_all(&home).map_err(problem)?;
-    // Documents stay fresh for the same time as the documents of Foxy.
+    // The documents stay fresh for the same time as in the measurement of Foxy.
     let text = format!(
         "storage: {}\nself_path: {}\nuplinks:\n  up:\n    url: {registry}/\n    maxage: 60m\n    \
          timeout: 120s\n    cache: true\npackages:\n  '**':\n    access: $all\n    proxy: up\nweb:\n  enable: false\n\

@@ -14,7 +14,7 @@ use crate::kit::BufferedConn;
 /// An answer that takes longer counts as missing.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Counts of the answers that the clients got since the counts were last read.
+/// The counts of the answers that the clients got since the counts were last read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     good: AtomicU64,
@@ -83,7 +83,7 @@ impl Load {
         for number in 0..connections {
             let (stop, counts) = (Arc::clone(&load.stop), Arc::clone(&load.counts));
             tokio::spawn(async move {
-                // The starts of the connections are spread over one interval.
+                // The clients do not start all at once. Their starts are spread over one interval.
                 sleep(every.mul_f64(number as f64 / connections as f64)).await;
                 client(to, number, every, &stop, &counts).await;
             });

@@ -114,7 +114,7 @@ fn target(proxy: SocketAddr, name: &str) -> Target {
     }
 }
 
-/// Addresses of a run, and the site's origins.
+/// The addresses of a run, and the origins of the site.
 struct Fixture {
     site: Target,
     admin: Target,
@@ -123,7 +123,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Lets the load run for the length of a phase, and prints the counts of the answers.
+    /// Lets the load run for the length of a phase. Prints and returns the counts of the answers.
     async fn phase(&self, load: &Load, name: &str) -> Got {
         let before = self.asked();
         let begun = Instant::now();
@@ -150,7 +150,8 @@ impl Fixture {
         self.servers.iter().map(Server::asked).collect()
     }
 
-    /// One origin dies, one answers 500, and one becomes slow.
+    /// Runs the phase in which one origin dies, one answers 500, and one becomes slow. Returns true if the
+    /// goals are met.
     async fn some_fail(&self, load: &Load) -> Result<bool, String> {
         let begun = Instant::now();
         self.servers[0].set(Mode::Dead).await?;
@@ -172,7 +173,7 @@ impl Fixture {
         Ok(out && took < OUT && errors == 0)
     }
 
-    /// All origins recover.
+    /// Runs the phase in which all origins work again. Returns true if the goals are met.
     async fn all_well(&self, load: &Load) -> Result<bool, String> {
         for server in &self.servers {
             server.set(Mode::Well).await?;
@@ -191,7 +192,7 @@ impl Fixture {
         Ok(back && first.errors + first.broken + got.errors + got.broken == 0)
     }
 
-    /// All origins reset every connection.
+    /// Runs the phase in which all origins reset every connection. Returns true if the goals are met.
     async fn all_fail(&self, load: &Load) -> Result<bool, String> {
         for n in 0..KEPT {
             self.kept(n).await?;
@@ -225,8 +226,8 @@ impl Fixture {
         Ok(answer.head.status())
     }
 
-    /// Waits until `fits` accepts the state of each origin in `which`. Returns false if this does not happen
-    /// within one minute.
+    /// Waits until `fits` accepts the state that Foxy reports for each origin in `which`. Returns false if
+    /// this does not happen within one minute.
     async fn until(
         &self,
         what: &str,

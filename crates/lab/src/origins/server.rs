@@ -80,7 +80,7 @@ impl Server {
         self.site.asked.load(Ordering::Relaxed)
     }
 
-    /// Changes the behaviour.
+    /// Changes the behaviour of the origin.
     pub(super) async fn set(&self, mode: Mode) -> Result<(), String> {
         self.site.mode.store(mode as u8, Ordering::Relaxed);
         let mut listening = self.listening.lock().await;

@@ -1,5 +1,5 @@
-//! One cell of the matrix: one page, one timing (the relation between the requests of two users) and several
-//! users.
+//! A cell of the privacy matrix is one combination of a header set (the fields of an answer), a timing (the
+//! relation between the requests of two users) and a kind of users. This module sends the requests of a cell.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// After this wait, a remaining lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2200);
 
-/// Kind of the users in a cell.
+/// The kind of the users in a cell. It states which users send credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// No user sends credentials.
@@ -44,7 +44,8 @@ impl Kind {
         }
     }
 
-    /// Row of the table for answers that were fetched for the first user and are sent to another user.
+    /// Returns the row of letters in `table.txt` that applies if an answer was fetched for the first user and
+    /// is sent to another user.
     pub(super) const fn pair(self) -> Pair {
         match self {
             Self::Plain => Pair::Plain,
@@ -71,7 +72,8 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Row of the table for an answer that was fetched for this person and sent to `other`.
+    /// Returns the row of letters in `table.txt` that applies if an answer was fetched for this person and is
+    /// sent to `other`.
     pub(super) fn pair(&self, other: &Self) -> Pair {
         match (self.shows, other.shows) {
             (Shows::Authorization, _) => Pair::Authorization,
@@ -106,7 +108,7 @@ pub(super) struct RunState {
     pub(super) site: Arc<Site>,
     /// Number of the next request.
     pub(super) ids: AtomicU64,
-    /// Time for which the origin holds an answer after the other users have sent their requests.
+    /// Time for which the origin still holds back an answer after the other users have sent their requests.
     pub(super) settle: Duration,
     /// Number of users in a cell besides the first.
     pub(super) others: usize,
@@ -124,7 +126,7 @@ impl RunState {
     }
 }
 
-/// A cell of the matrix.
+/// A cell of the privacy matrix: one combination of a header set, a timing and a kind of users.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) set: Arc<Set>,
@@ -166,13 +168,14 @@ impl Cell {
     }
 }
 
-/// A follower's method and range. `None` leaves the request unchanged.
+/// Method and Range of a request that another user sends after the first user's request. `None` leaves the
+/// request unchanged.
 type Wish = (Option<&'static str>, Option<&'static str>);
 
-/// Requests of the followers. The first follower sends its request before the origin has answered. The other
-/// followers send their requests after the answer.
+/// The requests of the other users with [`Timing::Head`]. The first of them is sent before the origin has
+/// answered the first user. The others are sent after the answer.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
-/// Requests of the followers with ranges, sent at the same times as the requests in `HEADS`.
+/// The requests of the other users with [`Timing::Range`], sent at the same times as the requests in `HEADS`.
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),
     (None, Some("bytes=1024-2047")),
@@ -243,7 +246,7 @@ impl CellRun<'_> {
         self.start(number, |request, _| request)
     }
 
-    /// Sends the requests of these users, and gives them time to reach the proxy.
+    /// Sends the requests of these users, and gives the requests time to reach the proxy.
     async fn others(&self, from: usize, to: usize) -> Vec<Running> {
         let mut others: Vec<_> = (from..to).map(|number| self.plain(number)).collect();
         for other in &mut others {
@@ -265,7 +268,8 @@ impl CellRun<'_> {
         exchanges
     }
 
-    /// The other users send their requests while the origin holds the head or the middle of the body.
+    /// Lets the other users send their requests while the origin holds back the head, or holds the body in
+    /// the middle.
     async fn together(&self) -> Vec<Exchange> {
         let mut first = self.plain(0);
         match self.cell.timing {
@@ -301,8 +305,8 @@ impl CellRun<'_> {
         exchanges
     }
 
-    /// A stored answer expires. Then several users request the page at the same time. After that, a user who
-    /// already has a version requests the page.
+    /// Lets a stored answer expire. Then several users request the page at the same time. After that, a user
+    /// who already has a version of the page requests it.
     async fn revalidation(&self) -> Vec<Exchange> {
         let mut exchanges = vec![self.plain(0).end().await];
         if self.cell.set.life > 0 {

@@ -1,4 +1,4 @@
-//! `foxy-lab privacy`: the command line of the matrix.
+//! The command line of `foxy-lab privacy`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

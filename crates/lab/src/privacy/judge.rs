@@ -16,7 +16,7 @@ pub(super) struct Verdict {
     pub(super) shared: bool,
     /// Parts that were made for another request although the table forbids it.
     pub(super) foreign: BTreeSet<&'static str>,
-    /// Reason why there is no answer of the origin.
+    /// The reason why the request got no answer of the origin.
     pub(super) missing: Option<String>,
 }
 

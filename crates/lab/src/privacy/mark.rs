@@ -1,4 +1,5 @@
-//! Marks: every part of an answer names the request for which it was made.
+//! Marks. The origin puts a mark into every part of an answer. The mark names the request for which the part
+//! was made.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +8,7 @@ use crate::kit::{Answer, Head};
 
 /// The field that contains the mark of a head.
 pub(super) const FIELD: &str = "X-Made-For";
-/// The name in the mark if the request names no user.
+/// The user name in the mark if the request names no user.
 pub(super) const ANYBODY: &str = "anybody";
 /// Length of a line in bytes. Parts of a body begin and end at line boundaries.
 pub(super) const LINE: usize = 128;
@@ -42,7 +43,7 @@ impl Mark {
     }
 }
 
-/// The entity tag of a user's version.
+/// Returns the entity tag of the version of a page that is made for this user.
 pub(super) fn tag(user: &str) -> String {
     format!("\"{user}\"")
 }
@@ -99,7 +100,7 @@ pub(super) fn found(answer: &Answer) -> BTreeSet<(Part, Mark)> {
     found
 }
 
-/// The user of the version that an answer's entity tag names.
+/// Returns the user for whom the version with the answer's entity tag was made.
 pub(super) fn tagged(head: &Head) -> Option<String> {
     let tag = head.get("ETag")?.trim_start_matches("W/");
     Some(tag.trim_matches('"').to_owned())
@@ -118,7 +119,7 @@ fn lines(answer: &Answer) -> BTreeSet<String> {
     lines
 }
 
-/// True if the lines of a body belong to this page.
+/// True if no line of the body belongs to another page.
 pub(super) fn is_of(answer: &Answer, path: &str) -> bool {
     let other = |line: &String| match line.split_once(' ') {
         Some((mark, page)) => Mark::read(mark).is_some() && page != path,

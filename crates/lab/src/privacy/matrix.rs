@@ -1,4 +1,5 @@
-//! The complete matrix: all cells, many of them in parallel.
+//! The complete privacy matrix: all cells (combinations of a header set, a timing and a kind of users), many
+//! of them in parallel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::table::{Pair, Set, Sharing, TIMINGS, Timing};
 /// Number of cells that run in parallel.
 const AT_A_TIME: usize = 64;
 
-/// Counters for one timing.
+/// The counters of all cells with one timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of cells.
@@ -22,15 +23,15 @@ pub struct Counts {
     pub requests: u64,
     /// Number of answers that were made for another request.
     pub shared: u64,
-    /// Number of answers with a part that the table forbids.
+    /// Number of foreign answers: answers with a part that the table forbids to share.
     pub foreign: u64,
     /// Number of requests without an answer of the origin.
     pub missing: u64,
-    /// Number of cells without the expected sharing.
+    /// Number of cells in which the table expects sharing, but no answer was shared.
     pub lost: u64,
 }
 
-/// A cell with foreign answers.
+/// A cell with foreign answers, which contain a part that the table forbids to share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foreign {
     /// Number of foreign answers.
@@ -39,7 +40,7 @@ pub struct Foreign {
     pub parts: BTreeSet<&'static str>,
 }
 
-/// Name of a cell: set, timing and users.
+/// Name of a cell: its header set, its timing and its kind of users.
 pub type Name = (String, Timing, &'static str);
 
 /// Findings of a run of the matrix.
@@ -112,14 +113,14 @@ impl Matrix {
     }
 }
 
-/// The cells of a round, in an order that follows from the seed.
+/// Returns the cells of a round. The seed of `rng` determines their order.
 pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     let mut cells = Vec::new();
     for set in sets {
         for timing in TIMINGS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
-            // Some users of a cell can have a Cookie while others have none. Such cells add coverage only
-            // where the table distinguishes these two kinds of users.
+            // In some cells, only some of the users have a Cookie. Such cells add coverage only where the
+            // table distinguishes users with a Cookie from users without credentials.
             let same = set.sharing(timing, Pair::Plain) == set.sharing(timing, Pair::Cookie);
             if !same && matches!(timing, Timing::Concurrent | Timing::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);

@@ -1,7 +1,7 @@
-//! The privacy matrix: checks that no user gets an answer that was fetched for another user.
+//! The privacy matrix. It checks that no user gets an answer that was fetched for another user.
 //!
 //! The proxy is between the users and an origin that makes every page for the user of the request. The file
-//! `table.txt` was written by hand and defines the permitted sharing. No code of Foxy is used.
+//! `table.txt` was written by hand and defines the permitted sharing. The measurement uses no code of Foxy.
 
 mod cell;
 mod cli;
@@ -64,7 +64,7 @@ impl Default for Scope {
 pub struct Findings {
     /// Results of the matrix.
     pub matrix: Matrix,
-    /// Results of the traffic, by header set.
+    /// Results of the traffic, by header set (the fields that the origin sends with a page).
     pub traffic: BTreeMap<String, Visits>,
 }
 
@@ -76,7 +76,7 @@ impl Findings {
         self.matrix.foreign_answers() + visits
     }
 
-    /// True if at least one answer in a hundred is missing. Then the proxy cannot be judged.
+    /// True if more than one answer in a hundred is missing. Then the proxy cannot be judged.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         let visits: u64 = self.traffic.values().map(|visits| visits.missing).sum();
@@ -85,7 +85,7 @@ impl Findings {
     }
 }
 
-/// The proxy under test. It ends when this value is dropped.
+/// The measured proxy. It ends when this value is dropped.
 pub trait Front {
     /// Address that users connect to.
     fn address(&self) -> SocketAddr;
@@ -117,7 +117,7 @@ impl Front for kit::Secured {
 /// absolute URLs in requests; `None` if requests contain only paths.
 ///
 /// # Errors
-/// The proxy does not start, or the table is not well-formed.
+/// An error if the proxy does not start, or if the table is not well-formed.
 pub fn measure<F: Front>(
     scope: &Scope,
     scheme: Option<&'static str>,
@@ -177,7 +177,7 @@ pub fn measure<F: Front>(
 mod tests {
     use super::*;
 
-    /// A front without a proxy.
+    /// The origin itself in place of a proxy: users connect to the origin.
     struct Nothing(SocketAddr);
 
     impl Front for Nothing {

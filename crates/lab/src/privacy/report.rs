@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::table::TIMINGS;
 use super::{Findings, VISITS};
 
-/// Greatest number of printed names of cells without sharing. The other cells are only counted.
+/// Greatest number of cells without the expected sharing whose names are printed. The other such cells are
+/// only counted.
 const LOST_SHOWN: usize = 20;
 
 /// Formats a table of counts, and the names of all cells with foreign answers.

@@ -91,7 +91,8 @@ impl Site {
         page
     }
 
-    /// The user whose version the origin confirmed when it answered this request with 304.
+    /// Returns the user whose version of the page the origin confirmed when it answered this request with
+    /// 304.
     pub(super) fn confirmed(&self, id: u64) -> Option<String> {
         held(&self.confirmed).get(&id).cloned()
     }
@@ -102,7 +103,8 @@ impl Site {
         date(self.epoch - 1000 - own % 100)
     }
 
-    /// True if the condition of the request matches the user's current version.
+    /// True if the condition of the request (such as If-None-Match) matches the user's current version of the
+    /// page.
     fn is_current(&self, request: &ReceivedRequest, page: &Page, user: &str) -> bool {
         let has = |name: &str| {
             let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
@@ -247,7 +249,7 @@ fn user_of(request: &ReceivedRequest) -> Option<&str> {
     token.or_else(|| request.head.get("Cookie")?.strip_prefix("session="))
 }
 
-/// The requested part of a body: its beginning and its end in bytes.
+/// Returns the requested part of a body: the positions of its beginning and its end, in bytes.
 fn part(
     request: &ReceivedRequest,
     page: &Page,

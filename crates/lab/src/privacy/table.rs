@@ -1,4 +1,5 @@
-//! The table of header sets and permissions. It is parsed from a text that was written by hand.
+//! The table of header sets: the fields of an answer, and the users who may share the answer. The table is
+//! parsed from a text that was written by hand.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,7 +7,7 @@ use std::fmt;
 /// Text of the table.
 const TEXT: &str = include_str!("table.txt");
 
-/// Permission to send an answer that was fetched for one user to another user.
+/// The permission to send an answer that was fetched for one user to another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Sharing is permitted and expected.
@@ -70,7 +71,8 @@ impl fmt::Display for Timing {
     }
 }
 
-/// Credentials of the two requests. They select a row of letters in the table.
+/// The credentials of two requests: the request that fetched an answer, and the request that may get the same
+/// answer. They select a row of letters in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// Neither request has a Cookie or Authorization.
@@ -114,7 +116,7 @@ impl Set {
 /// Parses the table.
 ///
 /// # Errors
-/// The text is not well-formed. The message contains the line number.
+/// An error if the text is not well-formed. The message contains the line number.
 pub fn table() -> Result<Vec<Set>, String> {
     parse(TEXT)
 }
@@ -182,7 +184,7 @@ fn row(letters: &str) -> Result<Vec<Sharing>, String> {
     letters.chars().map(one).collect()
 }
 
-/// Checks that every set has a unique name and a letter for each cell.
+/// Checks that every set has a unique name, and a letter for each timing in each row.
 fn whole(sets: &[Set]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for set in sets {

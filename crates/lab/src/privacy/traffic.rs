@@ -1,4 +1,4 @@
-//! Ordinary traffic on pages that are made per user.
+//! Ordinary traffic: users visit pages that the origin makes for each user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::judge::judge;
 use super::site::{Hold, Page};
 use super::table::{Set, Timing};
 
-/// Header sets of the pages.
+/// The names of the header sets in `table.txt` with which the pages are sent.
 pub const PAGES: [&str; 6] = [
     "etag-alone",
     "no-cache-etag",
@@ -37,7 +37,7 @@ pub struct Visits {
     pub missing: u64,
 }
 
-/// Visits all pages in parallel. Returns the counts by header set.
+/// Visits all pages in parallel. Returns the counts for each header set.
 pub(super) async fn run(
     sets: &[Arc<Set>],
     state: &Arc<RunState>,

@@ -54,7 +54,7 @@ const MISTAKES: [Mistake; 25] = [
     after("[[access_rule]]\naction = \"parent\"\nparent = \"nobody-{n}\"\n"),
 ];
 
-/// Makes Foxy read `count` files with a mistake, and the correct file after each of these files.
+/// Makes Foxy read `count` files with a mistake. After each of them, makes Foxy read the correct file again.
 pub(super) async fn run(
     (fixture, settings): (&Fixture, &Settings),
     (count, rng): (u32, &mut Rng),

@@ -50,7 +50,7 @@ impl Long {
 impl Respond for Long {
     async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
         let body: Vec<u8> = body(&request.path).collect();
-        // Every second download may be stored.
+        // Every second download has an answer that may be stored.
         let caching = match request.path.ends_with(['0', '2', '4', '6', '8']) {
             true => "max-age=600",
             false => "no-store",
@@ -67,7 +67,7 @@ impl Respond for Long {
             let piece = match sent {
                 _ if finish => body.len() - sent,
                 0 => FIRST,
-                // The bytes are sent so slowly that the body does not end before `finish` is called.
+                // So few bytes are sent that the body does not end before `finish` is called.
                 _ => LITTLE.min(body.len() - sent),
             };
             if conn.write(&body[sent..sent + piece]).await.is_err() {

@@ -1,4 +1,4 @@
-//! A Foxy whose configuration file is replaced, and its answers to reloads.
+//! A Foxy whose configuration file is replaced while it runs, and Foxy's answers to reloads.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

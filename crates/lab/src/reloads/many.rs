@@ -13,11 +13,11 @@ use super::fixture::{Fixture, listener};
 use super::{Findings, Reloads};
 use crate::kit::{free_port, thread_times};
 
-/// Greatest processor time that one reload may take from any worker.
+/// Greatest processor time that one reload may take from any worker (network thread).
 const LIMIT: Duration = Duration::from_millis(50);
 /// Number of reloads. The slowest reload is judged.
 const RELOADS: u32 = 10;
-/// Pause after a reload, in which the workers do the work that the reload has left to them.
+/// Pause after a reload. In this time the workers do the work that the reload has left to them.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
 /// Runs the reloads.
@@ -33,8 +33,8 @@ pub(super) async fn run(
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let fixture = Fixture::start(program, folder, &text(0), (tls, admin))?;
-    // Foxy accepts connections before its workers run, but answers a reload only when the workers run. So the
-    // workers run after this first reload.
+    // Foxy accepts connections before its workers run, but it answers a reload only after they have started.
+    // After this first reload, the workers run.
     fixture.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);

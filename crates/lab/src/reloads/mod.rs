@@ -1,7 +1,7 @@
 //! Reloads of a running Foxy: under load with long downloads, with broken files, while fetches run, and
 //! with many sites.
 //!
-//! Nothing here uses code of the product. The configuration of each reload follows from the seed.
+//! This module uses no code of the product. The seed determines the configuration of each reload.
 
 mod broken;
 mod downloads;
@@ -56,7 +56,7 @@ pub struct Reloads {
 pub struct Findings {
     /// Lines with results.
     pub results: Vec<String>,
-    /// Descriptions of the promises that were not kept.
+    /// Descriptions of the conditions that were not met.
     pub faults: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl Reloads {
     /// Runs all parts.
     ///
     /// # Errors
-    /// Foxy or an origin cannot be started, or the admin address does not answer.
+    /// An error if Foxy or an origin cannot be started, or if the admin address does not answer.
     pub fn measure(&self) -> Result<Findings, String> {
         let program = self.foxy.clone().unwrap_or_else(beside);
         let runtime = kit::runtime()?;
@@ -122,7 +122,7 @@ impl Reloads {
     }
 }
 
-/// Parts of the measurement that have their own Foxy.
+/// The parts of the measurement. Each part starts its own Foxy.
 #[derive(Clone, Copy)]
 enum Part {
     Load,

@@ -22,9 +22,9 @@ const STORED: u64 = 500;
 const SIZE: u64 = 4096;
 /// One request in `NEW` requests is for an object that was not requested before.
 const NEW: u64 = 100;
-/// The lowest permitted share of hits: the share of requests for stored objects, less a small allowance. The
-/// allowance is needed because the share of hits among the last requests depends on the order of these
-/// requests.
+/// The lowest permitted share of hits. Without new objects, every request would be a hit. The share of new
+/// objects is subtracted, and also a small allowance, because the share among the last requests depends on
+/// the order of these requests.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
 /// Runs reloads and broken files while the load and the downloads run.
@@ -120,7 +120,7 @@ fn object(id: u64) -> RequestSpec {
     }
 }
 
-/// Requests at a steady rate, until the load is stopped.
+/// A load: clients that send requests at a steady rate until it is stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<std::io::Result<Report>>,
@@ -162,7 +162,7 @@ impl Load {
     }
 }
 
-/// Reloads one configuration after the other. Returns the durations, sorted.
+/// Reloads one configuration after the other. Returns the durations of the reloads, sorted.
 async fn reloads(
     wanted: &Reloads,
     (fixture, ports): (&Fixture, Ports),

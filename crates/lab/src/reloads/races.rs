@@ -1,5 +1,5 @@
-//! Reloads while fetches run or answers are stored. An answer that was made under the old rules must not
-//! reach a later request if the new rules forbid it.
+//! Races: reloads while a fetch runs or after its answer was stored. If the new rules forbid an answer that
+//! was made under the old rules, no later request may get it.
 
 mod origin;
 mod table;
@@ -18,7 +18,7 @@ use super::Findings;
 use super::fixture::{Fixture, TIMEOUT, first_line, listener};
 use crate::kit::{Answer, ClientRequest, Progress, Target, free_port};
 
-/// A request that the origin does not hold gets its answer within this time.
+/// Longest time for the answer to a request that the origin does not hold.
 const SOON: Duration = Duration::from_secs(10);
 
 /// State of the answer under the old rules at the moment of the reload.
@@ -42,7 +42,7 @@ impl Point {
     }
 }
 
-/// Runs every race.
+/// Runs every race of the table.
 pub(super) async fn run(
     program: &Path,
     folder: &Path,
@@ -115,7 +115,7 @@ async fn run_race(
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));
     }
-    // Sends the same request after the old fetch has ended.
+    // The old fetch has ended now. The same request is sent once more.
     let third = request("b").send(&target, SOON, None).await;
     for (name, answer) in [("during", second), ("after", third)] {
         match answer {
@@ -172,7 +172,7 @@ impl First {
     async fn ended(&self) -> Result<(), String> {
         for _ in 0..TIMEOUT.as_millis() {
             if self.task.is_finished() {
-                // The engine has the complete object a moment later than the client.
+                // Foxy stores the complete object a moment after the client has received it.
                 sleep(Duration::from_millis(20)).await;
                 return Ok(());
             }

@@ -1,5 +1,5 @@
-//! The series of configurations that Foxy reloads under load. Each configuration differs from the previous
-//! one.
+//! The series of configurations that Foxy loads one after the other while it is under load. Each
+//! configuration differs from the previous one.
 
 use std::fmt::Write;
 
@@ -16,9 +16,9 @@ pub(super) struct Ports {
     pub(super) main: u16,
     pub(super) forward: u16,
     pub(super) sides: [u16; SIDES],
-    /// Origin of the load.
+    /// Port of the origin for the load.
     pub(super) pages: u16,
-    /// Origin of the downloads.
+    /// Port of the origin for the downloads.
     pub(super) long: u16,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Ports {
 pub(super) struct Settings {
     ports: Ports,
     store: String,
-    /// A number in a field of every answer of the main site.
+    /// A number that every answer of the main site contains in a field. A change of it shows that new
+    /// settings apply.
     pub(super) mark: u64,
     idle: u64,
     rule: u64,

@@ -1,4 +1,4 @@
-//! A Foxy with some stores, and its statistics of these stores.
+//! A Foxy with several stores, and the statistics that it reports about them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

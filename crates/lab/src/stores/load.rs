@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::origin::is_body_of;
 use crate::kit::BufferedConn;
 
-/// Counts of the answers that the clients got.
+/// The counts of the answers that the clients got.
 #[derive(Debug, Default)]
 pub(super) struct Got {
     /// Number of answers from the cache.
@@ -34,7 +34,7 @@ impl Got {
     }
 }
 
-/// The path of each request, by the request's number; `None` ends the client.
+/// Returns the path of a request by the number of the request; `None` if the client must end.
 pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
 /// Runs `clients` clients. Each client requests the next path of `paths`. The clients end when there are no

@@ -1,5 +1,5 @@
-//! Measures a Foxy with several stores from outside: its start when one of two stores is bad, its use of
-//! several disks, and the space that small objects occupy.
+//! Measurements of a Foxy with several stores, from outside: its start when one of two stores is bad, its use
+//! of several disks, and the space that small objects occupy.
 //!
 //! The disks are loop devices. The kernel limits their reads or writes (control groups, version 1), so that
 //! the disk limits the result, and not the processor. Loop devices and control groups need root. Without

@@ -17,7 +17,7 @@ const BODIES: [u64; 3] = [400, 2_000, 8_000];
 /// and body.
 const GOAL: f64 = 1.10;
 
-/// For each length, fills a store with objects of that length until segments are reused.
+/// For each length, fills a store with objects of that length until the store overwrites its oldest segments.
 pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, String> {
     println!("Bytes on the device of small objects, from a store of 64 MiB that is being reused");
     let origin = origin::start().await?;
@@ -47,13 +47,14 @@ pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, Strin
     Ok(good)
 }
 
-/// Bytes per object.
+/// Bytes per object. A record is the form of an object on disk. A cluster is the unit of writing and contains
+/// several records.
 struct Bytes {
     payload: f64,
     record: f64,
-    /// Bytes of the record, plus the record's share of headers, tables and padding in the cluster.
+    /// Bytes of the record, plus its share of the headers, tables and padding of its cluster.
     cluster: f64,
-    /// Bytes in `cluster`, plus the record's share of summaries and of free space.
+    /// Bytes in `cluster`, plus the record's share of segment summaries and of free space.
     device: f64,
 }
 

@@ -89,7 +89,7 @@ async fn read_rate(
     Ok(rate)
 }
 
-/// Sends more new objects to four disks than the disks can write.
+/// Requests more new objects than four disks can write. Judges the bytes that each disk got.
 pub(super) async fn shares(program: &Path, folder: &Path, seconds: u64) -> Result<bool, String> {
     println!("New objects for four disks of 512 MiB with limits on writing");
     let disks = disks(folder, WRITES.len(), 512 << 20)?;

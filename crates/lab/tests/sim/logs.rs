@@ -1,4 +1,4 @@
-//! Bad logs: the message must contain the problem and its position.
+//! Tests with bad logs: the message must contain the problem and its position in the log.
 
 use std::io::Write as _;
 
@@ -34,7 +34,7 @@ fn garbage() -> Vec<u8> {
     (0..30_000).map(|_| rng.below(256) as u8).collect()
 }
 
-/// A case: name, log, exit code, words of the message, and whether results are printed.
+/// A case: its name, its log, the exit code, words of the message, and true if results are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
 /// Logs that can be read completely, with at most one bad line, and logs of which no line can be read.

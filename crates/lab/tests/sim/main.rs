@@ -1,5 +1,5 @@
-//! The commands as a user runs them: with bad logs, with absurd parameters, without space for results, and
-//! with Ctrl-C.
+//! The commands of `foxy-lab sim` as a user runs them: with bad logs, with absurd parameters, without space
+//! for results, and with Ctrl-C.
 
 #![expect(clippy::unwrap_used, reason = "tests: a panic is their way to fail")]
 

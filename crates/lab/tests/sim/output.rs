@@ -78,8 +78,7 @@ fn a_disk_that_fills_midway_keeps_what_was_finished() {
     let kept = std::fs::read_to_string(&some).unwrap();
     let whole = kept.lines().filter(|l| l.ends_with('}')).count();
     assert_eq!(whole, 2, "of three runs: {}", kept.len());
-    // When there is space again, the repeated command continues after the results that are already in the
-    // file.
+    // There is space again. The same command now continues after the results that are already in the file.
     let (code, out, error) = call(&line, &some);
     assert_eq!((code, out), (0, wanted), "{error}");
     let again = std::fs::read_to_string(&some).unwrap();

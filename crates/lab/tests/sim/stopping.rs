@@ -1,4 +1,5 @@
-//! Ctrl-C: finished results are printed and kept, and a second run of the command continues after them.
+//! Tests of Ctrl-C: finished results are printed and kept, and a second run of the same command continues
+//! after them.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

@@ -1,5 +1,5 @@
-//! `foxy-lab bench proxy`: the unchanged front end of Foxy, with a published layout on real files as its
-//! cache.
+//! `foxy-lab bench proxy`: the unchanged front end of Foxy with another cache behind it. This cache is a
+//! published layout (a way to place objects on disk, from a paper) on real files.
 //!
 //! `--layout stream-packetizer` with LRU-TH and water marks is the cache that the papers about Foxy describe.
 //! `--layout squid` keeps one file for each URL. `--layout store` is Foxy's own store with the same amount of
@@ -132,7 +132,7 @@ fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
             disk_policy: args.disk_policy,
             watermarks: Some(args.watermarks),
         },
-        // The layout's files are real, so they are written by `write` calls.
+        // The files of the layout are real, so they are written by calls of `write`.
         calls: Calls::Write,
         backend: Backend {
             dir: Some(args.dir.clone()),
@@ -167,7 +167,8 @@ fn say(layout: &str, worked: &Worked) {
 #[derive(Debug)]
 struct Published(Arc<Live>);
 
-/// Returns a number for the server of this group. A layout distinguishes servers by these numbers.
+/// Returns a number for the server to which this group of objects belongs. A layout distinguishes servers by
+/// these numbers.
 const fn server(group: u64) -> u32 {
     (group ^ (group >> 32)) as u32
 }

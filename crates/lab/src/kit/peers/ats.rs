@@ -8,7 +8,7 @@ use crate::kit::Launch;
 /// Writes the configuration of Apache Traffic Server.
 ///
 /// # Errors
-/// The folder cannot be written, or the program is not installed.
+/// An error if the folder cannot be written, or if the program is not installed.
 pub fn ats(place: &Place<'_>) -> Result<Launch, String> {
     let folder = place.folder;
     let config = folder.join("config");
@@ -66,8 +66,8 @@ fn records(place: &Place<'_>) -> String {
         ("hostdb.host_file.interval", 0),
     ];
     if place.collapse {
-        // Requests for an object that is being fetched wait for its head, and then read the object while it
-        // arrives.
+        // While an object is being fetched, other requests for it wait for its head. Then they read the
+        // object while it arrives.
         numbers.extend([
             ("cache.enable_read_while_writer", 1),
             ("http.background_fill_active_timeout", 0),

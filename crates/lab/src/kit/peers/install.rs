@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// that could not be installed, and the command to install them.
 ///
 /// # Errors
-/// Some programs are still missing.
+/// An error if some programs are still missing.
 pub fn ensure(needed: &[(&str, &str)]) -> Result<(), String> {
     let missing = || -> Vec<&str> {
         let absent = needed.iter().filter(|(program, _)| find(program).is_none());
@@ -53,13 +53,13 @@ pub fn find(program: &str) -> Option<PathBuf> {
 /// Returns the path of a program.
 ///
 /// # Errors
-/// The program is not installed.
+/// An error if the program is not installed.
 pub fn path(program: &str) -> Result<PathBuf, String> {
     find(program).ok_or_else(|| format!("{program} is not installed"))
 }
 
-/// Runs apt. It needs root and a Debian system. The run level prevents the packages from starting their
-/// services.
+/// Runs apt, which needs root and a Debian system. The variable `RUNLEVEL` prevents the packages from
+/// starting their services.
 fn apt(args: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command

@@ -1,5 +1,5 @@
-//! Other caches, and their installation, configuration and start. The comparison of speeds and the matrices
-//! of the laboratory use the same configurations.
+//! Other caches (the peers of Foxy), and their installation, configuration and start. The measurements of the
+//! laboratory and `cargo xtask bench peers` use the same configurations.
 
 mod ats;
 pub mod install;
@@ -19,7 +19,7 @@ pub use nginx::nginx;
 pub use squid::{SquidDisk, squid};
 pub use varnish::varnish;
 
-/// Input of a configuration.
+/// The values from which the configuration of a peer is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The server's own folder.
@@ -34,11 +34,11 @@ pub struct Place<'a> {
     pub memory_mib: u64,
     /// Disk space, in GiB.
     pub disk_gib: u64,
-    /// True if hits are read from the disk. Then the server must be configured so that reads do not block its
-    /// only worker.
+    /// True if hits are read from the disk. Then the server must be configured so that a disk read does not
+    /// block its only worker.
     pub disk_hits: bool,
-    /// True if requests for an object that is being fetched share the fetch, where the server supports
-    /// this.
+    /// True if the server should send only one request to the origin when several requests for an object
+    /// arrive at the same time. Some servers do not support this.
     pub collapse: bool,
 }
 
@@ -51,7 +51,8 @@ pub enum Peer {
     Varnish,
     /// Squid with `collapsed_forwarding`, as a forward proxy.
     Squid,
-    /// Apache Traffic Server that sends an object while it is still being written, as a forward proxy.
+    /// Apache Traffic Server as a forward proxy. It sends an object to waiting clients while it still stores
+    /// the object.
     Ats,
 }
 
@@ -91,10 +92,10 @@ impl Peer {
     /// `origin`.
     ///
     /// # Errors
-    /// The peer is not installed, or does not start.
+    /// An error if the peer cannot be installed or does not start.
     pub fn start(self, origin: u16, folder: &Path) -> Result<Child, String> {
         install::ensure(&[self.package()])?;
-        // Squid drops the rights of root and must still reach its files.
+        // Squid gives up the rights of root, so its own user must be able to enter these folders.
         for folder in folder.ancestors().take(2) {
             std::fs::set_permissions(folder, Permissions::from_mode(0o755))
                 .map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -6,7 +6,7 @@ use crate::kit::Launch;
 /// Writes the configuration of nginx.
 ///
 /// # Errors
-/// The folder cannot be written, or the program is not installed.
+/// An error if the folder cannot be written, or if the program is not installed.
 pub fn nginx(place: &Place<'_>) -> Result<Launch, String> {
     let folder = place.folder.display();
     let (port, origin, disk_gib) = (place.port, place.origin, place.disk_gib);

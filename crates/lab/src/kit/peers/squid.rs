@@ -1,5 +1,5 @@
-//! Squid with a rock store or with aufs. A separate process (the disker) reads and writes the rock store, as
-//! it does when Squid runs as a daemon.
+//! Squid with one of its kinds of stores, rock or aufs. A separate process (the disker) reads and writes the
+//! rock store, as it does when Squid runs as a daemon.
 
 use std::process::Command;
 
@@ -17,11 +17,11 @@ pub enum SquidDisk {
     Aufs,
 }
 
-/// Writes the configuration of Squid. If Squid has a store on disk, the caller must first run the launch's
-/// command once with `-z` added. This prepares the store.
+/// Writes the configuration of Squid. If Squid has a store on disk, the caller must first run the command of
+/// the returned launch once with `-z` added. This run prepares the store.
 ///
 /// # Errors
-/// The folder cannot be written or given to Squid's user, or the program is not installed.
+/// An error if the folder cannot be written or given to Squid's user, or if the program is not installed.
 pub fn squid(place: &Place<'_>, disk: SquidDisk) -> Result<Launch, String> {
     let folder = place.folder.display();
     let mib = place.disk_gib * 1024;

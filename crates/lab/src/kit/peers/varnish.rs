@@ -6,7 +6,7 @@ use crate::kit::Launch;
 /// Writes the configuration of Varnish.
 ///
 /// # Errors
-/// The folder cannot be written, or the program is not installed.
+/// An error if the folder cannot be written, or if the program is not installed.
 pub fn varnish(place: &Place<'_>) -> Result<Launch, String> {
     let rules = place.folder.join("rules.vcl");
     write(

@@ -12,7 +12,7 @@ use crate::kit::{AfterResponse, BufferedConn, ReceivedRequest, Respond, serve};
 
 /// Length of an answer in bytes.
 const LENGTH: usize = 20_000;
-/// Bytes that are sent before the hold.
+/// Number of bytes of a body that are sent before the answer is held.
 const FIRST: usize = 10_000;
 const STEP: Duration = Duration::from_millis(1);
 const STEPS: u32 = 30_000;

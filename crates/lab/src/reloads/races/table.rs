@@ -1,5 +1,5 @@
-//! The table of changes for the races. Each entry has the configuration before, the configuration after, and
-//! the answer that a later request may get.
+//! The table of races. Each entry has the configuration before the change, the configuration after it, and
+//! the answer that a later request must get.
 
 use super::super::fixture::target;
 use crate::kit::Target;
@@ -15,7 +15,7 @@ pub(super) struct Places {
     pub(super) store: String,
 }
 
-/// The answer that a request under the new rules must get.
+/// The answer that a request after the change must get.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Late {
     /// The request is refused.
@@ -24,7 +24,7 @@ pub(super) enum Late {
     Has(&'static str),
 }
 
-/// A change of the configuration.
+/// A change of the configuration while a request is answered, or after its answer was stored.
 pub(super) struct Race {
     pub(super) name: &'static str,
     /// A segment of the request's path.
