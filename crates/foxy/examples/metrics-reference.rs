@@ -1,5 +1,5 @@
-//! Prints docs/metrics.md; `cargo xtask generate` writes it. The example starts a Foxy and requests its
-//! metrics, so that the document contains the same metrics that a monitoring program gets.
+//! Prints docs/metrics.md; `cargo xtask generate` writes it. The example starts a Foxy and reads its metrics
+//! page, so that the document contains the same metrics that a monitoring program gets.
 
 use std::error::Error;
 use std::io::{Read, Write};

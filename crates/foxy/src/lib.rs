@@ -1,5 +1,5 @@
-//! Foxy as a library: configuration, threads, admin listener, logs. The binary only calls this library. Tests
-//! start Foxy in their own process with their own clock.
+//! Foxy as a library: configuration, threads, admin listener, logs. The program `foxy` only calls this
+//! library. Some tests start Foxy inside their own process, with a clock that they control.
 
 pub mod access_log;
 pub mod admin;

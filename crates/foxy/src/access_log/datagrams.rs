@@ -16,10 +16,10 @@ use crate::config::LogService;
 /// Facility `daemon`, severity `informational`.
 const PRIORITY: u8 = 3 * 8 + 6;
 /// Longest time for which a line waits while the receiver (syslog or journald) reads nothing. After this
-/// time, the line is dropped and counted.
+/// time, the line is dropped, and the drop is counted.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends lines, each in one datagram.
+/// A sender that puts each log line into one datagram.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     socket: SyslogSocket,
@@ -41,7 +41,7 @@ impl Datagrams {
     /// Prepares the socket for sending.
     ///
     /// # Errors
-    /// There is no socket at the path, or the system cannot create a socket.
+    /// An error if there is no socket at the path, or if the system cannot create a socket.
     pub(super) fn new(service: &LogService) -> io::Result<Self> {
         let (socket, journal) = match service {
             LogService::Syslog(path) => (unix(path)?, false),

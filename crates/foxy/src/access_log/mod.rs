@@ -1,5 +1,5 @@
-//! The access log. Workers write lines into their own buffers, and one thread writes the buffers to the
-//! target.
+//! The access log. Each worker (network thread) writes lines into its own buffer, and one thread writes the
+//! buffers to the log's target (a file, standard output, or a log service).
 //!
 //! A worker never waits for the log. When the thread does not keep up, buffers are dropped, and the dropped
 //! lines are counted.
@@ -26,8 +26,8 @@ use foxy_proxy::LogRecord;
 use self::redaction::ShownClient;
 use crate::config::LogFormat;
 
-/// Appends one line with its newline. The record is already redacted, except for its client. The line shows
-/// the given [`ShownClient`] in place of the record's client.
+/// Appends one line with its newline. The record is already redacted, except for its client: the line shows
+/// the [`ShownClient`] in `shown` in place of the record's client.
 fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
         LogFormat::Squid => squid::write(shown, out),

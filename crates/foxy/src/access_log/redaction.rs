@@ -36,7 +36,7 @@ impl Secret {
     /// Returns a key from the system's source of randomness.
     ///
     /// # Errors
-    /// The system cannot provide random bytes.
+    /// An error if the system cannot provide random bytes.
     pub(super) fn drawn() -> io::Result<Self> {
         let mut bytes = [0; 16];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -86,7 +86,7 @@ impl ShownClient {
     }
 }
 
-/// Forms in which the log shows clients and queries.
+/// The forms in which the log shows clients and queries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Redaction {
     pub(super) clients: LogClients,
@@ -94,7 +94,7 @@ pub(super) struct Redaction {
     pub(super) secret: Secret,
 }
 
-/// Buffers for the parts of a record that the redaction changes.
+/// Buffers for the values that replace parts of a record.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     target: Vec<u8>,

@@ -1,5 +1,5 @@
-//! A worker's end of the access log. It is a buffer of lines. The buffer is handed to the log thread when it
-//! is full, and when the worker calls `flush` (a few times per second).
+//! A worker's end of the access log: a buffer of lines. The worker hands the buffer to the log thread when
+//! the buffer is full, and when `flush` is called (a few times per second).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::config::LogFormat;
 /// Number of bytes at which a buffer is full and is handed to the log thread.
 const FULL_BYTES: usize = 32 << 10;
 
-/// Writes lines into a buffer and hands it to the log thread.
+/// Writes lines into a buffer, and hands the buffer to the log thread.
 #[derive(Debug)]
 pub struct BufferedSink {
     switch: Arc<Switch>,

@@ -1,5 +1,5 @@
-//! The access log: the running thread, and the settings of its lines. A reload can replace both. A worker
-//! uses the new settings after it has called `renew` on its sink.
+//! The access log: the thread that writes it, and the settings of its lines. A reload can replace both. A
+//! worker continues with the old ones until it calls `renew` on its sink.
 
 use std::io;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Log {
     /// Opens the target and starts the thread, unless the log is off.
     ///
     /// # Errors
-    /// The target cannot be opened, or the thread cannot be started.
+    /// An error if the target cannot be opened or the thread cannot be started.
     pub fn start(config: &LogConfig) -> io::Result<Self> {
         let log = Self {
             switch: Arc::new(Switch {
@@ -79,7 +79,7 @@ impl Log {
     /// called.
     ///
     /// # Errors
-    /// The same errors as [`start`](Self::start).
+    /// The same errors as those of [`start`](Self::start).
     pub fn prepare(&self, config: &LogConfig) -> io::Result<Prepared> {
         let thread = self.thread.lock();
         let used = thread.as_ref().map(|(target, _)| target);
@@ -91,8 +91,8 @@ impl Log {
         Ok(Prepared(Some(new)))
     }
 
-    /// Applies new settings. Returns the thread of the old target. The caller ends this thread when the
-    /// workers have adopted the settings.
+    /// Applies new settings. Returns the thread of the old target, if the target has changed. The caller must
+    /// end this thread when all workers use the new settings.
     pub fn apply(&self, config: &LogConfig, prepared: Prepared) -> Option<LogThread> {
         let mut thread = self.thread.lock();
         let mut old = None;

@@ -35,7 +35,7 @@ pub(super) fn write(
 /// Writes the value of one field of the template.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
-    /// True if the field is between quotes in the template. Blanks in the value then stay.
+    /// True if the field is between quotes in the template. Then blanks in the value are not escaped.
     quoted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the formats, byte by byte, and of the path of a record to the log file.
+//! Tests of the formats, byte by byte, and of the way that a record takes to the log file.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -164,8 +164,8 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
     let mut sink = BufferedSink::new(&log);
     sink.record(&record());
     sink.flush();
-    // The queue already contains the line when the request to reopen the file enters the queue. So this line
-    // is written to the moved file.
+    // The line is in the queue before the request to reopen the file. So this line is still written to the
+    // moved file.
     std::fs::rename(&path, &moved).unwrap();
     log.handle().unwrap().reopen();
     sink.record(&record());
@@ -294,7 +294,7 @@ fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
     assert_eq!((handle.written(), handle.dropped()), (7, 0));
 }
 
-/// Returns a line about this client and user.
+/// Returns the line that is written for this client, this user and this day.
 fn told(clients: LogClients, (client, user, day): (&str, &str, i64)) -> String {
     let redaction = Redaction {
         clients,

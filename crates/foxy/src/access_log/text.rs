@@ -100,8 +100,8 @@ pub(super) fn escaped(
 }
 
 /// True if a condition holds for every byte. The text is checked in pieces of equal length. The loop over a
-/// piece has no early exit, so it compiles to vector instructions. The last piece overlaps the piece before
-/// it.
+/// piece has no early exit, so the compiler can use vector instructions. The last piece overlaps the piece
+/// before it.
 #[inline]
 pub(super) fn all(text: &[u8], holds: impl Fn(u8) -> bool) -> bool {
     if text.len() >= 16 {

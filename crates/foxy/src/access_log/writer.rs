@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use super::datagrams::Datagrams;
 use crate::config::LogTarget;
 
-/// Largest number of buffers that wait for the thread. Further buffers are dropped.
+/// Largest number of buffers with lines that wait for the thread. Further buffers are dropped.
 const QUEUE: usize = 256;
 /// Largest number of empty buffers that are kept for reuse.
 const SPARE: usize = 64;
@@ -23,7 +23,7 @@ enum Message {
     Stop,
 }
 
-/// Counts of lines, and buffers for reuse.
+/// The counts of lines, and empty buffers for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     spare: Mutex<Vec<Vec<u8>>>,
@@ -70,8 +70,8 @@ impl LogHandle {
         }
     }
 
-    /// Opens the file again, after it was moved away. If the queue is full, this request is lost. The
-    /// operator must then send the signal (SIGUSR1) again.
+    /// Makes the thread open the file again, after the file was moved away. If the queue is full, this
+    /// request is lost, and the operator must send the signal (SIGUSR1) again.
     pub fn reopen(&self) {
         let _ = self.sender.try_send(Message::Reopen);
     }
@@ -116,7 +116,7 @@ impl LogThread {
 /// Returns `None` if the log is off.
 ///
 /// # Errors
-/// The target cannot be opened, or the thread cannot be started.
+/// An error if the target cannot be opened or the thread cannot be started.
 pub(super) fn start_with(
     target: &LogTarget,
     shared: &Arc<Shared>,

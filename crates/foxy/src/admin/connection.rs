@@ -77,7 +77,7 @@ pub(super) async fn serve<S>(
     }
 }
 
-/// Reads a request and sends the answer. If the answer has further pieces, returns their receiver.
+/// Reads a request and sends the answer. If further pieces of the body will follow, returns their receiver.
 async fn exchange<S>(
     stream: &mut S,
     asked: (ListenerKind, &State),
@@ -129,8 +129,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.shutdown().await?;
-    // If input is unread when the connection is closed, the system resets the connection, and the client may
-    // lose the answer. So the rest of the input is read until the client closes.
+    // If the connection is closed while input is unread, the system resets it, and the client may lose the
+    // answer. So the rest of the input is read until the client closes the connection.
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())
@@ -145,8 +145,8 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     }
     match answer.status {
         401 => write::field(&mut out, b"WWW-Authenticate", b"Bearer"),
-        // Too many purges are running. Another purge can start when one of their sweeps has ended, which takes
-        // some seconds.
+        // Too many purges are running. Another purge can start when the sweep of a purge (its pass over the
+        // stores) has ended, which takes some seconds.
         429 => write::field(&mut out, b"Retry-After", b"10"),
         _ => {}
     }

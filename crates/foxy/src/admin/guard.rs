@@ -1,6 +1,7 @@
 //! Access checks of the admin listener. Requests over TCP without a token must use one of the listener's host
 //! names. A request without a token must not come from a page of another server. The only exception is a link
-//! to the status page. Changes need a token or the `X-Foxy-Admin` field. Each request needs a right.
+//! to the status page. Changes need a token or the `X-Foxy-Admin` field. In addition, each request needs a
+//! right, such as the right to purge.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -28,7 +29,7 @@ pub(super) enum Refusal {
     Forbidden(&'static str),
     /// A token is needed: 401.
     NoToken,
-    /// The request has rights, but not this right: 403.
+    /// The request has this right, which does not permit the requested action: 403.
     Beyond(Right),
 }
 

@@ -36,9 +36,10 @@ pub(crate) struct Line {
     pub(crate) ttl_seconds: i64,
     #[serde(default)]
     pub(crate) soft_purged: bool,
-    /// `memory`, `pending` or `store`.
+    /// The place of the object: `memory`, `pending` (waits to be written to a store) or `store`.
     pub(crate) tier: String,
-    /// Position on disk, and the number of segments that are reused before the object's segment.
+    /// Position on disk, and the number of segments that the store will overwrite before the object's
+    /// segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<Position>,
 }

@@ -1,5 +1,5 @@
-//! Conversion of public URLs to the URLs under which partitions store objects. `/why` and `/purge` use the
-//! same conversion.
+//! Conversion of public URLs to the URLs under which partitions store objects. (A partition is the key space
+//! of the forward proxy or of one site.) `/why` and `/purge` use the same conversion.
 //!
 //! The forward proxy stores objects under their URL. A site stores objects under URLs with its origin's
 //! scheme. The host of these URLs is the origin's name, or the client's `Host` if the site has
@@ -30,12 +30,12 @@ pub(super) struct Names {
     pub(super) secure: Vec<String>,
     /// Listeners of several sites.
     pub(super) shared: Vec<Shared>,
-    /// The rewriting of each site that has rewriting.
+    /// The rewriting rules of each site that has such rules.
     pub(super) rewriting: Vec<(String, Arc<Rewriting>)>,
 }
 
 impl Names {
-    /// Returns the names of these `partitions`, according to the configuration.
+    /// Returns the names according to the configuration. `partitions` is the list of all partitions.
     pub(super) fn of(config: &Config, partitions: Vec<String>) -> Self {
         Self {
             partitions,
@@ -52,7 +52,7 @@ impl Names {
         found.map(|(_, authority)| &authority[..])
     }
 
-    /// Returns the rewriting of the site.
+    /// Returns the rewriting rules of the site.
     pub(super) fn rewriting(&self, site: &str) -> Option<&Rewriting> {
         let own = self.rewriting.iter().find(|(name, _)| name == site);
         own.map(|(_, rewriting)| &**rewriting)
@@ -85,8 +85,8 @@ impl Names {
     }
 
     /// Returns the partitions that may have objects of this URL. Each partition has a flag, which is true if
-    /// the URL certainly belongs to the partition. A partition that shares its listeners is left out if
-    /// requests for the URL go to another site.
+    /// the URL certainly belongs to the partition. If a partition shares its listeners, and requests for the
+    /// URL go to another site there, the partition is left out.
     pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
         let (chosen, sure) = self.chosen(site);
         let routed = self.routed(url, false);
@@ -112,9 +112,9 @@ impl Names {
         (chosen, sure)
     }
 
-    /// Returns the URL as it is in the keys of this partition. `sure` is true if the URL certainly belongs to
-    /// this partition. If `sure` is false and the URL's host is the origin of another site, the result is
-    /// `None`.
+    /// Returns the URL in the form that the keys of this partition contain. `sure` is true if the URL
+    /// certainly belongs to this partition. If `sure` is false and the URL's host is the origin of another
+    /// site, the result is `None`.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
         let mut url = *url;
         if partition == "forward" {
@@ -136,7 +136,7 @@ impl Names {
         Some(url)
     }
 
-    /// Returns the host as it is in the keys of this partition.
+    /// Returns the host in the form that the keys of this partition contain.
     pub(super) fn host(&self, host: &[u8], partition: &str) -> Vec<u8> {
         match self.origin(partition) {
             Some(own) => own.as_bytes().to_vec(),
@@ -144,8 +144,8 @@ impl Names {
         }
     }
 
-    /// Returns the prefix as it is in the keys of this partition. A prefix that ends within a host is
-    /// unchanged.
+    /// Returns the prefix in the form that the keys of this partition contain. A prefix that ends within a
+    /// host is unchanged.
     pub(super) fn prefix(&self, prefix: &[u8], partition: &str) -> Vec<u8> {
         let scheme = prefix.windows(3).position(|w| w == b"://");
         let rest = &prefix[scheme.map_or(0, |at| at + 3)..];

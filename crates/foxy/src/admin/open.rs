@@ -39,7 +39,7 @@ impl ConnState {
 pub(super) struct Place(ConnState);
 
 impl Place {
-    /// Returns a shared handle by which the connection reports its activity.
+    /// Returns a shared handle, by which the task of the connection reports its activity.
     pub(super) fn state(&self) -> ConnState {
         self.0.clone()
     }

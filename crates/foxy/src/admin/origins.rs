@@ -15,24 +15,24 @@ pub struct OriginLine {
     pub origin: String,
     /// `up`, `slow-start`, `ejected` (requests failed) or `down` (checks fail).
     pub standing: String,
-    /// Requests under way at the origin.
+    /// Number of requests under way at the origin.
     pub outstanding: u32,
-    /// Requests sent to the origin.
+    /// Number of requests that were sent to the origin.
     pub requests: u64,
-    /// Requests that failed, or were answered with 5xx.
+    /// Number of requests that failed, or that the origin answered with a status of 5xx.
     pub failures: u64,
-    /// Number of times that the origin was left out because requests failed.
+    /// Number of times that the origin got no requests for a while, because requests had failed.
     pub ejections: u64,
     /// `fails`, `flaps` or `slow`, if the last requests show one of these faults.
     #[serde(default)]
     pub ailment: Option<String>,
-    /// Number of the last requests (at most 32), and number of failed requests among them.
+    /// The last requests (at most 32): their number, and the number of those that failed.
     #[serde(default)]
     pub recently: (u32, u32),
-    /// The reason of the last failure.
+    /// The reason for the last failure.
     #[serde(default)]
     pub reason: String,
-    /// Time to an answer, averaged over about four requests, in seconds.
+    /// Time from a request to the head of its answer, averaged over about four requests, in seconds.
     #[serde(default)]
     pub first_byte_seconds: f64,
     /// Time for which requests have waited without any answer, in seconds.
@@ -45,11 +45,11 @@ pub struct OriginLine {
 pub struct SiteLine {
     /// The name of the site.
     pub site: String,
-    /// Finished requests.
+    /// Number of finished requests.
     pub requests: u64,
-    /// Requests that were answered from the cache.
+    /// Number of requests that were answered from the cache.
     pub hits: u64,
-    /// Requests that were answered with a status of 5xx.
+    /// Number of requests that were answered with a status of 5xx.
     pub errors: u64,
 }
 

@@ -31,11 +31,12 @@ struct PurgeRequest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) url: String,
-    /// Number of partitions that were searched.
+    /// Number of partitions in which the URL was looked up.
     pub(crate) partitions: usize,
     /// Number of stored objects that were purged, variants included.
     pub(crate) objects: u64,
-    /// Numbers of the purges whose sweeps count the variants, if the variants are not known in memory.
+    /// Numbers of the purges that count further objects of this URL during their pass over the stores
+    /// (sweep): variants that the table in memory does not contain, and objects of mirrors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) variants_counted_by: Vec<u64>,
     pub(crate) durable: bool,
@@ -45,8 +46,8 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
-    /// Numbers of the other purges that the same request started. One purge is not enough if the keys of
-    /// several sites contain the URL in different forms.
+    /// Numbers of the other purges that the same request started. They are needed if the keys of several
+    /// sites contain the URL in different forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,
@@ -61,12 +62,12 @@ pub(crate) struct Operation {
     pub(crate) site: Option<String>,
     pub(crate) soft: bool,
     pub(crate) at_ms: i64,
-    /// Objects that were found and removed (or made stale) so far.
+    /// Number of objects that were found and removed (or made stale) so far.
     pub(crate) objects: u64,
     /// True if all stored contents were searched.
     pub(crate) done: bool,
-    /// The later purge into which this purge was merged. The number of removed objects is in the state of the
-    /// later purge.
+    /// The later purge into which this purge was merged. From then on, the later purge counts the removed
+    /// objects of both.
     pub(crate) merged_into: Option<u64>,
 }
 
@@ -156,8 +157,8 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// Returns a pair for each partition to which a purge of this kind applies: the partition, and the text as it
-/// is in the keys of this partition. An empty name stands for all partitions.
+/// Returns a pair for each partition to which a purge of this kind applies: the partition, and the text in
+/// the form that the keys of this partition contain. An empty name stands for all partitions.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -242,8 +243,8 @@ fn places(
     places
 }
 
-/// Returns the partition and the text of a purge of many objects. If the request identifies exactly one
-/// partition, a host is replaced by the host in the keys of this partition.
+/// Returns the partition and the text for a purge of many objects. If the request identifies exactly one
+/// partition, a host in the text is replaced by the host in the keys of this partition.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,
@@ -332,9 +333,9 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
     Answer::json(200, &removed)
 }
 
-/// Returns the URL or prefix as it is in the keys of a mirror, for a purge of all partitions. A mirror has
-/// several partitions: one for each form of a document and for each host name by which clients reach Foxy.
-/// `None` if the request names a site, because a site has none of these partitions.
+/// Returns the URL or prefix in the form that the keys of a mirror contain, for a purge of all partitions. A
+/// mirror has several partitions: one for each form of a document and for each host name by which clients
+/// reach Foxy. Returns `None` if the request names a site, because a site has none of these partitions.
 fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {
     match site {
         Some(_) => None,

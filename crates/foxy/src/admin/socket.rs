@@ -25,7 +25,8 @@ impl UnixSocket {
     /// Creates the socket and listens. A socket file that another process left behind is replaced.
     ///
     /// # Errors
-    /// Another process listens there, another file has the name, or the folder cannot be written.
+    /// An error if another process listens there, if another file has the name, or if the folder cannot be
+    /// written.
     pub(crate) fn bind(wanted: &AdminSocket) -> io::Result<Self> {
         remove_left_behind(wanted)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;

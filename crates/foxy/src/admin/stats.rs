@@ -12,7 +12,7 @@ use super::stores::duty_name;
 use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
-/// Current statistics. Counts begin at the start of Foxy.
+/// Current statistics. All counts begin with 0 at the start of Foxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stats {
     /// Version of Foxy.
@@ -23,45 +23,45 @@ pub struct Stats {
     pub ready: bool,
     /// Addresses of the listeners.
     pub listen: Vec<String>,
-    /// Finished requests.
+    /// Number of finished requests.
     pub requests: u64,
     /// Share of hits among the requests that were looked up in the cache; `None` before the first such
     /// request.
     pub hit_ratio: Option<f64>,
-    /// Requests by outcome.
+    /// Number of requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// Duration of hits.
+    /// Durations of the requests that were hits.
     pub hits: Durations,
-    /// Duration of all requests that are neither hits nor tunnels.
+    /// Durations of all requests that are neither hits nor tunnels.
     pub misses: Durations,
-    /// Classes of status, and body bytes of the answers.
+    /// Answers to clients, by class of status, and the bytes of their bodies.
     #[serde(default)]
     pub answers: Answers,
     /// Answers, failures and response times of origins.
     #[serde(default)]
     pub origin: Origins,
-    /// Open client connections.
+    /// Number of open client connections.
     pub connections: usize,
-    /// Counts of events, by the name of the event.
+    /// The counts of events, by the name of the event.
     pub events: BTreeMap<String, u64>,
-    /// Memory.
+    /// Memory use of the process and its parts.
     pub memory: Memory,
-    /// Counts of the store engine, by name.
+    /// The counts of the store engine, by name.
     pub engine: BTreeMap<String, u64>,
-    /// Objects and fragments on disk.
+    /// Number of objects and fragments of objects on disk.
     pub disk_objects: u64,
     /// The state of each store.
     pub stores: Vec<Store>,
     /// Stores of the configuration that could not be opened, with the reasons.
     #[serde(default)]
     pub absent_stores: Vec<Absent>,
-    /// Origins of sites.
+    /// The state of each origin of each site.
     #[serde(default)]
     pub origins: Vec<OriginLine>,
-    /// Requests of sites.
+    /// The counts of requests of each site.
     #[serde(default)]
     pub sites: Vec<SiteLine>,
-    /// Access log lines that were written, and lines that were dropped.
+    /// Numbers of access log lines: lines that were written, and lines that were dropped.
     pub log_lines: Lines,
 }
 
@@ -85,12 +85,12 @@ pub struct Durations {
 pub struct Memory {
     /// The memory budget.
     pub budget_bytes: u64,
-    /// True if the memory for requests is spent, or was spent in the last ten seconds.
+    /// True if the memory for requests is used up, or was used up in the last ten seconds.
     #[serde(default)]
     pub short: bool,
     /// Resident memory of the process as the system reports it; 0 if the system does not report it.
     pub resident_bytes: u64,
-    /// Objects in the RAM tier.
+    /// Number of objects in the RAM tier (the objects that are kept in memory).
     pub ram_objects: u64,
     /// Bytes of the objects in the RAM tier.
     pub ram_bytes: u64,
@@ -100,7 +100,7 @@ pub struct Memory {
     pub index_bytes: u64,
     /// Bytes of objects that wait to be written.
     pub pending_bytes: u64,
-    /// Bytes that requests use, by purpose.
+    /// Bytes of memory that requests use, by purpose.
     #[serde(default)]
     pub requests: Vec<(String, u64)>,
 }
@@ -116,7 +116,8 @@ pub struct Store {
     /// `serving`, `draining`, `drained` or `leaving`.
     #[serde(default)]
     pub duty: String,
-    /// Percentage of the store that a drain has not processed yet.
+    /// Percentage of the store that a drain has not processed yet. A drain moves the used objects to other
+    /// stores.
     #[serde(default)]
     pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
@@ -131,13 +132,13 @@ pub struct Store {
     /// The kind of the disk, measured by its reads: `unknown`, `fast`, `even` or `rotating`.
     #[serde(default)]
     pub device: String,
-    /// True if reads of the store are sorted.
+    /// True if waiting reads of the store are sent in the order of their positions on the disk.
     #[serde(default)]
     pub reads_sorted: bool,
-    /// Segments that are not used because reads of them failed.
+    /// Number of segments that are not used because reads of them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
-    /// True while recovery is still loading older segments.
+    /// True while the index entries of older segments are still being loaded after the start.
     pub loading: bool,
     /// Bytes of all segments of the store. The segments contain the stored objects.
     pub capacity_bytes: u64,
@@ -150,12 +151,12 @@ pub struct Store {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Lines of the access log.
+/// The numbers of lines of the access log.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Lines {
-    /// Lines that were written.
+    /// Number of lines that were written.
     pub written: u64,
-    /// Lines that were dropped because they could not be written in time, or at all.
+    /// Number of lines that were dropped because they could not be written in time, or at all.
     pub dropped: u64,
 }
 
@@ -265,7 +266,7 @@ pub(super) fn health_name(health: Health) -> &'static str {
     }
 }
 
-/// Returns the stable name of the kind of a disk, which is measured by its reads.
+/// Returns the stable name of the kind of a disk. The kind follows from the times of its reads.
 fn device_name(device: Device) -> &'static str {
     match device {
         Device::Unknown => "unknown",
@@ -327,7 +328,7 @@ pub(crate) fn resident_bytes() -> u64 {
 
 /// Reads the line `VmRSS:`, whose number is in KiB. The file `statm` is shorter, but it counts pages, so the
 /// page size would be needed. The library rustix reads the page size from data that the process gets at its
-/// start. Reading these data crashes under valgrind, with which the instructions of a hit are counted.
+/// start. This crashes under valgrind, which measurements use to count the instructions of a hit.
 fn resident_in(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB"));

@@ -31,11 +31,12 @@ pub(crate) struct StoreLine {
     pub(crate) reason: Option<String>,
     /// `serving`, `draining`, `drained` or `leaving`; `none` for a store that Foxy could not open.
     pub(crate) duty: String,
-    /// Percentage of the store that a drain has not processed yet.
+    /// Percentage of the store that a drain has not processed yet. A drain moves the used objects to other
+    /// stores.
     pub(crate) left_percent: f64,
     pub(crate) capacity_bytes: u64,
     pub(crate) used_bytes: u64,
-    /// True while recovery is still loading older segments.
+    /// True while the index entries of older segments are still being loaded after the start.
     pub(crate) loading: bool,
     /// Percentage of new objects that go to this store now.
     pub(crate) share_percent: f64,
@@ -52,7 +53,7 @@ pub(crate) struct Changed {
     pub(crate) configuration: String,
 }
 
-/// Returns the stable name of the duty of a store.
+/// Returns the stable name of the duty of a store, such as `serving` or `draining`.
 pub(super) const fn duty_name(duty: Duty) -> &'static str {
     match duty {
         Duty::Serving => "serving",
@@ -116,8 +117,8 @@ fn takes_new(store: &OneStoreStats) -> bool {
     store.duty == Duty::Serving && store.health == foxy_store::Health::Good
 }
 
-/// Carries out a change. The answer comes after at most `TIME`. A change that takes longer continues after
-/// the answer.
+/// Carries out a change. The answer is sent after at most `TIME`, even if the change is not complete. The
+/// change then continues.
 pub(super) async fn change(what: &str, query: &str, state: &State) -> Answer {
     let (engine, keeper) = (Arc::clone(&state.engine), Arc::clone(&state.stores));
     let (what, query) = (what.to_owned(), query.to_owned());

@@ -1,4 +1,4 @@
-//! Answers and origins in the tree of statistics: status classes, bytes, failures, times.
+//! Answers and origins in the tree of statistics: counts by class of status, bytes, failures, times.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,10 @@ use super::stats::{Durations, durations};
 /// Answers to clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answers {
-    /// Requests by class of the status that was sent. Class `none`: the client left before an answer.
+    /// Number of requests by class of the status that was sent. Class `none`: the client left before an
+    /// answer.
     pub classes: BTreeMap<String, u64>,
-    /// Body bytes that were sent, by outcome.
+    /// Number of body bytes that were sent, by outcome.
     pub body_bytes: BTreeMap<String, u64>,
     /// Share of body bytes from the cache among the body bytes of all requests that were looked up in the
     /// cache; `None` before the first such request.
@@ -22,9 +23,9 @@ pub struct Answers {
 /// Answers and failures of origins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Origins {
-    /// Final answers by class of their status.
+    /// Number of final answers by class of their status.
     pub classes: BTreeMap<String, u64>,
-    /// Requests that failed, by reason.
+    /// Number of requests that failed, by reason.
     pub errors: BTreeMap<String, u64>,
     /// Time to connect, TLS handshake included.
     pub connect: Durations,

@@ -10,27 +10,28 @@ use super::connection::Answer;
 use super::names::without_fragment;
 use super::query::{parameter, parameters};
 
-/// The answer, with the members of the JSON object.
+/// The answer. Its fields are the members of the JSON object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Why {
-    /// The URL in the question, in the form that the origin gets.
+    /// The requested URL, in the form that the origin gets.
     pub url: String,
     /// `forward` or the site's name.
     pub site: String,
     /// `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
     pub decision: String,
-    /// The reason why the origin would be asked: a word of RFC 9211, or empty.
+    /// The reason why the origin would get a request: a word of RFC 9211, or empty.
     pub fwd: String,
     /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
-    /// The access rules up to the rule that decides; empty without rules.
+    /// A line for each access rule, from the first rule to the rule that decides; empty if there are no
+    /// rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
     /// The cache key.
     pub key: String,
-    /// The rule that decides.
+    /// The rule (`[[rule]]`) that applies to the request.
     pub rule: Option<String>,
-    /// The object stored for the request.
+    /// The object that is stored for the request.
     pub stored: Option<Stored>,
     /// The last request for this key that needed more than a lookup, for example a disk read or a fetch.
     pub last: Option<Last>,
@@ -57,20 +58,20 @@ pub struct Stored {
     pub variant: String,
     /// `memory` or `disk`.
     pub tier: String,
-    /// The place on disk.
+    /// The position of the object on disk.
     pub disk: Option<Place>,
 }
 
-/// A place on disk.
+/// A position on disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The path of the store.
     pub store: String,
-    /// Number of segments that are reused before the object's segment.
+    /// Number of segments that the store will overwrite before the object's segment.
     pub segments_before: u32,
     /// Number of all segments.
     pub segments: u32,
-    /// Seconds until the segment is reused at the average rate of writing, if that rate is known.
+    /// Seconds until the segment is overwritten at the average rate of writing, if that rate is known.
     pub expected_seconds: Option<u64>,
 }
 
@@ -87,7 +88,7 @@ pub struct Last {
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status of the origin's answer; 0 if the origin was not asked.
+    /// Status of the origin's answer; 0 if no request was sent to the origin.
     pub origin_status: u16,
 }
 
@@ -161,7 +162,7 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
     })
 }
 
-/// Returns the access rules up to the rule that decides.
+/// Returns a line for each access rule, from the first rule to the rule that decides.
 fn access(
     query: &str,
     mut question: AccessQuestion,
@@ -175,7 +176,7 @@ fn access(
     Ok(state.proxy.explain_access(&question))
 }
 
-/// Returns the named site, or the site that applies when no site is named.
+/// Returns the named site. If no site is named, returns the site that then applies.
 fn site(named: Option<String>, state: &State) -> Result<String, String> {
     let all = || state.names.partitions.join(", ");
     match (named, &state.names.partitions[..]) {

@@ -40,7 +40,7 @@ impl AdminArgs {
     /// Returns the address and the token.
     ///
     /// # Errors
-    /// A named file cannot be read.
+    /// An error if a file that the arguments name cannot be read.
     pub(super) fn resolve(&self) -> Result<Admin, String> {
         let raw = config::read(self.config.as_deref()).map_err(|problems| {
             let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();

@@ -382,7 +382,7 @@ impl ServeArgs {
     /// arguments replace settings of the file.
     ///
     /// # Errors
-    /// All problems of the file and the arguments.
+    /// Returns all problems of the file and the arguments.
     pub fn configuration(&self, machine: &dyn Machine) -> Result<Config, Vec<Problem>> {
         let mut raw = config::read(self.config.as_deref())?;
         self.overlay(&mut raw)?;

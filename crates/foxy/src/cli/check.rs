@@ -10,8 +10,8 @@ use super::{USAGE, check_request, misconfigured};
 use crate::config::{Config, Problem, ThisMachine};
 use crate::run::{Finding, examine};
 
-/// Prints the plan and the things that this machine lacks for the plan. If the configuration has mistakes,
-/// prints all of them instead.
+/// Prints the plan, and the properties of this machine that do not meet the needs of the plan. If the
+/// configuration has mistakes, prints all mistakes instead.
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
     let configuration = args.serve.configuration(&ThisMachine);
     if let (Ok(config), Some(request)) = (&configuration, &args.request) {

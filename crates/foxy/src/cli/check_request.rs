@@ -14,7 +14,7 @@ use crate::config::Config;
 const FORM: &str = "write 'METHOD URL [from ADDRESS] [user NAME] [group NAME] [address ADDRESS] \
                     [site NAME] [at [DAY] HH:MM]', or 'CONNECT HOST:PORT ...'";
 
-/// Prints the rules up to the rule that decides.
+/// Prints the access rules from the first rule to the rule that decides.
 pub(super) fn run(config: &Config, request: &str) -> ExitCode {
     let written = match parse(request) {
         Ok(written) => written,

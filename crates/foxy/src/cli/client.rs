@@ -15,7 +15,7 @@ const ANSWER_MAX: u64 = 64 << 20;
 /// Sends one request, and returns status and body.
 ///
 /// # Errors
-/// A sentence that tells the user what to do.
+/// Returns a sentence that tells the user what to do.
 pub(super) fn ask(args: &AdminArgs, method: &str, target: &str) -> Result<(u16, String), String> {
     let mut answer = Vec::new();
     let to = args.resolve()?;
@@ -61,7 +61,7 @@ fn send(to: &Admin, method: &str, target: &str) -> Result<Box<dyn Stream>, Strin
 /// Sends one request. Returns the status, and a reader for the body.
 ///
 /// # Errors
-/// A sentence that tells the user what to do.
+/// Returns a sentence that tells the user what to do.
 pub(super) fn open(
     args: &AdminArgs,
     method: &str,

@@ -8,9 +8,9 @@ use rustix::fs::{Advice, fadvise};
 /// Largest number of bytes that the system reads in advance for one call.
 const STEP_BYTES: u64 = 512 << 10;
 
-/// Asks the system to read the complete mapped part of the program in order, while the program runs.
-/// Otherwise, after a start of the machine, the program waits for each part when the part is first used.
-/// Nothing happens on systems that do not support this.
+/// Asks the system to read the complete mapped part of the program's file in order, while the program runs.
+/// Otherwise, after a start of the machine, the program would wait for the disk whenever it uses a part for
+/// the first time. Nothing happens on systems that do not support this.
 pub fn read_ahead() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let (Some(end), Ok(program)) = (mapped_end(&maps), File::open("/proc/self/exe")) else {

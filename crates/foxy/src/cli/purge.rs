@@ -12,7 +12,8 @@ use crate::admin::{Operation, Removed, Started};
 /// Time between two requests of `--wait` for the progress of the purge.
 const ASK: Duration = Duration::from_millis(200);
 
-/// Requests the purge. Ends when the purge is durable, or with `--wait` when all objects are counted.
+/// Sends the purge to the running Foxy. Returns when the purge is durable, or with `--wait` when all objects
+/// are counted.
 pub(super) fn run(args: &PurgeArgs) -> ExitCode {
     match client::ask(&args.admin, "POST", &target(args)) {
         Ok((200, body)) => match serde_json::from_str::<Started>(&body) {
@@ -108,8 +109,8 @@ fn end(durable: bool) -> ExitCode {
     }
 }
 
-/// Asks about the purge again and again until all stored contents were searched. Returns the last answer as a
-/// value and as the received text.
+/// Asks for the progress of the purge again and again, until all stored contents were searched. Returns the
+/// last answer, as a value and as the received text.
 fn wait(args: &PurgeArgs, mut number: u64) -> Result<(Operation, String), String> {
     loop {
         let target = format!("/purges/{number}");

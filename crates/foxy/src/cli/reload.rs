@@ -28,8 +28,9 @@ pub(super) fn messages(level: &LogLevel) -> LevelHandle {
     handle
 }
 
-/// Returns the filter: FOXY_LOG if it is set, else the level. The library for name lookups (hickory) logs
-/// only errors, because failed lookups are reported with the request that they affect.
+/// Returns the filter of messages: the value of FOXY_LOG if it is set, or else the level of the
+/// configuration. The library for name lookups (hickory) logs only errors, because a failed lookup is
+/// reported with the request that it affects.
 fn filter(level: &LogLevel) -> EnvFilter {
     EnvFilter::try_from_env("FOXY_LOG").unwrap_or_else(|_| {
         EnvFilter::new(format!(
@@ -55,7 +56,7 @@ pub(super) fn run(args: &ReloadArgs) -> ExitCode {
 /// about them.
 ///
 /// # Errors
-/// The mistakes of the configuration. Nothing has changed then.
+/// Returns the mistakes of the configuration. In this case, nothing has changed.
 pub(super) fn reload(
     args: &ServeArgs,
     running: &Running,

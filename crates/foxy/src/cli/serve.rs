@@ -20,8 +20,8 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 /// Runs like [`run`], but with the [`Parts`] that the caller provides.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     // Huge pages are forbidden until the memory budget is known, because a later call cannot remove huge
-    // pages that the process already has. An error of this call is ignored. The later call for the budget
-    // logs such an error.
+    // pages that the process already has. An error of this call is ignored. When the budget is known, a
+    // second call logs such an error.
     let _ = foxy_disk::use_small_pages(true);
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;
@@ -120,7 +120,8 @@ fn headline(config: &Config, running: &Running) -> String {
     format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
 }
 
-/// Returns the clients that may use the listeners, with the addresses that were bound.
+/// Returns the clients that may use each listener. The listeners have the addresses that the system has
+/// bound.
 fn running_users(config: &Config, running: &Running) -> Vec<Users> {
     let all = running.sites();
     config.users(&running.forward(), |site| {

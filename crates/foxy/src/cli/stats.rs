@@ -149,7 +149,7 @@ fn memory(page: &mut String, memory: &Memory) {
     let _ = writeln!(page, "  requests   {}", parts.join(", "));
 }
 
-/// Returns a text about the current duty of a store; empty for the normal duty.
+/// Returns a text about the duty of a store, such as a drain; empty for the normal duty.
 fn duty(store: &Store) -> String {
     match &store.duty[..] {
         "draining" => format!(", draining, {} % left", store.left_percent),

@@ -1,4 +1,4 @@
-//! `foxy store`: commands for the stores of a running Foxy are in the module `stores`. `foxy store inspect`
+//! `foxy store`. The commands for stores of a running Foxy are in the module `stores`. `foxy store inspect`
 //! and `foxy store verify` read a store that is not in use, without changing it.
 //!
 //! Exit codes: 0 if everything is right, 1 if something is damaged, 2 if there is no store to read.

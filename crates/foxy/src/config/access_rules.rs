@@ -1,4 +1,5 @@
-//! The `[[access_rule]]` sections, and the gatekeeper that is made from them and from `[login]`.
+//! The `[[access_rule]]` sections. They and the section `[login]` make the gatekeeper, which checks each
+//! request against access rules, users and limits.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use super::raw::{RawConfig, Section};
 use super::values::Values;
 use super::{logins, objects, parents};
 
-/// Returns the gatekeeper; `None` if there are neither rules nor users. `names` are the names of sites and
-/// mirrors, and `forward` if there is a forward proxy.
+/// Returns the gatekeeper; `None` if there are neither rules nor users. `names` contains the names of sites
+/// and mirrors. It also contains `forward` if there is a forward proxy.
 pub(super) fn read(
     raw: &RawConfig,
     (sites, names): (&[SiteConfig], &[String]),

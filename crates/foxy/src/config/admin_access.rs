@@ -1,4 +1,5 @@
-//! Rights at the admin listener: with a token, over the socket, and from loopback without a token.
+//! Rights at the admin listener: of requests with a token, of requests over the socket, and of requests from
+//! loopback without a token.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ pub(super) const LOOPBACK_RIGHTS: [&str; 4] = ["none", "read", "purge", "operate
 /// Permissions that the socket may have.
 pub(super) const MODES: [&str; 3] = ["0600", "0660", "0666"];
 
-/// Permitted actions. Each right includes the rights before it.
+/// The actions that a request may perform. Each right includes the rights before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
     /// Only requests about health.
@@ -57,7 +58,7 @@ pub struct AdminSocket {
     pub mode: u32,
 }
 
-/// Rights in addition to the rights of the admin token.
+/// The rights of requests without the admin token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminRights {
     /// The right of requests from loopback without a token.

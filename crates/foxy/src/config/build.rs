@@ -51,38 +51,38 @@ pub struct Config {
     pub admin_rights: AdminRights,
     /// The memory budget in bytes.
     pub memory: u64,
-    /// Network threads, at least one.
+    /// Number of network threads, at least one.
     pub workers: usize,
     /// True if each network thread is bound to a separate core.
     pub pin_workers: bool,
-    /// Disks. Without a disk, objects are stored only in memory.
+    /// The stores. Without a store, objects are kept only in memory.
     pub stores: Vec<StoreConfig>,
     /// Folder for files in which Foxy keeps information about the stores.
     pub state_folder: PathBuf,
     /// Limits on objects that are written to disks.
     pub admission: foxy_store::AdmissionConfig,
-    /// The reading of all stored contents to find damaged records.
+    /// Settings of the scrub, which reads all stored contents to find damaged records.
     pub scrub: ScrubConfig,
-    /// Reverse proxies.
+    /// The sites (reverse proxies).
     pub sites: Vec<SiteConfig>,
-    /// Logs.
+    /// The access log, and the level of Foxy's own messages.
     pub log: LogConfig,
-    /// The proxy's own settings. The start adds the bound addresses to `access`.
+    /// The proxy's own settings. At the start, the addresses of the listeners are added to `access`.
     pub proxy: foxy_proxy::Config,
 }
 
-/// One disk.
+/// One store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     /// A file or block device.
     pub path: PathBuf,
-    /// True if the user named this store. Otherwise it is the default store, and its folder is created.
+    /// True if the user named this store. Otherwise it is the default store, and Foxy creates its folder.
     pub named: bool,
     /// Number of bytes that the store may use.
     pub size: u64,
     /// True if the user gave the size. Otherwise an existing store keeps its size.
     pub size_given: bool,
-    /// The order of reads.
+    /// The order in which waiting reads are sent to the disk.
     pub reads: foxy_store::ReadMode,
 }
 
@@ -102,7 +102,7 @@ foxy_base::settings! {
 /// One reverse proxy.
 #[derive(Clone, Debug)]
 pub struct SiteConfig {
-    /// The name of the site, which is also its partition.
+    /// The name of the site. The site's partition (its key space in the cache) has the same name.
     pub name: String,
     /// Addresses where the site listens.
     pub listen: Vec<SocketAddr>,
@@ -125,17 +125,17 @@ pub struct SiteConfig {
     pub timeouts: OriginTimeouts,
     /// Settings for answers that the site makes without its origins.
     pub local_responses: LocalResponses,
-    /// Rewriting of fields and URLs, if there is any.
+    /// Rules that rewrite fields and URLs, if there are any.
     pub rewriting: Option<Arc<Rewriting>>,
     /// Compression of answers that are stored uncompressed; `None`: they are not compressed.
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
-    /// The kind of requests that may wait for a running fetch and use its answer.
+    /// The kind of requests that may wait for a fetch that is already running and use its answer.
     pub collapse: foxy_proxy::Collapse,
-    /// True if directives of requests are obeyed; `None`: as in `[cache]`.
+    /// True if Cache-Control directives in requests are obeyed; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,
-    /// True if paths are used in one normal form; `None`: as for the forward proxy.
+    /// True if paths in keys have one normal form; `None`: as for the forward proxy.
     pub normalise: Option<bool>,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
@@ -146,7 +146,7 @@ pub struct SiteConfig {
     pub objects: Option<Arc<Objects>>,
 }
 
-/// Logs.
+/// Settings of the access log and of Foxy's own messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     /// Target of the access log.
@@ -195,7 +195,7 @@ pub struct LogLevel(pub String);
 
 const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
 pub(super) const MEMORY_MIN: u64 = 48 << 20;
-/// Default memory budget in percent of a container's memory. The container is meant for Foxy, and the
+/// Default memory budget in percent of a container's memory. A container is meant for Foxy alone. The
 /// remaining 15 % is for the kernel.
 const CONTAINER_SHARE: f64 = 85.0;
 
@@ -203,7 +203,7 @@ impl Config {
     /// Builds the configuration.
     ///
     /// # Errors
-    /// All problems, in the order of the table.
+    /// Returns all problems, in the order of the table of settings.
     pub fn build(raw: &RawConfig, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
         let mut problems = raw.problems.clone();
         let config = read_all(raw, machine, &mut problems);
@@ -297,7 +297,7 @@ fn admin_token(access: &Values<'_>, machine: &dyn Machine) -> TokenFile {
     TokenFile::new(named, machine)
 }
 
-/// Reads the rules, and the caching rules of sites and mirrors.
+/// Reads the `[[rule]]` sections, and the caching settings of sites and mirrors.
 fn caching(
     raw: &RawConfig,
     (sites, has_forward): (&[SiteConfig], bool),
@@ -328,8 +328,8 @@ fn caching(
         .with_received(as_received);
 }
 
-/// Returns the partitions that keep paths as received. Mistakes in `cache` are ignored here. They are
-/// reported where the complete section is read.
+/// Returns the partitions whose keys contain paths as received, not in normal form. Mistakes in `cache` are
+/// ignored here, because the code that reads the complete section reports them.
 fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
     let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);
@@ -368,7 +368,7 @@ fn admission(
     let mut values = Values::read("admission", section, problems);
     foxy_store::AdmissionConfig {
         write_budget: values.size("write_budget"),
-        // The table accepts only names that can be parsed here.
+        // The table of settings accepts only names that can be parsed here.
         when_spent: values.text("when_spent").parse().unwrap_or_default(),
         size_max: match values.given("max_size") {
             Some(Value::Size(bytes)) => *bytes,
@@ -462,7 +462,7 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             let text = format!("{} is listed twice; take one out", store.path.display());
             problems.push(Problem::conflict("store.path", text));
         }
-        // An existing file keeps its length. When the file is opened, its contents show whether it is a
+        // An existing file keeps its length. When Foxy opens the file, its contents show whether it is a
         // store.
         if store.size < 16 << 20 && (store.size_given || !store.path.exists()) {
             let text = format!(

@@ -15,7 +15,7 @@ use super::values::Values;
 /// Returns the certificates that a section names; `None` if it names no certificate.
 ///
 /// # Errors
-/// The mistake in the settings or in the files.
+/// Returns a description of the mistake in the settings or in the files.
 pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
     let text = |name: &str| match values.given(name) {
         Some(Value::Text(text)) => Some(text.clone()),

@@ -13,6 +13,7 @@ pub(crate) struct Changes {
     /// Names of changed settings that only a start applies.
     pub(crate) later: Vec<String>,
     /// True if all settings that decide about keys, sites, access or the sharing of answers are unchanged.
+    /// Then running fetches may continue.
     pub(crate) alike: bool,
 }
 
@@ -25,8 +26,9 @@ impl Changes {
         changed
     }
 
-    /// If `changed` is true, notes under `name` that the contents of token files have changed. If a change of
-    /// `admin rights` is already noted, nothing is added, because these settings name the token files.
+    /// If `changed` is true, adds `name` to the changed settings, because the contents of token files have
+    /// changed. Nothing is added if `admin rights` is already in the list, because these settings name the
+    /// token files.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());
@@ -40,8 +42,9 @@ impl Changes {
     }
 }
 
-/// Returns the settings of the gatekeeper. Its index and the state that it collects while Foxy runs are left
-/// out, because they must not be compared.
+/// Returns the settings of the gatekeeper, which checks requests against access rules, users and limits. The
+/// gatekeeper also has an index and state that it collects while Foxy runs. These are left out, because they
+/// must not be compared.
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)
@@ -60,7 +63,8 @@ fn caching(config: &Config) -> impl Debug {
     (&config.proxy.rules, &config.proxy.user_rules)
 }
 
-/// Returns the printed form, which contains every setting.
+/// Returns the printed (`Debug`) form of a value. It contains every setting, so that two forms can be
+/// compared.
 fn shown(value: &impl Debug) -> String {
     format!("{value:?}")
 }

@@ -25,7 +25,7 @@ impl RawConfig {
     /// `FOXY__CACHE__MAX_SIZE` sets `max_size` in `[cache]`, and `FOXY__SITE__2__ORIGIN` sets `origin` of the
     /// second site. Lists are written as in the file: `["a", "b"]`.
     ///
-    /// A name that is no setting is a problem, as it is in a file. Variables without the prefix are ignored.
+    /// A name that is not a setting is a problem, as in a file. Variables without the prefix are ignored.
     pub fn overlay_environment(
         &mut self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,

@@ -10,7 +10,7 @@ use super::raw::{RawConfig, parse};
 /// variables replace the settings of files.
 ///
 /// # Errors
-/// A file cannot be read or is not TOML. Other mistakes are in [`RawConfig::problems`].
+/// An error if a file cannot be read or is not TOML. All other mistakes are in [`RawConfig::problems`].
 pub fn read(path: Option<&Path>) -> Result<RawConfig, Vec<Problem>> {
     let mut raw = match path {
         Some(path) => with_included(path)?,

@@ -29,7 +29,7 @@ impl Machine for Small {
 /// Reads a configuration file. Returns true if Foxy would start with it.
 ///
 /// # Panics
-/// An invariant is violated.
+/// Panics if an invariant is violated.
 pub fn configuration(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;

@@ -1,10 +1,10 @@
-//! The control group that limits this process's memory: the group of a container or of a service.
+//! The control group that limits the memory of this process. A container or a service has such a group.
 
 use std::path::{Path, PathBuf};
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Control groups of the kernel.
+/// Version of the kernel's control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     /// Version 1, with a tree for each controller. The tree for memory is `memory/`.
@@ -24,7 +24,7 @@ pub struct MemoryGroup {
 /// The current memory use of a group, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
-    /// Memory in use, without the file contents that the kernel reclaims before other memory.
+    /// Memory in use, without the file contents that the kernel reclaims first.
     pub used: u64,
     /// Buffers of sockets. They are a part of `used` in version 2, but not in version 1.
     pub sockets: u64,

@@ -20,7 +20,7 @@ use network::{address, name_server, networks, port, ports};
 pub enum Kind {
     /// A number of bytes between the two bounds.
     Size(u64, u64),
-    /// A number of bytes that is at least this minimum, or a share of the resource.
+    /// A number of bytes that is at least this minimum, or a share in percent.
     SizeOrShare(u64),
     /// A duration between the two bounds, in seconds.
     Duration(u64, u64),
@@ -52,7 +52,7 @@ pub enum Kind {
     HostName,
     /// Host names.
     HostNames,
-    /// Hosts of a site: names, names after `*.`, or `*`.
+    /// Hosts of a site: names, names after `*.` (all names below a name), or `*`.
     SiteHosts,
     /// Prefixes of paths.
     UrlPaths,
@@ -74,11 +74,11 @@ pub enum Kind {
     ServerUrls,
     /// Path and query of a request.
     RequestPath,
-    /// Entries, each with a status and the path of a file.
+    /// Error pages: entries with a status and the path of a file.
     ErrorPages,
     /// Names or patterns of a rule.
     Patterns(PatternKind),
-    /// Rules of rewriting.
+    /// Rules that rewrite fields, paths or redirects.
     Rewrites(RewriteTarget),
 }
 
@@ -87,7 +87,7 @@ pub enum Kind {
 pub enum Value {
     /// Bytes.
     Size(u64),
-    /// A share of the resource, in percent.
+    /// A share of the memory or of the free space, in percent.
     Share(f64),
     /// A duration; `None` is `off`.
     Duration(Option<Duration>),
@@ -112,7 +112,7 @@ pub enum Value {
 }
 
 impl Kind {
-    /// Returns whether the value is written as a list.
+    /// True if the value is written as a list.
     #[must_use]
     pub fn is_list(self) -> bool {
         matches!(
@@ -136,7 +136,7 @@ impl Kind {
         )
     }
 
-    /// Returns a description of the allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference (`docs/config.md`).
     #[must_use]
     pub fn allowed(self) -> String {
         match self {
@@ -208,7 +208,7 @@ impl Kind {
     /// list.
     ///
     /// # Errors
-    /// The mistake, in a few words. [`allowed`](Self::allowed) describes the allowed values.
+    /// Returns the mistake in a few words. [`allowed`](Self::allowed) describes the allowed values.
     pub fn read(self, given: &[String]) -> Result<Value, String> {
         let one = given.first().map_or("", String::as_str);
         match self {

@@ -1,10 +1,10 @@
-//! Targets of an access log other than files, and the form of clients in the log.
+//! Targets of an access log other than files, and the forms in which the log shows clients and queries.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Sockets of the system's services.
+/// Paths of the sockets of the system's services.
 const SYSLOG: &str = "/dev/log";
 const JOURNAL: &str = "/run/systemd/journal/socket";
 

@@ -13,7 +13,7 @@ macro_rules! fields {
         pub enum LogField { $(#[doc = $name] $field),* }
 
         impl LogField {
-            /// Every field, in the order of the reference.
+            /// Every field, in the order of the reference (`docs/config.md`).
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$field),*];
 
             /// Returns the name of the field in templates.
@@ -94,7 +94,7 @@ impl LogTemplate {
     /// Reads a template. `{{` and `}}` stand for single braces.
     ///
     /// # Errors
-    /// The mistake, in a few words.
+    /// Returns the mistake in a few words.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
             return Err(format!("a line cannot have the character {c:?}"));

@@ -16,7 +16,8 @@ use super::suggest::nearest;
 use super::values::Values;
 use super::versions;
 
-/// Name of the registry whose address is in the preset `oci`.
+/// Name of a mirror with the preset `oci` if the section contains no name. The preset contains the address of
+/// this registry only.
 const DOCKER_HUB: &str = "docker.io";
 
 /// Reads all mirrors; returns `None` if there are none. The texts were checked when the values of the
@@ -37,7 +38,7 @@ pub(super) fn read(
         let clash = sites.iter().find(|other| {
             let prefixes = [&other.mirror.prefix, &site.mirror.prefix];
             let below = |a: &str, b: &str| format!("{a}/").starts_with(&format!("{b}/"));
-            // Mirrors of images share one prefix and are distinguished by their names.
+            // Mirrors of images share one prefix. The name of the registry distinguishes them.
             let images = other.mirror.images && site.mirror.images;
             other.mirror.name == site.mirror.name
                 || !images && below(prefixes[0], prefixes[1])
@@ -331,7 +332,7 @@ mod tests {
             (&site.mirror.name[..], &site.mirror.prefix[..]),
             ("pypi", "/pypi")
         );
-        // The servers of presets are subject to the guard of destinations.
+        // The guard, which refuses private destinations, also applies to the servers of presets.
         assert!(!site.named.contains(&true));
         let own = "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://10.0.0.1:4873/npm/\"\n";
         let config = build(own).unwrap();

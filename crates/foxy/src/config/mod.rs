@@ -1,6 +1,7 @@
 //! Configuration: texts from files, variables and flags become one typed tree, or a list of all problems.
 //!
-//! The table [`SETTINGS`] determines reading, messages, defaults and `docs/config.md`, so they always agree.
+//! The table [`SETTINGS`] determines how settings are read, and also their messages, their defaults and
+//! `docs/config.md`. So these always agree.
 //! [`read`] reads the configuration files and the `FOXY__` variables before [`Config::build`].
 //! `Config::build` reads only files that settings name, such as certificates, and the variables that name
 //! parents.

@@ -95,7 +95,8 @@ fn writers(values: &Values<'_>, name: &str) -> Writers {
     writers
 }
 
-/// Returns a made-up origin whose host is in the keys of the objects. A build cache has no real origin.
+/// Returns an origin that does not exist. Its host is in the keys of the objects, because a build cache has
+/// no real origin.
 pub(super) fn own_name(name: &str) -> OriginUrl {
     OriginUrl {
         secure: false,

@@ -13,7 +13,7 @@ use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::values::Values;
 
-/// Reads the settings of a site's origins. `host` is the host in requests of health checks.
+/// Reads the settings of a site's origins. Requests of health checks contain the host `host`.
 pub(super) fn read(
     values: &mut Values<'_>,
     (site, host): (&str, String),
@@ -87,7 +87,7 @@ fn wrong(all: &[OriginEntry]) -> Option<String> {
 }
 
 impl Config {
-    /// Returns the origins of each site. All origins are up at first.
+    /// Returns the origins of each site. At first, all origins count as working.
     pub(crate) fn origins(&self) -> Vec<Origins> {
         let sites = self.sites.iter().map(|site| site.origins.clone());
         sites

@@ -1,4 +1,5 @@
-//! The `[[parent]]` sections, and the parents in environment variables.
+//! The `[[parent]]` sections, and the parents in environment variables. A parent is another proxy, to which
+//! the forward proxy sends its requests.
 
 use std::fmt::Display;
 
@@ -102,7 +103,7 @@ fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGr
         .iter()
         .map(
             |entry| match entry.strip_prefix("*.").or(entry.strip_prefix('.')) {
-                // In most programs, a name in this variable also stands for its subdomains.
+                // In most programs, a name in `no_proxy` also stands for its subdomains.
                 Some(name) => HostPattern::new(&format!(".{name}")),
                 None if *entry == "*" || entry.starts_with(|c: char| c.is_ascii_digit()) => {
                     HostPattern::new(entry)

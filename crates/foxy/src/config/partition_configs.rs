@@ -1,7 +1,7 @@
 //! Defaults of sites that differ from the defaults of the forward proxy. Clients of a forward proxy belong to
-//! its operator, so their directives are obeyed. Clients of a site are unknown. If their directives were
-//! obeyed, each client could force a request to the origin every time. Only sites store the answer to a POST
-//! for later GETs, because the operator knows their origins.
+//! its operator, so the Cache-Control directives in their requests are obeyed. The clients of a site are
+//! unknown. If their directives were obeyed, each client could force a request to the origin every time. Only
+//! sites store the answer to a POST for later GETs, because the operator knows their origins.
 
 use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config, RuleSet};
@@ -9,9 +9,9 @@ use foxy_proxy::rules::{Config, RuleSet};
 use super::build::SiteConfig;
 use super::raw::Section;
 
-/// Returns the caching rules of sites. `sections` are the sections from which `rules` were made, in the same
-/// order. A rule's setting takes precedence over the site's setting. The site's setting takes precedence over
-/// the setting in `cache`.
+/// Returns the caching settings of sites. `sections` are the sections from which `rules` were made, in the
+/// same order. A setting in a rule takes precedence over the site's setting. The site's setting takes
+/// precedence over the setting in `cache`.
 pub(super) fn partition_configs(
     sections: &[Section],
     cache: Option<&Section>,
@@ -51,7 +51,8 @@ pub(super) fn partition_configs(
     let mut partition_configs = Vec::new();
     if !mirrors.is_empty() {
         // Mirrors do not obey directives of requests, because apt requests a new copy even of files that
-        // never change. The class of the URL decides how long an answer is fresh.
+        // never change. How long an answer of a mirror is fresh depends on the class of the URL, such as
+        // artefact or index document.
         partition_configs.push(partition_config(mirrors, false));
     }
     if !apart.is_empty() {

@@ -7,7 +7,7 @@ use super::kind::{name, token};
 /// The kind of name that a pattern is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternKind {
-    /// Names of sites; no patterns.
+    /// Names of sites (patterns are not allowed).
     Site,
     /// Hosts.
     Host,
@@ -15,9 +15,9 @@ pub enum PatternKind {
     Path,
     /// Names of query parameters.
     Parameter,
-    /// Names of cookies; no patterns.
+    /// Names of cookies (patterns are not allowed).
     Cookie,
-    /// Names of cookies.
+    /// Names of cookies, or patterns for them.
     CookiePattern,
     /// Request fields, with or without a pattern for the value.
     Field,
@@ -25,7 +25,7 @@ pub enum PatternKind {
     ClientName,
     /// Hosts of destinations.
     Destination,
-    /// Names of users; no patterns.
+    /// Names of users (patterns are not allowed).
     User,
     /// Methods.
     Method,
@@ -45,7 +45,7 @@ impl PatternKind {
         matches!(self, Self::Destination)
     }
 
-    /// Returns a description of the allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference (`docs/config.md`).
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Site => "a list of names of sites, or \"forward\"",
@@ -75,7 +75,7 @@ impl PatternKind {
     /// Reads one name or pattern.
     ///
     /// # Errors
-    /// The mistake, in a few words.
+    /// Returns the mistake in a few words.
     pub(super) fn read(self, text: &str) -> Result<String, String> {
         match self {
             Self::Site => name(text),

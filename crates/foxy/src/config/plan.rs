@@ -79,7 +79,7 @@ impl Config {
         text
     }
 
-    /// Returns whether all proxy listeners can be reached only from this machine.
+    /// True if all proxy listeners can be reached only from this machine.
     #[must_use]
     pub fn loopback_only(&self) -> bool {
         let sites = self.sites.iter().flat_map(|site| &site.listen);

@@ -1,4 +1,5 @@
-//! A mistake in a configuration: its place, the given value, the allowed values, and a way to correct it.
+//! A mistake in a configuration. It has a place, and a text with the given value, the allowed values, and a
+//! way to correct the mistake.
 
 use std::fmt;
 

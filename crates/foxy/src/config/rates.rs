@@ -1,4 +1,4 @@
-//! The `[[rate]]` sections.
+//! The `[[rate]]` sections: limits on requests and bytes per second.
 
 use foxy_proxy::access_rules::Rate;
 use foxy_proxy::{Limit, Per};

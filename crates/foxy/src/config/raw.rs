@@ -58,7 +58,7 @@ impl RawConfig {
 /// Unknown sections and settings, and values that are tables, are in [`RawConfig::problems`].
 ///
 /// # Errors
-/// The syntax is bad. No other problems can be found then.
+/// An error if the text is not TOML. In this case, no other problems can be found.
 pub fn parse(text: &str, file: &str) -> Result<RawConfig, Vec<Problem>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

@@ -11,7 +11,7 @@ use foxy_proxy::rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Re
 use super::kind::Value;
 use super::values::Values;
 
-/// The part of a message that the entries change.
+/// The part of a message that a rule changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewriteTarget {
     /// Fields of requests.
@@ -25,7 +25,7 @@ pub enum RewriteTarget {
 }
 
 impl RewriteTarget {
-    /// Returns a description of the allowed values, for messages and the reference.
+    /// Returns a description of the allowed values, for messages and the reference (`docs/config.md`).
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Requests | Self::Answers => {
@@ -41,7 +41,7 @@ impl RewriteTarget {
     /// Checks the entries.
     ///
     /// # Errors
-    /// The first wrong entry, and its mistake.
+    /// Returns the first wrong entry and its mistake, as text.
     pub(super) fn check(self, entries: &[String]) -> Result<(), String> {
         match self {
             Self::Requests => FieldRules::parse(entries, Direction::Request).map(drop),
@@ -56,7 +56,8 @@ impl RewriteTarget {
     }
 }
 
-/// Refuses a prefix if no request path can begin with it.
+/// Refuses a rule if its prefix is not in the normal form of paths, because no request path could begin with
+/// it.
 fn normal(entry: &str) -> Result<(), String> {
     let mut words = entry.split_ascii_whitespace();
     let prefix = words
@@ -74,8 +75,8 @@ fn normal(entry: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the rewriting of a site; `None` if there is none. The entries were checked when the values of the
-/// settings were read.
+/// Returns the rewriting rules of a site; `None` if there are none. The entries were checked when the values
+/// of the settings were read.
 pub(super) fn read(values: &Values<'_>) -> Option<Arc<Rewriting>> {
     let texts = |name: &str| match values.given(name) {
         Some(Value::Texts(texts)) => texts.clone(),
@@ -91,7 +92,7 @@ pub(super) fn read(values: &Values<'_>) -> Option<Arc<Rewriting>> {
     (!rewriting.is_empty()).then(|| Arc::new(rewriting))
 }
 
-/// Returns the compression of a site; `None` if there is none.
+/// Returns the compression settings of a site; `None` if nothing is compressed.
 pub(super) fn compress(values: &mut Values<'_>) -> Option<Arc<Compress>> {
     let names = values.texts("compress");
     let codings: Vec<_> = names.iter().filter_map(|name| Coding::of(name)).collect();

@@ -13,7 +13,7 @@ use super::raw::Section;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// Settings outside of the `[[rule]]` sections. The rules depend on these settings.
+/// Settings outside of the `[[rule]]` sections on which the rules depend.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
@@ -22,7 +22,7 @@ pub(super) struct Place<'a> {
     pub(super) mirrors: &'a [String],
     /// True if there is a forward proxy.
     pub(super) forward: bool,
-    /// Partitions that keep paths as received.
+    /// The partitions whose keys contain paths as received, not in normal form.
     pub(super) as_received: &'a [String],
 }
 
@@ -67,7 +67,7 @@ pub(super) fn rules(
     RuleSet::new(rules)
 }
 
-/// Converts the paths of a rule to the normal form of keys, in which paths are compared.
+/// Converts the paths of a rule to the normal form that paths in keys have, so that the two can be compared.
 fn normal_paths(rule: &mut Rule) {
     for path in &mut rule.paths {
         let mut normal = Vec::new();
@@ -98,7 +98,8 @@ fn at(section: &Section, name: &str, place: &str) -> String {
     setting.map_or_else(|| place.to_owned(), |setting| setting.place.clone())
 }
 
-/// True if `first` applies to every request to which `later` applies. Only simple cases are recognised.
+/// True if `first` applies to every request to which `later` applies. This function recognises only simple
+/// cases, and returns false in all others.
 fn covers(first: &Rule, later: &Rule) -> bool {
     let within = |first: &[Pattern], later: &[Pattern]| {
         let fits = |p: &Pattern| first.iter().any(|f| f.fits(p.as_bytes()));

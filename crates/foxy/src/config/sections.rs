@@ -1,6 +1,6 @@
 //! Introductions to the sections of the configuration.
 
-/// Introductions to the sections, for the reference.
+/// Introductions to the sections, for the reference (`docs/config.md`).
 pub const SECTIONS: &[(&str, &str)] = &[
     (
         "",

@@ -25,7 +25,7 @@ impl SharedListener<'_> {
     /// Returns the sites by host and path.
     ///
     /// # Errors
-    /// Two sites have the same host and path. The error describes them.
+    /// An error if two sites have the same host and path. The error names both sites.
     pub(crate) fn table(&self) -> Result<SiteTable, String> {
         let names: Vec<SiteNames> = self.sites.iter().map(|site| every(&site.names)).collect();
         SiteTable::new(&names).map_err(|clash| {

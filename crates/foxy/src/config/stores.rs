@@ -69,7 +69,7 @@ fn store(
 /// Reads a store that is added while Foxy runs, in the same way as in a configuration.
 ///
 /// # Errors
-/// The mistake in the path or the size.
+/// Returns the mistake in the path or the size.
 pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
     let setting = |text: &str, place: &str| super::RawSetting {
         texts: vec![text.to_owned()],

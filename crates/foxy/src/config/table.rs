@@ -1,5 +1,6 @@
-//! The table of all settings. It determines reading, messages, defaults and the reference. The numbers,
-//! durations and flags of some sections are declared beside their fields, see [`foxy_base::settings`].
+//! The table of all settings. It determines how settings are read, their messages and defaults, and the
+//! reference (`docs/config.md`). The numbers, durations and flags of some sections are declared beside their
+//! fields, see [`foxy_base::settings`].
 
 use std::sync::LazyLock;
 
@@ -37,7 +38,7 @@ const PROXY_PROTOCOL: &str = "If `true`, each connection of a trusted proxy (`ac
 
 const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 
-/// All settings. The settings of one section are in the order of the reference.
+/// All settings. The settings of one section are in the order of the reference (`docs/config.md`).
 pub static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     let beside_fields = [
         ("scrub", ScrubConfig::ROWS),

@@ -15,8 +15,8 @@ use super::problem::Problem;
 use super::raw::{Section, full_name};
 use super::table::{SETTINGS, Setting};
 
-/// Values by setting name. If code asks for a name that is not in the table, this program has a mistake. The
-/// test of the defaults reports such a name.
+/// Values by setting name. If the code reads a name that is not in the table, that is a mistake in this
+/// program. The test of the defaults finds such names.
 #[derive(Debug)]
 pub(super) struct Values<'p> {
     section: &'static str,
@@ -25,8 +25,8 @@ pub(super) struct Values<'p> {
 }
 
 impl<'p> Values<'p> {
-    /// Reads a section. A value that is not allowed is noted and replaced by the default, so that the same
-    /// run finds further problems.
+    /// Reads a section. A value that is not allowed is reported in `problems` and replaced by the default, so
+    /// that the same run finds further problems.
     pub(super) fn read(
         section: &'static str,
         given: Option<&Section>,

@@ -1,4 +1,4 @@
-//! Rules about versions in a `[[mirror]]`: cooldown and blocks.
+//! The rules about versions in a `[[mirror]]`: the minimum age of a version (cooldown), and blocked versions.
 
 use foxy_proxy::mirror::{Listing, OwnNames, Preset, Selector, VersionRules};
 
@@ -66,7 +66,7 @@ pub(super) fn own_names(
     place: &str,
 ) -> Option<OwnNames> {
     values.given("names")?;
-    // A project of cargo names the registry of each crate in its own manifest, so the setting is of no use
+    // A cargo project names the registry of each crate in its own manifest, so the setting would be of no use
     // for cargo.
     let listing = preset.listing();
     let Some(listing) = listing.filter(|listing| *listing != Listing::Cargo) else {

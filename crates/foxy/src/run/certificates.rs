@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) struct InUse(Arc<Mutex<Vec<ServerTls>>>);
 
 impl InUse {
-    /// Takes these certificates into use. Also logs the problems of the certificates' files.
+    /// Stores these certificates as the certificates in use. Also logs the problems of their files.
     pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
         let new = Self(Arc::default());
         new.set(all, clock);
@@ -31,7 +31,7 @@ impl InUse {
     }
 }
 
-/// Regular checks of the files.
+/// The regular checks of the certificate files.
 #[derive(Debug)]
 pub(super) struct Certificates {
     all: InUse,

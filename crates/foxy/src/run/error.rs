@@ -8,7 +8,7 @@ use foxy_store::OpenError;
 
 use crate::config::LogTarget;
 
-/// A start that failed. No part of Foxy is left running.
+/// An error of a start. No part of Foxy is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A file or device cannot be used.

@@ -27,9 +27,9 @@ use crate::config::StoreConfig;
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for a disk when a store is taken out or grows while Foxy runs.
 const CLOSE_MAX: Duration = Duration::from_secs(10);
-/// Longest wait until a closed disk has no more readers.
+/// Longest wait until nothing uses a closed disk any more.
 const LET_GO: Duration = Duration::from_secs(3);
-/// Time between two checks for readers of a closed disk.
+/// Time between two checks whether a closed disk is still in use.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A command for a store's thread. Without a command, the thread calls `Writer::turn` of the store again and
@@ -37,7 +37,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 enum Command {
     /// Write all waiting contents, and end.
     Drain,
-    /// End as in a crash.
+    /// End at once, as in a crash.
     Abandon,
     /// Take the store out. The answer is true if all waiting contents were written.
     Close(Sender<bool>),
@@ -130,7 +130,7 @@ impl StoreKeeper {
         self.engine.open_store(disk, options)
     }
 
-    /// Starts a store's thread, and adds the store to the list.
+    /// Starts a store's thread, and adds the store to the list of stores.
     fn keep(&self, writer: Writer, config: Option<&StoreConfig>) -> Result<StoreId, StartError> {
         let path = config.map_or_else(PathBuf::new, |store| store.path.clone());
         let (id, wake) = (writer.store_id(), writer.wake_handle());
@@ -227,10 +227,10 @@ impl StoreKeeper {
             .fleet()
             .disk(id)
             .map(|disk| Arc::downgrade(&disk));
-        // Closing the store marks the store as out of date on its own disk. If that disk fails, the other
-        // stores note that the store is out of date. If the other stores are absent at the next start, only
-        // the list in the state folder shows that this store is out of date. The list is written before the
-        // store is closed, so that the store begins empty even if Foxy is killed between the two steps.
+        // Closing a store marks it as out of date on its own disk. If that disk fails, the other stores note
+        // on their disks that this store is out of date. If the other stores are absent at the next start,
+        // only the list in the state folder shows this. The list is written before the store is closed. So
+        // the store begins empty even if Foxy is killed between the two steps.
         self.write_roster(Some(id));
         let (answer, answered) = channel();
         self.command(id, Command::Close(answer))?;
@@ -255,7 +255,7 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // The store was taken out, but the mark that it is out of date may be missing on its disk. So a
+            // The store was taken out, but its disk may not have the mark that the store is out of date. So a
             // list without this store is written to the state folder.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
@@ -315,7 +315,7 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// Returns whether two paths name the same file.
+/// True if two paths name the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     one == other || real(one).is_some_and(|one| Some(one) == real(other))

@@ -29,8 +29,8 @@ pub(super) fn few_open_files() -> Option<String> {
     })
 }
 
-/// Number of open files that are neither connections of clients nor idle connections to origins: stores,
-/// logs, listeners, and connections to origins in use.
+/// Number of open files that are neither connections of clients nor idle connections to origins. These files
+/// are stores, logs, listeners, and connections to origins that are in use.
 const OTHER_FILES: u64 = 64;
 
 /// Limits the numbers of connections to the open files that the system allows, so that an accepted connection
@@ -46,9 +46,9 @@ pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) 
 
 /// Makes the table of open files large enough for `files` files. The table takes 8 bytes of the kernel's
 /// memory for each file. Without this call, the kernel doubles the table whenever it is full. In a process
-/// with several threads, the kernel then waits for a quiescent state (RCU) of all cores. During this wait no
-/// thread can open a file or accept a connection. Until 17,000 connections are open, the table is doubled
-/// seven times, and each wait takes about ten milliseconds.
+/// with several threads, the kernel then waits until all cores have passed a quiescent state (RCU). During
+/// this wait, no thread can open a file or accept a connection. Until 17,000 connections are open, the table
+/// is doubled seven times, and each wait takes about ten milliseconds.
 fn make_room(files: usize) {
     let most = getrlimit(Resource::Nofile).current;
     let last = (files as u64).min(most.unwrap_or(u64::MAX)).min(TABLE_MAX);

@@ -1,5 +1,5 @@
-//! The addresses of this machine. The proxy needs them to recognise requests to itself, and to protect other
-//! local services.
+//! The addresses of this machine. With them, the proxy recognises requests to itself, and protects other
+//! services on this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;

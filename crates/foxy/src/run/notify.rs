@@ -4,7 +4,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// Sends a state such as `READY=1`. Without NOTIFY_SOCKET, or if the socket has no listener, nothing happens.
-/// A service manager that depends on the state will notice that the state is missing.
+/// An error needs no report, because a service manager that waits for the state notices that it is missing.
 pub(crate) fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
         return;

@@ -18,7 +18,7 @@ impl Passed {
     /// these variables. Must be called before the first thread starts.
     ///
     /// # Errors
-    /// One of the sockets is not a listening TCP socket.
+    /// An error if one of the sockets is not a listening TCP socket.
     pub fn from_environment() -> Result<Self, StartError> {
         let mut from = ListenFd::from_env();
         let number = from.len();
@@ -35,7 +35,7 @@ impl Passed {
     /// Makes a value from these listening sockets.
     ///
     /// # Errors
-    /// The system does not know the address of a socket.
+    /// An error if the system does not know the address of a socket.
     pub fn new(listeners: Vec<TcpListener>) -> io::Result<Self> {
         let mut all = Vec::with_capacity(listeners.len());
         for listener in listeners {
@@ -54,7 +54,7 @@ impl Passed {
     /// every new connection, and one of them accepts it.
     ///
     /// # Errors
-    /// The process has no more file descriptors.
+    /// An error if the process has no free file descriptors.
     pub(super) fn take(
         &mut self,
         address: SocketAddr,
@@ -68,7 +68,8 @@ impl Passed {
         for listener in &found {
             listener.set_nonblocking(true)?;
         }
-        // Every socket gets a worker, so that connections do not wait in a queue without a reader.
+        // Every socket gets at least one worker. Otherwise connections would wait forever in the queue of a
+        // socket that no worker reads.
         let users = workers.max(found.len());
         let mut sockets = Vec::with_capacity(users);
         for listener in found.iter().cycle().take(users) {

@@ -18,9 +18,9 @@ use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 /// A property of this machine that differs from the needs of the configuration.
 #[derive(Debug)]
 pub(crate) enum Finding {
-    /// Foxy does not start.
+    /// A problem that prevents the start.
     Stops(StartError),
-    /// Foxy starts, but cannot do everything that the configuration requires.
+    /// A problem that does not prevent the start. Foxy cannot do everything that the configuration requires.
     Warning(String),
 }
 
@@ -48,7 +48,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks everything that `config` needs of `machine`, in the order of the start. The checks change nothing.
+/// Checks everything that `config` needs of `machine`. The findings are in the order of the steps of the
+/// start. The checks change nothing.
 pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     let mut all: Vec<_> = what_stops(config, &Passed::default())
         .into_iter()
@@ -58,8 +59,9 @@ pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     all
 }
 
-/// Fails with the first finding that would stop the start. Addresses whose sockets were passed are open
-/// already and are not checked. A start on given disks belongs to a test and is not checked.
+/// Returns an error for the first problem that would prevent the start. Addresses whose sockets were passed
+/// are open already and are not checked. If `parts` contains disks, a test starts Foxy, and nothing is
+/// checked.
 pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
     if parts.disks.is_some() {
         return Ok(());
@@ -78,8 +80,8 @@ fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {
     all
 }
 
-/// Checks space and permissions for the stores. A missing folder of a named store does not stop the start:
-/// its disk may not be mounted.
+/// Checks space and permissions for the stores. If the folder of a named store is missing, this does not
+/// prevent the start, because the disk of the store may not be mounted.
 fn stores(stores: &[StoreConfig]) -> Vec<StartError> {
     let mut all = Vec::new();
     // The stores on one file system share its space.

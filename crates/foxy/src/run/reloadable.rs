@@ -21,7 +21,7 @@ use crate::access_log::Log;
 use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
 
-/// Names of the changed parts of a configuration, after a reload.
+/// Names of the parts of a configuration that a reload has changed, or that the next start will change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// Parts that are in effect now.
@@ -65,7 +65,7 @@ impl Permanent {
         proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
         proxy.access.own = bound.all().chain(self.admin).collect();
         proxy.access.token.clone_from(&keys.operate);
-        // The instance distinguishes this Foxy from other proxies with the same name in a chain of proxies.
+        // Several proxies in a chain can have the same name. The instance distinguishes this Foxy from them.
         proxy.headers.instance = format!("{:08x}", hash64(self.seed, b"instance") as u32);
         proxy
     }
@@ -80,7 +80,8 @@ struct Current {
     /// The origins of sites.
     origins: Vec<Origins>,
     addresses: Addresses,
-    /// The addresses of the listeners, each as configured and as bound.
+    /// The addresses of the listeners, each in two forms: as configured, and as bound (with the port that the
+    /// system chose if the configured port is 0).
     bound: Vec<(SocketAddr, SocketAddr)>,
 }
 

@@ -3,8 +3,8 @@
 //! The ledger contains an entry for each piece of memory that requests and connections use. Some entries are
 //! estimates, and the allocator keeps some of the freed memory. This thread therefore reads the resident
 //! memory, the memory of sockets, and the use of the control group. Memory beyond the budget, or beyond nine
-//! tenths of the group's limit, counts as used by requests and is taken from the RAM tier. So Foxy reduces
-//! its load before the kernel kills the process.
+//! tenths of the group's limit, counts as used by requests and is taken from the RAM tier (the objects in
+//! memory). So Foxy reduces its load before the kernel kills the process.
 //!
 //! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger serve as
 //! an estimate of these buffers. Listing the sockets would give the exact size, but for thousands of sockets
@@ -37,7 +37,7 @@ const GIVE_BACK: u64 = 256 << 20;
 pub(super) struct Memory(Arc<AtomicU64>);
 
 impl Memory {
-    /// Puts a budget into effect, and adapts the allocator to it.
+    /// Puts a budget into effect: stores it, and adapts the allocator to it.
     pub(super) fn new(bytes: u64) -> Self {
         adapt_allocator(bytes);
         Self(Arc::new(bytes.into()))
@@ -122,8 +122,9 @@ impl Sample {
 
     /// Combines the resident bytes, the use and limit of the control group, and the estimate for sockets.
     ///
-    /// A group of version 1 counts the buffers of sockets only when its owner has set a limit for them, and
-    /// otherwise reports 0. If the group counts them, the value is above 0 while Foxy has buffers in use.
+    /// A group of version 1 counts the buffers of sockets only if its owner has set a limit for them.
+    /// Otherwise it reports 0. If the group counts them, the value is above 0 whenever Foxy has buffers in
+    /// use.
     fn of(resident: u64, group: Option<(GroupUse, u64)>, sockets: u64) -> Self {
         let counted = group
             .map(|(usage, _)| usage.sockets)
@@ -135,8 +136,8 @@ impl Sample {
     }
 
     /// Returns the larger of two numbers of bytes: the excess of the process over its budget, and the excess
-    /// of its control group over nine tenths of the group's limit. The result is negative if both are below
-    /// these bounds.
+    /// of its control group over nine tenths of the group's limit. Each number is negative if the use is
+    /// below its bound.
     fn over(self, budget: u64) -> i64 {
         let own = signed(self.process) - signed(budget);
         let group = |(used, limit): (u64, u64)| signed(used) - signed(limit - limit / 10);
@@ -144,7 +145,8 @@ impl Sample {
     }
 }
 
-/// True if half of the budget is free. This is enough for the memory that is allocated between two samples.
+/// True if `over` is at least half of the budget below 0, so that half of the budget is free. This is enough
+/// for the memory that can be allocated between two samples.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }
@@ -153,9 +155,9 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns the number of bytes that the RAM tier must give up from now on. `now` is the number until now. The
-/// number rises at once. It falls slowly, because the allocator returns memory to the system some time after
-/// the tier has freed it.
+/// Returns the number of bytes that the RAM tier must give up from now on. `now` is the number that applied
+/// so far. The number rises at once. It falls slowly, because the allocator returns memory to the system some
+/// time after the RAM tier has freed it.
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),

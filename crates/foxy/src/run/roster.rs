@@ -1,10 +1,11 @@
-//! The list of the stores in the last run of this configuration. It is kept in the state folder.
+//! The list of the stores that were open in the last run of this configuration. It is kept in the state
+//! folder.
 //!
 //! A store that was missing in a run does not know which of its objects were replaced or purged in that run.
-//! The stores that were present note on their disks that this store was missing. If no store was present, or
-//! if none of these stores is present the next time, this note is lost. Each start therefore writes a list of
-//! the present stores before it serves any request. Adding or taking out a store later changes the list. A
-//! store that is not on the list of the last run begins empty.
+//! The stores that were present note on their disks that this store was missing. This note does not help if
+//! no store was present, or if the stores with the note are absent at the next start. Each start therefore
+//! writes a list of the present stores before it serves any request. Adding or taking out a store later
+//! changes the list. A store that is not on the list of the last run begins empty.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -48,7 +49,7 @@ impl Roster {
         Self { file, known }
     }
 
-    /// Returns the stores in `found` that were not present in the last run.
+    /// Returns the stores in `found` that are not on the list of the last run.
     pub(super) fn strangers(&self, found: &[[u8; 16]]) -> Vec<[u8; 16]> {
         let Some(known) = &self.known else {
             return Vec::new();
@@ -63,7 +64,7 @@ impl Roster {
         known.filter(|uuid| !here.contains(uuid)).count()
     }
 
-    /// Writes durably that these stores are present now.
+    /// Writes a list of the stores `here` durably, if it differs from the last list.
     pub(super) fn write(&mut self, here: &[[u8; 16]]) -> io::Result<()> {
         let mut here = here.to_vec();
         here.sort_unstable();

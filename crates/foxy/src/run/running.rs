@@ -80,7 +80,7 @@ impl Running {
     /// until every new request uses the new settings. After an error nothing has changed.
     ///
     /// # Errors
-    /// A listener cannot be bound, or a file cannot be used.
+    /// An error if a listener cannot be bound, or if a file cannot be used.
     pub fn reload(&self, new: &Config) -> Result<Reloaded, StartError> {
         let context = (&self.engine, &self.stores, &self.log);
         self.reloadable.reload(new, context, self.admin.as_ref())
@@ -104,19 +104,20 @@ impl Running {
         &self.engine
     }
 
-    /// Returns the addresses of the forward proxy, as bound.
+    /// Returns the addresses of the forward proxy as the system has bound them. If a configured port is 0,
+    /// the system has chosen the port.
     #[must_use]
     pub fn forward(&self) -> Vec<SocketAddr> {
         self.reloadable.addresses().forward
     }
 
-    /// Returns the names of the sites with their addresses, as bound.
+    /// Returns the names of the sites with their addresses, as the system has bound them.
     #[must_use]
     pub fn sites(&self) -> Vec<(String, Vec<SocketAddr>)> {
         self.reloadable.addresses().sites
     }
 
-    /// Returns the address of the admin listener, as bound.
+    /// Returns the address of the admin listener, as the system has bound it.
     #[must_use]
     pub fn admin(&self) -> Option<SocketAddr> {
         self.reloadable.addresses().admin
@@ -138,15 +139,15 @@ impl Running {
         self.stores.wake();
     }
 
-    /// Stops accepting, finishes requests in flight (for at most `timeouts.drain`), writes all waiting
-    /// contents to disk and seals the stores. Blocks until all threads have ended.
+    /// Stops accepting connections, finishes the requests in flight (for at most `timeouts.drain`), writes
+    /// all waiting contents to disk and seals the stores. Blocks until all threads have ended.
     pub fn shutdown(mut self) {
         self.end_workers();
         self.stores.drain();
         self.end_rest();
     }
 
-    /// Ends as in a crash: contents that are not on disk are lost. For tests.
+    /// Ends Foxy as in a crash: contents that are not on disk are lost. For tests.
     pub fn kill(mut self) {
         self.stores.abandon();
         self.end_workers();

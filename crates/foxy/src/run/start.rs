@@ -27,13 +27,13 @@ use crate::config::Config;
 pub struct Parts {
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// The resolver of names; `None`: as configured.
+    /// The resolver of names; `None`: a resolver with the configured settings.
     pub resolver: Option<Arc<dyn Resolver>>,
     /// The seed of all random numbers.
     pub seed: u64,
     /// Disks that replace the configured stores.
     pub disks: Option<Vec<Arc<dyn Disk>>>,
-    /// Listening sockets that are already open. Addresses without such a socket are bound.
+    /// Listening sockets that are already open. The other addresses are bound at the start.
     pub passed: Passed,
     /// True if the start fails when one of the configured stores cannot be used. Otherwise Foxy runs without
     /// that store.
@@ -43,13 +43,13 @@ pub struct Parts {
     /// True if the process contains only one Foxy. Then the memory of the process is compared with the
     /// budget.
     pub alone: bool,
-    /// A cache that replaces the stores.
+    /// A cache that takes the place of the stores.
     #[cfg(feature = "stand-in")]
     pub stand_in: Option<Arc<dyn foxy_proxy::StandIn>>,
 }
 
 impl Parts {
-    /// Returns the system's clock and name service, and a random seed.
+    /// Returns parts with the system's clock, the configured resolver, and a random seed.
     #[must_use]
     pub fn system() -> Self {
         // The standard library takes the keys of its hash maps from the system's source of randomness, so
@@ -73,7 +73,7 @@ impl Parts {
 /// Starts Foxy. Blocks until it serves requests.
 ///
 /// # Errors
-/// The reason that prevents the start, with the way to correct it. No part of Foxy is left running.
+/// Returns the reason that prevents the start, with the way to correct it. No part of Foxy is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     preflight::refuse(config, &parts)?;
     let memory = Memory::new(config.memory);
@@ -142,8 +142,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     Ok(running)
 }
 
-/// Reads the authorities that the system trusts, for the forward proxy and for sites. A network thread must
-/// not wait as long as the reading takes, so another thread reads them.
+/// Reads the certificate authorities that the system trusts, for the forward proxy and for sites. The reading
+/// takes too long for a network thread, so another thread does it.
 pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
     let forward = (!config.listen.is_empty()).then_some(forward);
     let sites = config

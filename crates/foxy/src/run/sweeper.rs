@@ -1,4 +1,5 @@
-//! The thread that sweeps after purges and drains stores. When neither is needed, it scrubs. It reads at
+//! The thread that searches all stored contents after a purge (sweep) and empties stores that will be taken
+//! out (drain). When neither is needed, it reads all contents to find damaged records (scrub). It reads at
 //! bounded rates, so that it does not delay requests. It also checks for changed addresses of the machine and
 //! for changed certificates.
 
@@ -19,8 +20,8 @@ use crate::config::ScrubConfig;
 const RATE: u64 = 64 << 20;
 /// Time between two checks for purges.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause before the next step of a sweep or drain, if this step waits for writers. The writers must first
-/// make removals durable or write moved records.
+/// Pause before the next step of a sweep or drain, if this step must wait for the writers of the stores. The
+/// writers first make removals durable, or write moved records.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// Factor by which the pauses of the scrub are lengthened while requests read from disks.
@@ -47,7 +48,7 @@ pub(super) fn start(
     })
 }
 
-/// Passes of the scrub, and pauses between them.
+/// The state of the scrub: its current pass over all contents, and the time of its next step.
 struct Scrubbing {
     config: ScrubConfig,
     clock: Arc<dyn Clock>,

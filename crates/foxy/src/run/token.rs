@@ -42,8 +42,9 @@ pub(super) fn keys(config: &Config) -> Result<Keys, StartError> {
     })
 }
 
-/// Returns the token for the admin address and for purges on listeners. It is required if other machines can
-/// reach the admin address, or if the user named a file.
+/// Returns the token that the admin address accepts, and that permits purges on the other listeners. Foxy
+/// does not start without this token if other machines can reach the admin address, or if the user named a
+/// file.
 fn of(config: &Config) -> Result<Option<Token>, StartError> {
     let file = &config.admin_token;
     match config.admin {
@@ -108,7 +109,7 @@ fn read_or_make(path: &Path) -> io::Result<Token> {
 /// Reads the token in a file.
 ///
 /// # Errors
-/// The file cannot be read, or contains no token.
+/// An error if the file cannot be read or contains no token.
 pub(crate) fn read(path: &Path) -> io::Result<Token> {
     Token::new(&read_text(path)?).ok_or_else(|| {
         let words = format!(
@@ -122,7 +123,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Token> {
 /// Reads the text of a token file, without surrounding blanks.
 ///
 /// # Errors
-/// The file cannot be read.
+/// An error if the file cannot be read.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let file = OpenOptions::new().read(true).open(path)?;

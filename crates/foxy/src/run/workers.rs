@@ -16,20 +16,21 @@ use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, Log};
 use crate::config::{Config, SharedListener, SiteConfig};
 
-/// Number of tries to bind an address that a reload has just closed.
+/// Number of tries to bind an address whose listener an earlier reload may have closed just before.
 const TRIES: u32 = 50;
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Bound listeners per worker, and the addresses that they have.
+/// Bound listeners for each worker, and the addresses of the listeners.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) per_worker: Vec<Vec<RenewedListener>>,
     pub(super) forward: Vec<SocketAddr>,
     pub(super) sites: Vec<(String, Vec<SocketAddr>)>,
-    /// Addresses, each as configured and as bound.
+    /// Addresses of the listeners, each in two forms: as configured, and as bound (with the port that the
+    /// system chose if the configured port is 0).
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
-    /// Listeners that exist already, each as configured and as bound. They get no new sockets.
+    /// Addresses of listeners that exist already, in the same two forms. They get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
     /// Number of tries for an address that is in use, not counting the last try.
     tries: u32,
@@ -139,9 +140,9 @@ impl Bound {
         Ok(actual)
     }
 
-    /// Binds an address, and tries again while the address is in use. A listener that an earlier reload has
-    /// closed first accepts the connections in its queue, which takes a moment. Its address is in use until
-    /// then.
+    /// Binds an address, and tries again while the address is in use. An earlier reload may have closed a
+    /// listener of this address. That listener still accepts the connections in its queue, which takes a
+    /// moment. Until then, its address is in use.
     fn bind(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         for _ in 0..self.tries {
             match bind(address, self.per_worker.len()) {
@@ -161,7 +162,8 @@ impl Bound {
     }
 }
 
-/// Returns the roles that connections of a listener can have.
+/// Returns the roles that requests on a listener can have: one role for all requests, or a site by host and
+/// path.
 fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
         return Ok(Serves::One(Role::Site(site(only, origins))));
@@ -205,7 +207,7 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
     }
 }
 
-/// Starts one thread per worker. The second result sends new settings to each worker.
+/// Starts one thread per worker. Also returns the handles by which each worker gets new settings.
 pub(super) fn spawn(
     proxy: &Arc<Proxy>,
     listeners: Vec<Vec<RenewedListener>>,

@@ -79,7 +79,7 @@ impl Foxy {
         foxy
     }
 
-    /// Returns the field that shows whether the page is stored.
+    /// Returns the field `Cache-Status`, which shows whether the page was stored.
     fn page(&self) -> String {
         let answer = exchange(
             TcpStream::connect(&self.site).unwrap(),

@@ -1,5 +1,5 @@
-//! Runs small loads of the laboratory's memory measurement against the built program. The program keeps its
-//! budget, and well-behaved clients get complete answers.
+//! Runs small loads of the laboratory's memory measurement against the built program. The program must keep
+//! its budget, and well-behaved clients must get complete answers.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

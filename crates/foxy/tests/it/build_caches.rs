@@ -14,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 const TOKEN: &str = "token-of-the-builders";
 
-/// A running build cache. Dropping it kills the process, because a build cache must survive a kill at any
-/// time.
+/// A running build cache. The process is killed when this value is dropped. An orderly end is not needed,
+/// because a build cache must survive a kill at any time.
 struct Cache {
     child: Child,
     address: SocketAddr,

@@ -1,4 +1,5 @@
-//! Secrets appear in no output: neither secrets of the configuration nor secrets that clients send.
+//! Tests that secrets appear in no output: neither secrets of the configuration nor secrets that clients
+//! send.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -169,7 +170,8 @@ fn secrets_are_in_no_output() {
         "/purges",
     ] {
         let request = format!("GET {path} HTTP/1.1\nHost: localhost\n{secrets}\n");
-        // The names of stored objects contain their queries, so this query is removed from the answer first.
+        // The name of a stored object contains the query of its URL. So this query is removed from the answer
+        // before the search for secrets.
         let answer = ask(&admin, &request).replace("/page?key=canary7f3a-query", "");
         note(path, answer);
     }

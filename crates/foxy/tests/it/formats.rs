@@ -13,7 +13,7 @@ const SUPERBLOCK: usize = 4096;
 /// Position of the version in a superblock.
 const VERSION: usize = 4;
 
-/// Returns the store that was kept from version 1.
+/// Returns a store that was written with format version 1 and is kept in a file for this test.
 fn golden() -> Vec<u8> {
     let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");
     frozen::unhex(&std::fs::read_to_string(path).unwrap())
@@ -25,7 +25,7 @@ fn foxy(arguments: &[&str], store: &Path) -> Output {
     foxy.output().unwrap()
 }
 
-/// The commands that open a store, and their exit codes if the store is refused.
+/// The commands that open a store. Each has the exit code with which it must refuse a store.
 const COMMANDS: [(&[&str], i32); 3] = [
     (&["store", "inspect"], 2),
     (&["store", "verify"], 2),

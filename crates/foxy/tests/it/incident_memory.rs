@@ -1,5 +1,5 @@
-//! A shortage of memory as an operator sees it: in the metrics of the alert rules, in the statistics of
-//! `/stats`, and in `/readyz`. The test runs in a separate process, because the memory of the complete
+//! A shortage of memory as an operator sees it: in the metrics that the alert rules use, in the statistics of
+//! `/stats`, and in `/readyz`. The test runs Foxy in a separate process, because the memory of the complete
 //! process counts.
 
 use std::io::Write;
@@ -12,8 +12,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::common::Watched;
 
-/// Sends a request for a page of `origin`. `client` is the last byte of the address that the request comes
-/// from.
+/// Sends a request for a page of `origin`. The request comes from an address whose last byte is `client`.
 fn request(client: u8, to: SocketAddr, origin: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 1, client), 0)).into())?;

@@ -1,4 +1,4 @@
-//! Commands of the second program, `foxy-lab`, that are called as commands of `foxy`.
+//! Tests of `foxy sim`, `foxy trace` and `foxy bench`, which run the second program, `foxy-lab`.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -12,9 +12,9 @@ use crate::clients::process::run;
 /// A script that prints its arguments, copies its input, and ends with exit code 7.
 const FAKE: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"\ncat\nexit 7\n";
 
-/// Copies a program in a separate process. If this process wrote the copy, a child that another test starts
-/// at the same time would inherit the open file for a moment. The copy could not be executed then, because a
-/// program that is open for writing cannot be executed.
+/// Copies a program in a separate process. If this process wrote the copy, a child process that another test
+/// starts at the same time would inherit the open file for a moment. During that moment, the copy could not
+/// be executed, because a program that is open for writing cannot be executed.
 fn copy(from: &Path, to: &Path) {
     run(Command::new("cp").args([from, to]));
 }
@@ -65,7 +65,7 @@ fn commands_of_the_laboratory_are_handed_over() {
                 assert_eq!(output.status.code(), Some(7));
             }
         }
-        // The folder that PATH names does not exist in the second round.
+        // In the second round, the folder that PATH names must not exist.
         let _ = fs::remove_dir_all(&path);
     }
 

@@ -24,7 +24,7 @@ fn logged(trusted: &str, requests: &[&str]) -> (Vec<Value>, Vec<String>) {
     std::fs::write(&file, config).unwrap();
     let mut foxy = Command::new(env!("CARGO_BIN_EXE_foxy"));
     foxy.env_clear().env("STATE_DIRECTORY", folder.path());
-    // There is only one worker. It stores an object and writes the line before it accepts the next
+    // There is only one worker. It stores an object and writes the log line before it accepts the next
     // connection.
     foxy.arg("--config").arg(&file);
     foxy.args(["--store", "off", "--workers", "1"]);

@@ -1,5 +1,5 @@
-//! Tests of the programs `foxy` and `foxy-lab`, which are started as users start them. All these tests are
-//! one test program, because linking a test program takes seconds.
+//! Tests of the programs `foxy` and `foxy-lab`, which are started as users start them. All these tests are in
+//! one test program, because each test program takes seconds to link.
 
 #![allow(
     clippy::unwrap_used,

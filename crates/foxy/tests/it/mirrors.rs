@@ -1,4 +1,4 @@
-//! Operators name stored objects of mirrors by the same URLs as clients.
+//! Tests that operators can name stored objects of mirrors by the URLs that clients use.
 
 use crate::common::{Watched, ask, origin};
 
@@ -37,7 +37,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
         assert!(after.contains("\"decision\":\"hit\""), "{after}");
         assert!(after.contains("\"site\":\"pypi\""), "{after}");
     }
-    // The same path on another host belongs to another server, not to the mirror.
+    // On another host, the same path does not belong to the mirror.
     let elsewhere = why(&foxy, "elsewhere.test", HTML);
     assert!(elsewhere.contains("\"site\":\"forward\""), "{elsewhere}");
     let url = format!("http%3A%2F%2F{here}%2Fpypi%2Fsimple%2Fa%2F");
@@ -54,7 +54,7 @@ fn why_and_purges_understand_urls_of_mirrors() {
     assert!(purged.starts_with("HTTP/1.1 200 "), "{purged}");
     let answer = fetch(&foxy, JSON);
     assert!(answer.contains("fwd=uri-miss"), "{answer}");
-    // These purges are limited to one mirror by its name.
+    // The following purges name a mirror, so that they apply only to this mirror.
     let of_npm = format!("url=http%3A%2F%2F{here}%2Fnpm%2Fa");
     for (site, what, status, expected) in [
         ("pypi", "tag=news", 400, "; hit"),

@@ -1,5 +1,5 @@
-//! All queries of the alert rules and of the dashboard use metrics, labels and values that a running Foxy
-//! exports.
+//! Tests of the alert rules and the dashboard: all their queries use metrics, labels and values that a
+//! running Foxy exports.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -86,7 +86,7 @@ fn judge(query: &str, exported: &Exported) -> Result<usize, String> {
         match c {
             // Skips ranges such as [5m], and strings that do not follow a metric.
             '[' => while chars.next().is_some_and(|(_, c)| c != ']') {},
-            // Digits and units are not names.
+            // Digits, and letters after them (units), are not names.
             '0'..='9' => while chars.next_if(|(_, c)| c.is_alphanumeric()).is_some() {},
             c if c.is_alphabetic() || c == '_' => {
                 let is_name = |(_, c): &(usize, char)| c.is_alphanumeric() || *c == '_';
@@ -203,7 +203,7 @@ fn every_query_names_what_is_exported() {
     }
 }
 
-/// In the test case of each incident only the alert for that incident fires.
+/// Each incident has a test case for Prometheus. In this test case, only the alert for the incident fires.
 #[test]
 fn alerts_fire_in_their_incidents() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);

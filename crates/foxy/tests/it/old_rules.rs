@@ -1,8 +1,9 @@
-//! A store that an older Foxy wrote under rules that permitted too much. If the current rules would not store
-//! an object, Foxy does not serve it.
+//! A store that an older Foxy has written, under rules that permitted too much. Foxy must serve only those
+//! objects that it would also store under its current rules.
 //!
-//! Commit b92db70 wrote the store, as a site in front of `http://127.0.0.1:1` with the rule below. The store
-//! contains five answers with a lifetime of 68 years, whose bodies begin with `old`:
+//! The Foxy of commit b92db70 has written the store. It ran as a site in front of `http://127.0.0.1:1`, with
+//! the rule below. The store contains five answers with a lifetime of 68 years, whose bodies begin with
+//! `old`:
 //!
 //! | request | answer |
 //! |---|---|

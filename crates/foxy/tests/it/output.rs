@@ -1,4 +1,4 @@
-//! Tests of commands whose output has no reader.
+//! Tests of commands whose output is closed by its reader, or cannot be written.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

@@ -17,8 +17,8 @@ fn scope(mode: Mode) -> Scope {
         } else {
             2
         },
-        // The traffic part takes longer than the matrix, and the matrix tests the same header sets in each
-        // mode. So the traffic part runs in one mode only.
+        // The traffic part takes longer than the matrix. The matrix tests the same header sets (fields of
+        // answers) in each mode. So the traffic part runs in one mode only.
         traffic: mode == Mode::Reverse,
         ..Scope::default()
     }

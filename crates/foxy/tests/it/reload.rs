@@ -76,7 +76,7 @@ impl Foxy {
         }
     }
 
-    /// Replaces the file and runs `foxy reload`. Returns whether it succeeded, and its output.
+    /// Replaces the file and runs `foxy reload`. Returns true if it succeeded, and its output.
     fn reload(&self, config: &str) -> (bool, String) {
         std::fs::write(self.file(), with_admin(config, self.admin)).unwrap();
         let mut command = program(&self.folder);
@@ -123,8 +123,8 @@ fn a_listener_that_was_just_closed_comes_back() {
     let alone = site("one", one, &origin, "");
     let both = format!("{alone}{}", site("two", two, &origin, ""));
     let foxy = Foxy::start(&both);
-    // When the next reload needs the address again, the worker may still be accepting the connections in the
-    // queue of the closed listener.
+    // After the site is removed, its worker may still accept the connections in the queue of the closed
+    // listener. The next reload needs the address of this listener again.
     for _ in 0..5 {
         let (done, text) = foxy.reload(&alone);
         assert!(done, "{text}");

@@ -1,4 +1,4 @@
-//! Foxy under a service manager: readiness, passed sockets, signals, no home folder.
+//! Foxy under a service manager: messages to the manager, passed sockets, signals, and no home folder.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -166,12 +166,12 @@ fn a_passed_socket_is_used_and_keeps_connections_over_a_restart() {
     let start = || Foxy::start(with_passed(socket.try_clone().unwrap().into(), &command));
     let foxy = start();
     assert_eq!(foxy.proxy, address);
-    // With one socket for two workers, each connection is accepted once.
+    // One socket was passed for two workers. Each connection is accepted by only one of them.
     for _ in 0..20 {
         assert_eq!(foxy.status(), "403");
     }
     foxy.end();
-    // Only the manager has the socket open now, so the connection waits.
+    // Foxy has ended. Only the service manager has the socket open now, so the connection waits in the queue.
     let mut early = TcpStream::connect(address).unwrap();
     early
         .write_all(b"GET http://127.0.0.1:25/ HTTP/1.0\r\n\r\n")

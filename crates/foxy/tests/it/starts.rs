@@ -1,5 +1,5 @@
-//! Starts with a failing disk. Foxy runs without the disk and reports the failure. Objects that are purged
-//! meanwhile stay purged when the disk returns.
+//! Tests of starts with a failing disk. Foxy must run without the disk and report the failure. Objects that
+//! are purged while the disk is missing must stay purged when the disk returns.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -207,7 +207,7 @@ fn costs_its_contents(what: &str, place: &Place) {
 }
 
 /// By default, the allocator requests huge pages when it maps memory for the first time. Foxy turns this
-/// default off before `main`.
+/// default off before `main` runs.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_memory_asks_for_huge_pages_after_a_start() {
@@ -250,7 +250,7 @@ fn another_programs_data_is_for_the_operator_to_decide() {
     assert!(refused.contains("another program"), "{refused}");
 }
 
-/// The disk of the only store is not mounted: its folder is empty, or does not exist.
+/// In this test, the disk of the only store is not mounted. Its folder is empty, or does not exist.
 #[test]
 fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     for folder_stays in [false, true] {
@@ -293,8 +293,8 @@ fn what_is_purged_while_a_disk_is_not_mounted_stays_purged() {
     }
 }
 
-/// A store is taken out, but its disk has its old contents. The only store that has noted the removal is
-/// absent at the next start.
+/// In this test, a store is taken out, but its disk keeps its old contents. The only other store, which has
+/// noted that the first store was taken out, is absent at the next start.
 #[test]
 fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() {
     let place = Place::new();
@@ -323,7 +323,8 @@ fn a_store_that_was_taken_out_is_not_believed_without_the_store_that_noted_it() 
     assert_eq!(hits(&foxy), 0, "all were purged");
 }
 
-/// Disk and state folder cannot record the purge. So Foxy must not answer that the purge is durable.
+/// In this test, neither the disk nor the state folder can record the purge. So Foxy must not answer that the
+/// purge is durable.
 #[test]
 fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     let place = Place::new();
@@ -335,8 +336,8 @@ fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     assert!(!foxy.is_hit("/a"));
 }
 
-/// A store that is longer than the limit on files (`ulimit -f`) is refused with a message. No signal ends
-/// Foxy.
+/// A store that is longer than the system's limit on the length of files (`ulimit -f`) is refused with a
+/// message. The signal for such a file must not end Foxy.
 #[test]
 fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
     let place = Place::new();
@@ -352,7 +353,7 @@ fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
 }
 
 /// If a size is not a multiple of the block size, Foxy accepts the size without a message. If the configured
-/// size is larger than the store, the message names the command that makes the store longer.
+/// size is larger than the store, a message names the command `foxy store grow`.
 #[test]
 fn the_size_of_a_store_is_spoken_of_only_when_it_is_another() {
     let place = Place::new();

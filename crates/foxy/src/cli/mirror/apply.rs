@@ -21,10 +21,11 @@ pub(super) enum Action {
     Undo,
 }
 
-/// Makes the changes, one after another, and returns a line about each change.
+/// Makes the changes, one after another, and passes a line about each change to `done`.
 ///
 /// # Errors
-/// A sentence about the step that failed, and the way to correct it. The earlier steps have been made.
+/// Returns a sentence about the step that failed, and the way to correct it. The steps before it have already
+/// been carried out.
 pub(super) fn apply(
     settings: &Settings,
     places: &Places,
@@ -84,7 +85,7 @@ pub(super) fn set(
     let ours = name
         .and_then(|name| ours.strip_prefix(&*name))
         .unwrap_or(ours);
-    // pip fails if no value is set.
+    // The command of pip fails if no value is set. Any failure counts as an empty value.
     let present = run(shows).unwrap_or_default();
     let present = present.trim();
     let line = |words: &[String]| {
@@ -138,7 +139,7 @@ pub(super) fn run(words: &[String]) -> Result<String, String> {
     Err(format!("`{words}` failed:\n{}", said.trim()))
 }
 
-/// Writes or removes the block, and returns a line about the change.
+/// Writes the block to a file or removes it from the file. Returns a line about the change.
 fn change(path: &Path, block: &Block<'_>, action: Action) -> Result<String, String> {
     let name = path.display();
     let old = read(path)?;
@@ -276,7 +277,7 @@ fn advice(error: &io::Error) -> String {
     }
 }
 
-/// Returns whether a server answers at `place`, which is a host with an optional port.
+/// True if a server answers at `place`, which is a host with an optional port.
 pub(super) fn is_reached(place: &str, plain: bool) -> bool {
     let port = if plain { 80 } else { 443 };
     let ends = place.to_socket_addrs();

@@ -5,7 +5,7 @@ use foxy_base::hash64;
 
 use super::tools::FileSharing;
 
-/// A text for a file of a client.
+/// A text that Foxy writes into a settings file of a client.
 pub(super) struct Block<'a> {
     pub(super) tool: &'a str,
     pub(super) sharing: &'a FileSharing,
@@ -28,7 +28,7 @@ impl Block<'_> {
     /// Returns the file with this text. The text replaces the text that an earlier call wrote.
     ///
     /// # Errors
-    /// The reason why the file cannot be changed.
+    /// Returns the reason why the file cannot be changed.
     pub(super) fn put_into(&self, old: Option<&str>) -> Result<File, String> {
         let whole = self.whole();
         let others = match (old, self.sharing) {
@@ -63,7 +63,7 @@ impl Block<'_> {
     /// Returns the file without the text that an earlier call wrote.
     ///
     /// # Errors
-    /// The reason why the file cannot be changed.
+    /// Returns the reason why the file cannot be changed.
     pub(super) fn take_out_of(&self, old: Option<&str>) -> Result<File, String> {
         let Some(old) = old else {
             return Ok(File::Stays);
@@ -81,8 +81,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns true if an earlier call wrote the complete file and the user has not changed it since. A file
-    /// that an earlier call wrote with another URL is recognised only if the format has comments.
+    /// True if an earlier call wrote the complete file and the user has not changed it since. If the earlier
+    /// call wrote another URL, this is recognised only if the format has comments.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
         let text = &old[first.len()..];
@@ -222,8 +222,8 @@ mod tests {
             assert!(own.put_into(Some("{ \"debug\": true }")).is_err());
             assert!(own.take_out_of(Some("{ \"debug\": true }")).is_err());
         }
-        // The comment in the first line shows that Foxy wrote the file, even if the file contains another
-        // URL.
+        // The comment in the first line shows that Foxy wrote the file. So Foxy may replace the file even if
+        // it contains another URL.
         let old = becomes(block(&commented, "old\n").put_into(None));
         assert!(becomes(block(&commented, "new\n").put_into(Some(&old))).ends_with("\nnew\n"));
         let old = becomes(block(&bare, "old\n").put_into(None));

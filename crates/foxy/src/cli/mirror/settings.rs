@@ -12,7 +12,7 @@ use crate::cli::args::SetupArgs;
 pub(super) struct Settings {
     tool: &'static Tool,
     preset: &'static Preset,
-    /// The text for `BASE`, without `/` at its end.
+    /// The URL that replaces the word `BASE` in texts, without `/` at its end.
     base: String,
     mirror: String,
 }
@@ -21,7 +21,7 @@ impl Settings {
     /// Returns the settings of the client and the mirror that the arguments name.
     ///
     /// # Errors
-    /// A sentence about the wrong argument.
+    /// Returns a sentence about the argument that is wrong.
     pub(super) fn new(args: &SetupArgs) -> Result<Self, String> {
         let tool = TOOLS.iter().find(|tool| tool.name == args.tool);
         let found = tool.and_then(|tool| Some((tool, preset(tool.preset)?)));
@@ -94,14 +94,15 @@ impl Settings {
         out.replace("PLACE", place).replace("HOST", host)
     }
 
-    /// Returns two prefixes of URLs: the prefix at the upstream, and the prefix at the mirror.
+    /// Returns two prefixes of URLs: the URL of the upstream, and the URL of the mirror, each with `/` at its
+    /// end.
     pub(super) fn ends(&self) -> [String; 2] {
         [self.preset.upstream.to_string(), self.mirror.clone()]
             .map(|url| format!("{}/", url.trim_end_matches('/')))
     }
 
-    /// Returns true if a command applies to this mirror. If the version of the client is known, the command
-    /// must apply to that version too.
+    /// True if a command applies to this mirror. If the version of the client is known, the command must also
+    /// apply to that version.
     pub(super) fn fits(&self, applies: &AppliesIf, version: Option<&str>) -> bool {
         let (begins, wanted, plain) = match applies {
             AppliesIf::Always => return true,

@@ -65,8 +65,8 @@ fn every_tool_has_a_preset_and_both_ways() {
         for scheme in ["http", "https"] {
             let settings = settings(tool.name, &format!("{scheme}://[::1]:3128/"));
             let text = settings.printed(&folder);
-            // The URLs of images do not contain the path of the mirror, so these settings contain only host
-            // and port.
+            // The URLs of images do not contain the path of the mirror. So these settings contain only the
+            // host and port of the mirror.
             let url = match tool.preset {
                 "oci" => "[::1]:3128".to_owned(),
                 other => format!("{scheme}://[::1]:3128/{other}"),
@@ -168,8 +168,8 @@ fn a_file_of_the_user_keeps_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let (own, at) = ("[net]\nretry = 3\n", folder.path().join("home/.cargo"));
     fs::create_dir_all(&at).unwrap();
-    // The settings file is a link to a file elsewhere. Users who keep their settings in a repository have
-    // such links.
+    // The settings file is a link to another file. Users who keep their settings in a repository have such
+    // links.
     let [real, link] = [folder.path().join("real.toml"), at.join("config.toml")];
     fs::write(&real, own).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
@@ -229,7 +229,8 @@ fn sources_of_apt_are_replaced_and_put_back() {
     assert!(there(Action::Undo).is_err());
 }
 
-/// The value is the contents of a file. Shell commands set, show and remove it.
+/// In this test, the value of a setting is the contents of a file. Shell commands set, show and remove the
+/// value.
 #[test]
 fn a_value_of_the_user_is_named_and_not_undone() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) preset: &'static str,
     pub(super) steps: &'static [Step],
-    /// A sentence that tells the user the next steps after the settings are applied; may be empty.
+    /// A sentence with the steps that the user must take after the settings are applied; may be empty.
     pub(super) then: &'static str,
 }
 
@@ -50,6 +50,7 @@ pub(super) enum AppliesIf {
 }
 
 impl AppliesIf {
+    /// True if the client's version must be known before the command can be chosen.
     pub(super) const fn asks_for_version(&self) -> bool {
         !matches!(self, Self::Always | Self::Plain)
     }

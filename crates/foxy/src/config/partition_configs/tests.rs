@@ -1,5 +1,5 @@
-//! Tests of the caching rules that apply to a request, depending on the forward proxy or site and on the
-//! rule.
+//! Tests of the caching settings that apply to a request. They depend on the forward proxy or site, and on
+//! the rule.
 
 use foxy_proxy::rules::{Config as Caching, RuleSet};
 
@@ -36,8 +36,8 @@ fn found<'c>(base: &'c Caching, rules: &'c RuleSet, partition: &str, path: &str)
     rules.config(id).unwrap_or(base)
 }
 
-/// Returns the effect of `obey_request` for the forward proxy and the sites `plain` and `open`, for each of
-/// them without and with the rule.
+/// Returns the effect of `obey_request` for the forward proxy and for the sites `plain` and `open`. Each has
+/// two values: without the rule and with the rule.
 fn obeys(cache: &str, own: &str, rule: &str) -> [[bool; 2]; 3] {
     let proxy = build(&text(cache, own, rule)).unwrap().proxy;
     ["forward", "plain", "open"].map(|partition| {

@@ -20,7 +20,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// A disk, and the identity of the store on it.
+/// A disk, and the identity (UUID) of the store on it; `None` if there is no store on it.
 type DiskAndIdentity = (Arc<dyn Disk>, Option<[u8; 16]>);
 
 impl StoreKeeper {
@@ -37,10 +37,10 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens the stores on these disks when Foxy starts. Disks without a setting have default settings. All
-    /// stores are opened before any store notes on its disk which stores are open together. If a store wrote
-    /// its note earlier and the start then failed, a store that is missing in the note would lose its
-    /// contents at the next start.
+    /// Opens the stores on these disks when Foxy starts. Disks without a setting have default settings. Each
+    /// store notes on its disk which stores are open together. All stores are opened before the first store
+    /// writes this note. Otherwise a start could fail after some notes were written. The stores that these
+    /// notes do not contain would then lose their contents at the next start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,

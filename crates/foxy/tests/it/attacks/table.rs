@@ -2,8 +2,8 @@
 
 type Attack = (&'static str, &'static str);
 
-/// Attacks on a listener on loopback with default settings. The listener requires no token. It is protected
-/// only by its checks of host names, of origins, and of the field that changes need.
+/// Attacks on a listener on loopback with default settings, which needs no token. The listener's only
+/// protection is that it checks the host name, the origin, and the field that changes need.
 #[rustfmt::skip]
 pub(super) const OPEN: [Attack; 33] = [
     ("rebinding: foreign name", "GET /stats HTTP/1.1\\nHost: evil.example\\n\\n"),

@@ -72,8 +72,8 @@ fn reachable_mirror(foxy: &Foxy) -> Result<String, ()> {
         .output()
         .map_err(|_| ())?;
     let said = String::from_utf8_lossy(&policy.stdout).into_owned();
-    // The suite must be the suite of the main archive, because that archive has every package. The suites of
-    // updates have only some packages.
+    // The suite of the main archive is used, because it has every package. The suites of updates have only
+    // some packages.
     for line in said.lines().filter(|line| line.contains(" http://")) {
         let mut words = line.split_whitespace().skip(1);
         let (Some(base), Some(place)) = (words.next(), words.next()) else {

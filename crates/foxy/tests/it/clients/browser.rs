@@ -64,7 +64,7 @@ fn a_websocket_echoes_through_the_reverse_proxy() {
     let page = WEBSOCKET_PAGE.replace("HOST", &foxy.proxy.to_string());
     std::fs::write(&file, page).unwrap();
     let mut browser = chromium(&foxy.dir().join("profile"));
-    // With a debugging port the browser runs until it is killed.
+    // With a debugging port, the browser does not end by itself. It runs until it is killed.
     browser.args(["--remote-debugging-port=0", "--disable-logging"]);
     let mut browser = browser
         .arg(format!("file://{}", file.display()))

@@ -24,7 +24,7 @@ fn a_second_machine_compiles_nothing() {
     ));
     let source = scratch.path().join("a.c");
     std::fs::write(&source, "int answer(void) { return 42; }\n").unwrap();
-    // Each machine has its own local cache. All machines have the same source in the same place.
+    // Each machine has its own local cache of ccache. All machines have the same source in the same place.
     let compile = |machine: &str, storage: &str| {
         let cache = foxy.dir().join(machine);
         let object = cache.join("a.o");

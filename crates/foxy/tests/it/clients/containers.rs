@@ -1,6 +1,6 @@
 //! skopeo, podman and containerd pull an image through a mirror. The registry is a fake that behaves like a
-//! real registry. A separate service issues tokens, and layers are behind signed URLs of a separate storage
-//! server. Answers have no validators, and there are rate limits.
+//! real registry: a separate service issues tokens, layers are behind signed URLs of a separate storage
+//! server, answers have no validators, and there are rate limits.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::process::{Foxy, run, tool};
 use super::web::{Request, Response, Web, serve};
 
-/// Bytes of the larger layer. It does not compress, and is larger than Foxy's memory tier.
+/// Bytes of the larger layer. It cannot be compressed, and is larger than Foxy's memory for objects.
 const LAYER: usize = 24 << 20;
 
 /// An image as blobs by digest. The first blob is the manifest, and the second blob is the configuration.
@@ -135,12 +135,12 @@ impl Registry {
         ))
     }
 
-    /// Pulls three times: first with nothing stored, then again, and then while the registry's rate limit is
-    /// reached.
+    /// Pulls the image three times: when nothing is stored, when the image is stored, and when the registry's
+    /// rate limit is reached.
     fn rounds(&self, foxy: &Foxy, pull: impl Fn(&str)) {
         for (round, fails) in [("cold", false), ("warm", false), ("limited", true)] {
             self.fails.store(fails, Ordering::SeqCst);
-            // Waits until tags are stale.
+            // After this pause, the stored tags are stale.
             std::thread::sleep(Duration::from_millis(1100));
             pull(round);
             self.each_fetched_once(foxy, round);
@@ -148,7 +148,7 @@ impl Registry {
     }
 
     /// Checks that each blob was fetched once. If the disk is slower than the registry, Foxy may drop parts
-    /// of a blob. Each dropped part permits one further fetch.
+    /// of a blob and fetch them again. So each dropped part permits one further fetch.
     fn each_fetched_once(&self, foxy: &Foxy, round: &str) {
         let (transfers, stats) = (self.transfers(), foxy.stats());
         let dropped = stats["engine"]["drop_pending"].as_u64().expect("a count");
@@ -174,8 +174,8 @@ impl Registry {
 
 /// Answers as the storage behind the signed URLs.
 fn stored(image: &Image, request: &Request) -> Response {
-    // The storage needs only the signature. If it received a credential of the registry, that would be a
-    // leak.
+    // The signature is enough for the storage. If a request contained a credential of the registry too, that
+    // would be a leak.
     assert!(!request.fields.contains_key("authorization"));
     let name = request.path.strip_prefix("/storage/").unwrap_or_default();
     match image.blob(name) {
@@ -273,7 +273,7 @@ fn skopeo() {
     }
 }
 
-/// True for root. Other users get a message that this test was skipped.
+/// True for root. For other users, prints a message that this part was skipped.
 fn is_root(program: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -282,8 +282,8 @@ fn is_root(program: &str) -> bool {
     root
 }
 
-/// Returns a command that runs `program`. The program sees the files of `folder` at the path `place`, where
-/// the system's settings are.
+/// Returns a command that runs `program`. For this program, the files of `folder` are at the path `place`,
+/// where the system's settings usually are.
 fn in_place(folder: &Path, place: &str, program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args([

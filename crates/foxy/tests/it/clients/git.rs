@@ -58,7 +58,7 @@ fn make_repository(dir: &Path) -> PathBuf {
     project
 }
 
-/// Answers a request by `git http-backend`, as a CGI program.
+/// Answers a request by means of `git http-backend`, which runs as a CGI program.
 fn backend(root: &Path, request: &Request) -> Response {
     let field = |name: &str| request.fields.get(name).cloned().unwrap_or_default();
     let mut child = Command::new("git")

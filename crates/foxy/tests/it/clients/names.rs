@@ -48,7 +48,7 @@ fn the_configured_name_server_is_asked_once_for_many_requests() {
         let answer = get(&foxy, &url);
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // The name server gets at most one question for each kind of address (A and AAAA).
+    // The name server gets at most one question for each of the two kinds of address (A and AAAA).
     assert!((1..=2).contains(&names.asked()), "{}", names.asked());
 }
 

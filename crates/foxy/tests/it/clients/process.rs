@@ -70,7 +70,8 @@ impl Foxy {
         started.expect("Foxy starts with one of five pairs of addresses")
     }
 
-    /// Tries a start. Returns `None` if Foxy ended before it listened; its messages contain the reason.
+    /// Tries to start Foxy. Returns `None` if Foxy ended before it listened. Foxy's messages contain the
+    /// reason.
     fn try_start(extra: &[&str], settings: &str) -> Option<Self> {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let [proxy, admin] = free_addresses();
@@ -121,8 +122,8 @@ impl Foxy {
         panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
-    /// True if the admin address answers. An open port alone would not show that Foxy has the port. A test
-    /// that looks for a free port listens on that port for a moment.
+    /// True if the admin address answers. An open port alone would not show that Foxy has this port, because
+    /// a test that looks for a free port listens on the port for a moment.
     fn is_healthy(&self) -> bool {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.admin)?;

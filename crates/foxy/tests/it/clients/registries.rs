@@ -1,6 +1,6 @@
 //! pip, npm, cargo, apt, go and Maven use mirrors of fake registries, which behave like real registries but
-//! send no validators. Each client installs three times: with nothing stored, again with the client's own
-//! cache deleted, and with a failing upstream.
+//! send no validators. Each client installs a package three times: when Foxy has stored nothing, again after
+//! the client's own cache was deleted, and while the upstream fails.
 
 mod archives;
 mod cooldown;
@@ -25,7 +25,8 @@ struct Registries {
     web: Web,
     fails: Arc<AtomicBool>,
     packages: Arc<Packages>,
-    /// Paths of the artefacts that were sent. A HEAD, by which uv tests for ranges, does not count.
+    /// Paths of the artefacts that were sent as answers to GET. (uv sends HEAD to find out whether a server
+    /// supports ranges.)
     sent: Arc<Mutex<Vec<String>>>,
 }
 
@@ -75,8 +76,8 @@ impl Registries {
         .concat()
     }
 
-    /// Returns settings for mirrors of a public registry and of this registry. Only this registry has the
-    /// packages `foxy*`.
+    /// Returns settings for two mirrors of the same kind: a mirror of a public registry, and a mirror of this
+    /// registry. Only this registry has the packages `foxy*`.
     fn private_mirrors(&self, public: &Web) -> String {
         let section = |preset: &str, path: &str| {
             let [open, own] = [public.url(path), self.web.url(path)];
@@ -100,15 +101,15 @@ fn is_artefact(path: &str) -> bool {
     ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Runs `install` three times. Each call gets a separate folder and returns the artefact.
+/// Runs `install` three times. Each call gets a separate folder, and returns the installed artefact.
 fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> Vec<u8>) {
     let registries = Registries::start();
     let foxy = Foxy::mirroring(&registries.mirrors());
     installs(&registries, &foxy, install, expected);
 }
 
-/// Runs `install` like `three_times`, through the mirror of a public registry. The package comes from a
-/// private registry.
+/// Runs `install` three times, as `three_times` does. The client uses the mirror of a public registry, and
+/// the package comes from a private registry.
 fn from_private(
     install: impl Fn(&Foxy, &Path) -> Vec<u8>,
     expected: impl Fn(&Packages) -> Vec<u8>,
@@ -132,7 +133,7 @@ fn installs(
     for (round, fails) in [("cold", false), ("warm", false), ("failing", true)] {
         if fails {
             registries.fails.store(true, Ordering::SeqCst);
-            // Waits until the index documents are stale, so that they are requested again.
+            // After this pause, the index documents are stale, so that they are requested again.
             std::thread::sleep(Duration::from_millis(1100));
         }
         let folder = foxy.dir().join(round);
@@ -199,7 +200,7 @@ fn file(folder: &Path, end: &str) -> Vec<u8> {
 
 #[test]
 fn pip() {
-    // The test asks for the program `pip`, because `python3 -m pip` may exist without it.
+    // The program `pip` itself must exist. `python3 -m pip` may exist without it.
     let Some(_) = tool("pip", "python3-pip") else {
         return;
     };

@@ -11,10 +11,10 @@ use crate::clients::webm;
 
 /// Length of the video in seconds.
 const SECONDS: usize = 60;
-/// Bytes that Foxy may fetch in addition to the video: heads, the page, and bytes that had arrived before
-/// their fetch was abandoned.
+/// Number of bytes that Foxy may fetch in addition to the video: heads, the page, and bytes of fetches that
+/// were abandoned later.
 const SLACK: u64 = 2 << 20;
-/// Positions in seconds that the page seeks, in this order.
+/// Positions to which the page seeks, in seconds and in this order.
 const SEEKS: [usize; 8] = [40, 10, 55, 25, 41, 3, 58, 10];
 
 #[test]

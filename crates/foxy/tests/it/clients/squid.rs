@@ -34,7 +34,7 @@ impl Squid {
 
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // The listener is closed at once, because Squid needs its port.
+        // This listener only finds a free port. It is closed at once, because Squid needs the port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
         let address = address.unwrap();
         let (helper, config) = (folder.path().join("helper"), folder.path().join("conf"));
@@ -158,7 +158,7 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     }
     assert_eq!(origin.requests(), 1);
 
-    // Foxy adds the time for which it has stored an answer to the age in Squid's answer.
+    // Foxy adds the time for which it has stored an answer to the Age in Squid's answer.
     ask(&own, &origin.url("/y"), &[]);
     std::thread::sleep(Duration::from_millis(2100));
     for _ in 0..2 {
@@ -174,7 +174,7 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     assert!(tunnel.ends_with("\r\n\r\n/t"), "{tunnel}");
     assert_eq!(origin.requests(), 4);
 
-    // Without its parent, Foxy answers 502, but it still serves stored answers.
+    // Squid has ended. Foxy answers 502 without its parent, but it still serves stored answers.
     drop(squid);
     let gone = ask(&foxy.url(), &origin.url("/z"), &[]);
     assert!(gone.starts_with("HTTP/1.1 502"), "{gone}");

@@ -1,5 +1,5 @@
-//! Disks are added, drained, taken out, put back and made longer under load, with the commands of an
-//! operator. No request fails, and no answer is wrong.
+//! Disks are added, drained, taken out and put back, and stores grow, while requests run. The test uses the
+//! commands of an operator. No request may fail, and no answer may be wrong.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A parsed request. The complete body is read (in tests only).
+/// A parsed request, with its complete body.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,

@@ -1,7 +1,8 @@
-//! A video whose colour shows the current second. The video is so large that no client fetches all of it to
-//! show a few seconds. Each second has five frames of one colour, and padding.
+//! A video in which each second has one of four colours. The video is so large that no client fetches all of
+//! it to show a few seconds. Each second has five frames of one colour, and padding.
 
-/// Key frames of 32 by 32 pixels, VP8: red, green, blue, yellow.
+/// The four frames of the video, one for each colour: red, green, blue, yellow. They are VP8 key frames of 32
+/// by 32 pixels.
 const FRAMES: [&str; 4] = [
     "5003009d012a200020003e6d349647a4232221280800800d896500b6f6800040e25e0000fef4beeffd8b396c0941ff\
      dce07fdce07fdce07f15901f8875740000",
@@ -15,7 +16,7 @@ const FRAMES: [&str; 4] = [
 /// Frames per second.
 const RATE: u64 = 5;
 
-/// Returns the letter that the page uses for the colour of a second.
+/// Returns the letter of the colour in this second. The page uses the same letters.
 pub(crate) fn colour(second: usize) -> char {
     ['r', 'g', 'b', 'y'][second * second % 7 % 4]
 }
@@ -43,7 +44,7 @@ pub(crate) fn video(seconds: usize, second_bytes: usize) -> Vec<u8> {
     ];
     let track = element(&[0xae], &track.concat());
     let tracks = element(&[0x16, 0x54, 0xae, 0x6b], &track);
-    // Numbers have a fixed length, so the length of the index does not depend on its contents.
+    // Numbers have a fixed length. So the length of the index is known before its contents.
     let start = info.len() + tracks.len() + cues(&clusters, 0).len();
     let body = [info, tracks, cues(&clusters, start), clusters.concat()].concat();
     [head(), element(&[0x18, 0x53, 0x80, 0x67], &body)].concat()
@@ -99,7 +100,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Returns an element whose length field takes eight bytes.
+/// Returns an element of the file format WebM. Its length field takes eight bytes.
 fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u64 | 1 << 56).to_be_bytes();
     [id, &length, body].concat()

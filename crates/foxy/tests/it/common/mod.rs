@@ -53,7 +53,8 @@ impl Watched {
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let headline = said.find_map(|line| line.ok().filter(|line| line.starts_with("foxy ")));
-        // Reads and drops Foxy's later messages, because the pipe needs a reader.
+        // This thread reads and drops Foxy's later messages, because Foxy would be blocked if no process read
+        // the pipe.
         std::thread::spawn(move || said.for_each(drop));
         let headline = headline.expect("it starts");
         let after = |text: &str| {

@@ -162,7 +162,8 @@ fn apt() {
     installs_by_apt("yes");
 }
 
-/// If apt does not request package lists by their hash, all versions of a list have the same URL.
+/// In this test, apt does not request package lists by their hash. So all versions of a list have the same
+/// URL.
 #[test]
 fn apt_without_names_by_hash() {
     installs_by_apt("no");
@@ -238,8 +239,8 @@ fn go() {
     three_times(install, |_| module());
 }
 
-/// The project names its parent by a version range, and has one extension. Maven resolves the parent and the
-/// extension itself, without a plugin.
+/// The Maven project in this test names its parent project by a version range, and has one extension. Maven
+/// resolves both itself, without a plugin.
 #[test]
 fn maven() {
     let Some(_) = tool("mvn", "maven") else {
@@ -257,7 +258,8 @@ fn maven() {
         mvn.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .env("MAVEN_SKIP_RC", "1")
             .arg(format!("-Dmaven.repo.local={}", repository.display()));
-        // Java does not take the home folder from the environment, so the settings file is named here.
+        // Java does not take the home folder from the environment, so the path of the settings file is an
+        // argument.
         let settings = ".m2/settings.xml";
         run(mvn.args(["-B", "-q", "-s", settings, "-gs", settings, "validate"]));
         undo(foxy, "maven", folder, &[]);

@@ -1,5 +1,6 @@
-//! pip, uv, npm and cargo through mirrors with rules about versions. A young version is not chosen, but it is
-//! installed if a lock file or a pin names it. A blocked version is never installed.
+//! pip, uv, npm and cargo use mirrors with rules about versions. A version that is too young is not chosen.
+//! It is installed only if a lock file or an exact version number (pin) names it. A blocked version is never
+//! installed.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,12 +15,12 @@ use super::{alone, file};
 use crate::clients::process::{Foxy, fetched_tool, run, tool};
 use crate::clients::web::{Request, Response, Web, serve};
 
-/// Each registry has a version of the year 2020, and a version that is one hour old.
+/// Each registry has an old version with a date in 2020, and a young version that is one hour old.
 const OLD: (&str, &str) = ("1.0.0", "2020-01-01T00:00:00.000Z");
 const YOUNG: &str = "1.1.0";
 
 fn now() -> String {
-    // The version is one hour old, so that differences between clocks do not matter.
+    // The time of the young version is one hour ago, so that differences between clocks do not matter.
     let seconds = SystemClock::default().wall().0.div_euclid(1000) - 3600;
     jiff::Timestamp::from_second(seconds).unwrap().to_string()
 }
@@ -71,7 +72,7 @@ fn wheel_name(version: &str) -> String {
     format!("foxydemo-{version}-py3-none-any.whl")
 }
 
-/// Joins the texts that `each` returns for every version and its time.
+/// Calls `each` for every version and its time, and joins the returned texts.
 fn list(each: impl Fn(&str, &str) -> String, between: &str) -> String {
     let all = versions();
     let each = all.iter().map(|(version, time)| each(version, time));
@@ -90,7 +91,7 @@ fn simple(base: &str) -> String {
     format!("{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}")
 }
 
-/// Returns the packument. Its abbreviated form has no dates, as in npm's own registry.
+/// Returns the packument (npm's index document). Its abbreviated form has no dates, as in npm's own registry.
 fn packument(base: &str, is_short: bool) -> String {
     let version = |version: &str, _: &str| {
         format!(
@@ -162,7 +163,8 @@ fn registries() -> Web {
     .unwrap()
 }
 
-/// Starts a Foxy whose mirror has a minimum age, and a Foxy that also blocks the young version.
+/// Starts Foxy twice, each time with a mirror that requires a minimum age of versions. The second mirror also
+/// blocks the young version.
 fn foxy(web: &Web, preset: &str, path: &str) -> [Foxy; 2] {
     let section = |more: &str| {
         let url = web.url(path);
@@ -292,7 +294,7 @@ fn npm() {
         ]);
         npm
     };
-    // Writes the lock file that npm would write without the mirror.
+    // Writes the lock file that npm would write if it used the registry without the mirror.
     let locked = |folder: &Path| {
         let text = format!(
             "{{\"name\":\"x\",\"version\":\"1.0.0\",\"lockfileVersion\":3,\"requires\":true,\"packages\":{{\

@@ -26,7 +26,7 @@ fn path(program: &Path) -> std::ffi::OsString {
     std::env::join_paths([own].into_iter().chain(std::env::split_paths(&others))).unwrap()
 }
 
-/// Returns whether the lock file names the mirror.
+/// True if the lock file contains the address of the mirror.
 fn names(foxy: &Foxy, folder: &Path, lock: &str) -> bool {
     let text = std::fs::read_to_string(folder.join(lock)).unwrap();
     assert!(text.contains("foxydemo"), "{text}");

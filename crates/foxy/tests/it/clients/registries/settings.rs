@@ -65,7 +65,7 @@ fn names(foxy: &Foxy, home: &Path) -> impl Iterator<Item = PathBuf> {
     found.into_iter()
 }
 
-/// Returns whether a file with this name contains settings, and is not a lock file.
+/// True if a file with this name contains settings, and is not a lock file.
 fn is_settings(name: &str) -> bool {
     let ends = [
         "pip.conf",
