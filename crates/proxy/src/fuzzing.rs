@@ -8,7 +8,8 @@ use foxy_http1::{Escapes, Url};
 use crate::cache::key;
 use crate::client::listen::proxy_header::parse;
 
-/// Parameter names for query rules. The low four bits of the first input byte select the names of a rule.
+/// Names of query parameters. The low four bits of the first input byte select the names that the query rule
+/// (a rule about the query parameters in keys) contains.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
 /// Makes the key of a URL, and checks the request target that the key contains. Foxy sends this target to the

@@ -10,15 +10,17 @@
 //!   purges
 //! - `fill`: fetches that several requests share, and the task that stores the fetched objects
 //! - `origin`: names, connections and pools of origins, the choice among several origins, parents, registries
-//! - `mirrors`: roles of requests to mirrors, digests of artefacts, rewriting of documents
-//! - `cache`: keys, lookup, the grant of a stored answer, answers out of the store, purging
-//! - `http`: transports, the client's HTTP/1.1 connection, routes, heads of requests and of answers
-//! - `state`: settings, state of process and workers, memory ledger, counters, log records
+//! - `mirrors`: requests for mirrors of package registries, digests of artefacts, rewriting of documents
+//! - `cache`: keys, lookup, the grant (the permission to send a stored answer), answers out of the store,
+//!   purging
+//! - `http`: byte streams (TCP and TLS), the client's HTTP/1.1 connection, routes, heads of requests and of
+//!   answers
+//! - `state`: settings, state of process and workers, the ledger (account) of memory, counters, log records
 //! - `sites`: the table of sites, and the behaviour of a site that does not depend on its origins
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
 //! There are two exceptions. `state` contains tables of `fill`, `origin`, `mirrors`, `cache` and `http`,
-//! because these tables exist as long as a worker or the process. `cache` uses `fill` for two things.
+//! because these tables must exist as long as a worker or the process. `cache` uses `fill` for two things.
 //! `cache::gate` requires a proof from `fill` that a request itself started the fetch of its answer, and
 //! `cache::purge` invalidates running fills.
 

@@ -1,4 +1,4 @@
-//! A memory hit allocates nothing, from the first byte of the request to the log record.
+//! Checks that a hit in memory allocates nothing, from the first byte of the request to the log record.
 
 #![allow(clippy::unwrap_used, reason = "a helper outside a test function")]
 
@@ -87,8 +87,8 @@ fn a_memory_hit_allocates_nothing() {
         }
     }
     for (request, status) in [(&get, *b"200"), (&not_modified, *b"304"), (&part, *b"206")] {
-        // Other threads of the process allocate at times, so the smallest count decides. If hits allocate,
-        // every count shows this.
+        // The requests are measured five times. Other threads of the process sometimes allocate, so the
+        // smallest count decides. If hits allocated, every count would show it.
         let fewest = (0..5)
             .map(|_| {
                 let region = Region::new(ALLOCATOR);
@@ -106,7 +106,8 @@ fn a_memory_hit_allocates_nothing() {
     thread.join().unwrap();
 }
 
-/// A thousand clients send one request each and stay connected.
+/// Checks that idle connections use little memory: a thousand clients send one request each and stay
+/// connected.
 fn idle_connections_hold_little(proxy: &Proxy, addr: std::net::SocketAddr, get: &str) {
     const CLIENTS: usize = 1000;
     let mut buf = vec![0; 65536];
@@ -134,7 +135,7 @@ fn idle_connections_hold_little(proxy: &Proxy, addr: std::net::SocketAddr, get: 
     let idle = held(&region);
     println!("bytes per connection: {busy} at once, {idle} when idle");
     assert!(idle <= 6 << 10, "{idle} bytes per idle connection");
-    // The clients are still served.
+    // The idle clients still get answers.
     for client in &mut clients {
         assert_eq!(ask(client, &mut buf, get), *b"200");
     }

@@ -21,9 +21,9 @@ pub(crate) struct PerClientConnections {
 /// Connections of one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Connections that are served.
+    /// Connections that a worker serves.
     pub(crate) served: usize,
-    /// Connections that still wait to be served.
+    /// Connections that wait until a worker serves them.
     pub(crate) waiting: usize,
 }
 
@@ -49,7 +49,7 @@ impl CountedConnection {
         self.change(|_| {})
     }
 
-    /// Counts the connection as waiting to be served if `waits` is true, and as served otherwise.
+    /// Counts the connection as waiting if `waits` is true, and as served if it is false.
     pub(crate) fn set_waits(&self, waits: bool) {
         match (self.waits.replace(waits), waits) {
             (false, true) => self.change(|counts| {
@@ -139,7 +139,8 @@ impl Drop for CountedConnection {
     }
 }
 
-/// Returns the address under which a client is counted.
+/// Returns the address under which a client is counted. All addresses of one IPv6 /64 network have the same
+/// result.
 pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

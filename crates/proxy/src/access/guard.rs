@@ -1,7 +1,8 @@
-//! The rule for the addresses that the forward proxy may connect to.
+//! The guard of destinations: the rule for the addresses that the forward proxy may connect to.
 //!
-//! The rule judges the *resolved* address, right before the connection is opened. So a client cannot evade
-//! the rule by a name, or by a name whose addresses change. The configured origins of a site are exempt.
+//! The guard checks the *resolved* address, right before the connection is opened. So a client cannot evade
+//! the guard by a name for a forbidden address, or by a name whose addresses change. The configured origins
+//! of a site are exempt.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -17,16 +18,16 @@ pub(crate) enum Forbidden {
     /// The address is link-local, unspecified, multicast, broadcast, the address of a cloud's metadata
     /// service, or an IPv6 address that contains an IPv4 address.
     Special,
-    /// The address is private or loopback, and Foxy serves clients beyond loopback.
+    /// The address is private or loopback, and Foxy also serves clients on other machines.
     Private,
-    /// The address belongs to this machine, and Foxy serves clients beyond loopback.
+    /// The address belongs to this machine, and Foxy also serves clients on other machines.
     Machine,
     /// An access rule denies the address to this request.
     Rule,
 }
 
 impl Forbidden {
-    /// Returns the stable word for the reason.
+    /// Returns the fixed word for the reason. Logs and error answers contain this word.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Own => "destination-is-foxy",
@@ -43,8 +44,8 @@ impl Forbidden {
 enum Class {
     Public,
     Private,
-    /// An address of this machine. A service that listens on such an address would treat the proxy as a local
-    /// client.
+    /// An address of this machine. A service that listens on such an address would take requests of the proxy
+    /// for requests of a local client.
     Machine,
     Special,
 }
@@ -108,8 +109,9 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// Returns true if `to` is one of Foxy's own listeners. A listener is never a destination, even if the allow
-/// list contains its address. A request to a listener would reach the admin interface, or would loop.
+/// Returns true if `to` is one of Foxy's own listeners. A listener is never a permitted destination, even if
+/// the list of permitted destinations contains its address. A request to a listener would reach the admin
+/// interface, or Foxy would send it to itself again and again.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
     let ip = rule!(
         "guard: the mapped form of an own address is one too",
@@ -123,7 +125,7 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
                     && (ip.is_loopback()
                         || ip.is_unspecified()
                         || access.local_addresses.contains(ip))
-                // Connecting to the unspecified address reaches loopback.
+                // A connection to the unspecified address (0.0.0.0 or ::) reaches loopback.
                 || ip.is_unspecified() && own.ip().is_loopback())
     })
 }
@@ -149,7 +151,8 @@ fn class_v6(ip: Ipv6Addr) -> Class {
     let s = ip.segments();
     match s {
         [0, 0, 0, 0, 0, 0, 0, 1] => Class::Private,
-        // Unspecified and IPv4-compatible, then IPv4-mapped, then translated (RFC 6145).
+        // First the unspecified address and IPv4-compatible addresses, then IPv4-mapped addresses, then
+        // translated addresses (RFC 6145).
         [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
             Class::Special
         }

@@ -1,8 +1,8 @@
 //! Parents: other proxies, through which the forward proxy sends its requests.
 //!
-//! The parent resolves the names of destinations. So the guard checks only the address of the parent itself,
-//! and destinations that are addresses. If a parent could not be reached, it is tried after the other parents
-//! of its group for a while.
+//! The parent resolves the names of destinations. So the guard of destinations can check only the address of
+//! the parent itself, and destinations that are written as addresses. If a parent could not be reached, it is
+//! tried after the other parents of its group for a while.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,8 +16,8 @@ use foxy_access::{HostPattern, Scheme};
 use foxy_base::{MonoTime, hash64};
 use foxy_tls::OriginTls;
 
-/// Reason word for a parent that answers 407. Such a parent cannot be used: only Foxy can have a login for
-/// the parent, so the client must not be asked for one.
+/// Reason word for a parent that answers 407. Such a parent cannot be used: it demands a login that only Foxy
+/// can have, so Foxy must not pass the demand on to the client.
 pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
 
 /// Time for which a parent that could not be reached is tried last.
@@ -26,12 +26,12 @@ const DOWN: Duration = Duration::from_secs(10);
 /// The way in which a group chooses the parent that is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentBalance {
-    /// One parent after the other.
+    /// Each request goes to the next parent.
     #[default]
     RoundRobin,
-    /// The same parent for the same URL.
+    /// Requests for the same URL go to the same parent.
     Hash,
-    /// The first parent, as long as it can be reached.
+    /// All requests go to the first parent, as long as it can be reached.
     Failover,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for ParentServer {
 /// A group of parents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParentGroup {
-    /// Name of the group in rules.
+    /// Name of the group, as access rules write it.
     pub name: String,
     /// The parents of the group.
     pub servers: Vec<ParentServer>,
@@ -94,9 +94,9 @@ pub(crate) struct Parent {
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
     pub(crate) tls: Option<OriginTls>,
-    /// The field line of the login at the parent.
+    /// The line `Proxy-Authorization` with Foxy's login for the parent, or nothing.
     login: Vec<u8>,
-    /// Time until which the parent is tried last, in nanoseconds of the clock.
+    /// Time, in nanoseconds of the clock, until which the parent is tried after the other parents.
     down: AtomicU64,
 }
 
@@ -115,7 +115,8 @@ impl Parent {
         }
     }
 
-    /// Returns the field line of the login. The line is empty if there is no login.
+    /// Returns the line `Proxy-Authorization` with Foxy's login for the parent. The result is empty if there
+    /// is no login.
     pub(crate) fn login(&self) -> &[u8] {
         &self.login
     }
@@ -181,8 +182,8 @@ impl Parents {
         [up, down].concat()
     }
 
-    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs that belong to this
-    /// parent change their parent.
+    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs of this parent move from
+    /// or to it. All other URLs keep their parent.
     fn best(&self, hash: u64) -> usize {
         let weigh = |parent: &Parent| hash64(hash ^ u64::from(parent.port), parent.host.as_bytes());
         let members = self.members.iter().enumerate();
@@ -195,7 +196,7 @@ impl Parents {
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) parent: Arc<Parent>,
-    /// True if the parent opens a tunnel to the destination for the request.
+    /// True if the request needs a tunnel: the parent opens one to the destination.
     pub(crate) tunnel: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Rate limits of purges on listeners. There is one bucket for each client, and one bucket for all clients
-//! together.
+//! Limits the rate of `PURGE` requests on listeners. There is one token bucket for each client, and one for
+//! all clients together.
 //!
-//! Requests with the admin credential are exempt. So a flood by clients does not delay an operator.
+//! Requests with the admin credential are exempt. So a flood of purges by clients does not delay an operator.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -77,7 +77,8 @@ impl PurgeRate {
         }
     }
 
-    /// Sets another rate. A bucket that contains more than its new capacity is reduced to that capacity.
+    /// Sets another rate. If a bucket contains more than its new capacity, its next use reduces it to this
+    /// capacity.
     pub(crate) fn set(&self, rate: u32) {
         self.rate.store(purges(rate), Ordering::Relaxed);
     }

@@ -14,9 +14,10 @@ use crate::Token;
 pub struct Access {
     /// Clients of the forward proxy. Each site has its own list.
     pub allow_clients: Vec<IpNet>,
-    /// Proxies whose forwarding fields are trusted. These fields name the client.
+    /// Proxies in front of Foxy that Foxy trusts. If a request comes from one of them, its forwarding fields
+    /// (such as `X-Forwarded-For`) name the client.
     pub trusted_proxies: Vec<IpNet>,
-    /// Ports that plain requests of the forward proxy may reach.
+    /// Ports to which the forward proxy may send requests that do not use `CONNECT`.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Ports that `CONNECT` may reach.
     pub connect_ports: Vec<u16>,
@@ -25,14 +26,16 @@ pub struct Access {
     /// Largest number of `PURGE` requests per second from one client. All clients together may send four
     /// times this number.
     pub purge_rate: u32,
-    /// Credential that gives a `PURGE` request on a listener the rights of the admin address.
+    /// Admin credential. If a `PURGE` request on a listener contains it, the request has the same rights as
+    /// at the admin address.
     pub token: Option<Token>,
-    /// Destinations that the guard permits in addition.
+    /// Destinations that the guard (the rule about the addresses that the forward proxy may reach) permits in
+    /// addition.
     pub allow_destinations: Vec<IpNet>,
     /// True if every listener is on loopback. Then private and loopback destinations are also permitted.
     pub loopback_only: bool,
-    /// Foxy's own listening addresses (admin included), which are never a destination. An unspecified address
-    /// stands for every local address with that port.
+    /// Foxy's own listening addresses (admin included), to which the forward proxy never connects. An
+    /// unspecified address such as 0.0.0.0 stands for every local address with that port.
     pub own: Vec<SocketAddr>,
     /// Addresses of this machine. The guard treats them like loopback.
     pub local_addresses: LocalAddresses,

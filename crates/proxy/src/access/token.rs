@@ -1,4 +1,4 @@
-//! The admin credential. It is kept out of logs, and compared in constant time.
+//! The admin credential. It never appears in logs. The time of a comparison does not reveal it.
 
 use std::fmt;
 use std::hint::black_box;

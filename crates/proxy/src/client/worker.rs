@@ -28,8 +28,8 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Largest number of connections of one client that are closed at once for a new connection of the same
-/// client.
+/// Largest number of old connections of a client that are closed at once to make room for a new connection of
+/// this client.
 const OF_ONE: usize = 8;
 
 /// A worker before its start.
@@ -52,14 +52,15 @@ impl Worker {
     /// progress has ended, or when [`Timeouts::drain`](crate::Timeouts::drain) has passed since that call.
     ///
     /// # Errors
-    /// Only errors that prevent the start: the runtime or a listener cannot be set up.
+    /// An error if the worker cannot start, because the runtime or a listener cannot be set up.
     pub fn run(self) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let tasks = LocalSet::new();
         let result = tasks.block_on(&runtime, beside(self.serve()));
-        // Tasks that still run after the drain end here, with their connections.
+        // Some tasks may still run when the time limit of the shutdown has passed. They and their connections
+        // end here.
         drop(tasks);
         runtime.shutdown_timeout(Duration::from_millis(200));
         result
@@ -100,9 +101,10 @@ impl Worker {
     }
 }
 
-/// Runs `work` as a task next to the other tasks. `LocalSet` polls its root future at every iteration of its
-/// loop. So the root future only checks a flag. If the work itself were the root future, it would be polled
-/// once for each request. One such poll takes 540 instructions.
+/// Runs `work` as a task next to the other tasks, and waits for it in the root future of the `LocalSet`.
+/// `LocalSet` polls its root future at every iteration of its loop, so the root future only checks a flag. If
+/// the work itself were the root future, it would be polled once for each request, and each poll would take
+/// 540 instructions.
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
     let ends = Ends(Rc::clone(&ended));
@@ -126,7 +128,7 @@ async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Nobody cancels the task.
+            // This does not happen, because nobody cancels the task.
             Err(_) => std::future::pending().await,
         },
     }
@@ -158,7 +160,8 @@ async fn idle(local: &Local) {
     }
 }
 
-/// Checks deadlines, unused connections and the log several times a second.
+/// Checks deadlines, closes connections that were unused for too long, and writes out the log. Does this
+/// several times a second.
 pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -211,7 +214,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
             return;
         }
         let number = guard.client();
-        // The futures are boxed, because a connection that waits must not use as much memory as a connection
+        // The futures are boxed. Otherwise a connection that waits would use as much memory as a connection
         // that is served.
         match tls {
             None => Box::pin(serve(&post, stream, (client, number))).await,
@@ -255,8 +258,8 @@ async fn serve_tls(
     poll_budgets.take(number, pin!(serving)).await;
 }
 
-/// Counts a connection of this client. Connections of trusted proxies are not counted (`Some(None)`). Returns
-/// `None` if the connection is refused.
+/// Counts a connection of this client. Returns `Some(None)` for a connection of a trusted proxy, which is not
+/// counted. Returns `None` if the connection is refused.
 fn count_connection(local: &Local, client: SocketAddr) -> Option<Option<CountedConnection>> {
     let access = &local.proxy.config.access;
     if contains(&access.trusted_proxies, client.ip()) {
@@ -296,7 +299,7 @@ impl Open {
         let counted = count_connection(local, peer)?;
         let limit = local.proxy.config.limits.connections;
         let full = open.fetch_add(1, Ordering::Relaxed) >= limit;
-        // When another connection is closed for this connection, the other connection is no longer counted.
+        // A connection that is closed to make room for this one is no longer counted.
         let made_room = match full {
             true => local.shed_for_new(),
             false => local.proxy.ledger.pressure() == Pressure::Spent && local.shed() > 0,

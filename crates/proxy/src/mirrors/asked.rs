@@ -1,5 +1,6 @@
-//! Finds the part of a mirror to which a URL belongs, for operators. Operators write the URL that clients
-//! use, but the keys of stored objects contain the upstream's name.
+//! Converts the URLs that operators write for objects of mirrors. Operators write the URL that clients use,
+//! but the keys of stored objects contain the upstream's name. For this, the module finds the part of the
+//! mirror (server and class of URLs) to which the URL belongs.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +12,7 @@ use super::{Roles, Wants, own_name};
 use crate::http::route::key_url;
 use crate::{Proxy, Role, Site};
 
-/// The part of a mirror to which a request for a URL belongs.
+/// The part of a mirror to which a URL belongs: one server and one class of URLs.
 #[derive(Clone, Debug)]
 pub struct MirrorPart(Site);
 
@@ -22,19 +23,20 @@ impl MirrorPart {
         self.0.mirror.as_ref().map_or("", |part| part.name())
     }
 
-    /// Returns the partition. The partition depends on the document form and on the host name in the request.
+    /// Returns the partition of the stored objects. For documents, it depends on the form of the document and
+    /// on the host name in the request.
     #[must_use]
     pub fn partition(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns the rewriting of the mirror's requests and answers.
+    /// Returns the rules by which the mirror's requests and answers are rewritten.
     #[must_use]
     pub fn rewriting(&self) -> Option<&Rewriting> {
         self.0.rewriting.as_deref()
     }
 
-    /// Returns the URL as it is in keys.
+    /// Returns the URL in the form that keys of stored objects contain.
     #[must_use]
     pub fn url<'a>(&'a self, asked: &Url<'a>) -> Url<'a> {
         key_url(&self.0, asked.path)
@@ -63,9 +65,9 @@ impl Proxy {
         self.part(url, Method::Get, accept, base)
     }
 
-    /// Converts a client's URL of a mirror to the URL in the keys of its stored objects. The host of `url`
-    /// does not matter. A purge in all partitions uses the result. Returns `None` if no mirror has the path,
-    /// or if the path belongs to a mirror other than `mirror`.
+    /// Converts the URL that clients use to the URL in the keys of the stored objects, for a purge in all
+    /// partitions. The host of `url` does not matter. Returns `None` if no mirror has the path, or if the
+    /// path belongs to a mirror other than `mirror`.
     #[must_use]
     pub fn mirrored_text(&self, url: &Url<'_>, mirror: Option<&str>) -> Option<Vec<u8>> {
         let part = self.part(url, Method::Purge, b"", String::new())?;

@@ -3,7 +3,7 @@
 use foxy_mirror::Digest;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// The hash of the bytes so far, and the digest that the complete bytes must have.
+/// The hash of the bytes that have arrived, and the digest that the complete bytes must have.
 #[derive(Debug)]
 pub(crate) enum Comparison {
     Sha256(Sha256, [u8; 32]),
@@ -25,7 +25,7 @@ impl Comparison {
         }
     }
 
-    /// Returns true if the bytes so far have the digest.
+    /// Returns true if the bytes that have arrived have the digest.
     pub(crate) fn is_right(&self) -> bool {
         match self {
             Self::Sha256(hash, expected) => hash.clone().finalize()[..] == expected[..],

@@ -1,5 +1,5 @@
 //! The body of a mirror's answer, as it arrives from the upstream. A document is decoded and rewritten. An
-//! artefact is compared with its digest in a document.
+//! artefact is compared with the digest that a document of the mirror contains for it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) enum Edit {
 pub(crate) struct Rewriting {
     decoder: Option<MultiGzDecoder<Vec<u8>>>,
     rewriter: Rewriter,
-    /// The proxy, which keeps the digests of artefacts.
+    /// The proxy. Its table of digests gets the digests that the document contains.
     proxy: Arc<Proxy>,
     mirror: Arc<Mirror>,
     scope: Box<str>,
@@ -51,16 +51,16 @@ pub(crate) struct Rewriting {
 pub(crate) struct Comparing {
     /// One comparison for each digest that the artefact must have.
     comparisons: Vec<Comparison>,
-    /// The last piece of the artefact. No client gets this piece before the comparison has shown that the
-    /// digest is right.
+    /// The last piece of the artefact that has arrived. If it is the end of the artefact, no client gets it
+    /// before the comparison has shown that the digest is right.
     held: Bytes,
-    /// The part of the mirror that the artefact belongs to, and the path of the artefact.
+    /// The facts about the mirror to which the artefact belongs, and the path of the artefact.
     name: (Arc<Mirrored>, Box<[u8]>),
 }
 
 impl Edit {
-    /// Returns the change to the body of a 200 answer. `coded` is true if the body is compressed by gzip
-    /// although its head does not state this.
+    /// Returns the change that Foxy makes to the body of an answer with status 200. `coded` is true if the
+    /// body is compressed by gzip although its head does not state this.
     pub(crate) fn of(
         proxy: &Arc<Proxy>,
         req: &OwnedRequest,
@@ -121,10 +121,10 @@ impl Edit {
         })))
     }
 
-    /// Takes a piece of the body, and passes the resulting pieces to `send`.
+    /// Takes the next piece of the upstream's body. Passes to `send` the pieces that result from it.
     ///
     /// # Errors
-    /// The body cannot be decoded.
+    /// An error if the body cannot be decoded.
     pub(crate) fn push(
         &mut self,
         piece: &Bytes,
@@ -142,8 +142,8 @@ impl Edit {
     /// Ends the body.
     ///
     /// # Errors
-    /// The body is incomplete, or does not have the expected digest. In this case, the last piece of an
-    /// artefact is not sent.
+    /// An error if the body is incomplete or does not have the expected digest. The last piece of the
+    /// artefact is then not sent.
     pub(crate) fn finish(
         &mut self,
         proxy: &Proxy,
@@ -221,7 +221,8 @@ impl Rewriting {
 }
 
 impl Comparing {
-    /// Starts the comparisons with bytes that have already arrived.
+    /// Adds bytes to all comparisons. The caller uses this function for the bytes that arrived before this
+    /// value was made.
     pub(crate) fn begins_with(&mut self, bytes: &[u8]) {
         for comparison in &mut self.comparisons {
             comparison.push(bytes);

@@ -1,4 +1,5 @@
-//! Digests of artefacts that documents of mirrors contain, in a bounded table.
+//! A bounded table of digests. The index documents of a mirror contain the digests of its artefacts, and Foxy
+//! compares each artefact with its digest.
 
 use foxy_base::{KeyHash, first, key_hash};
 use foxy_http1::Escapes;
@@ -10,20 +11,21 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Mirrored;
 
-/// Largest number of entries of one generation. There are two generations. A digest is forgotten if no
-/// document with this digest was read since the older generation began. One generation fits into 131,072
-/// buckets of 104 bytes, so both generations need 27 MB at most.
+/// Largest number of entries of one generation. There are two generations, and new entries go to the younger
+/// one. When it is full, the older generation is forgotten, the younger one becomes the older one, and a new
+/// one begins. So a digest is forgotten if no document with this digest was read since the older generation
+/// began. One generation fits into 131,072 buckets of 104 bytes, so both generations need 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
 /// Largest number of documents that one generation of `documents` remembers. Both generations need 1.2 MB at
 /// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
-/// Largest number of stored artefacts that are hashed at the same time, over all workers. If many clients ask
-/// for one artefact, the requests wait for the first comparison.
+/// Largest number of stored artefacts that are hashed at the same time, over all workers. If many clients
+/// request one artefact, their requests wait for the first comparison.
 const COMPARISONS_AT_ONCE: usize = 2;
 
-/// Digests by mirror and path.
+/// The table of digests, by mirror and path.
 #[derive(Debug)]
 pub(crate) struct Expected {
     table: Mutex<Generations>,
@@ -43,8 +45,8 @@ impl Default for Expected {
 struct Generations {
     young: HashMap<KeyHash, Entry>,
     old: HashMap<KeyHash, Entry>,
-    /// Documents whose digests were noted since the start, by their keys in the store. A document is
-    /// remembered at most as long as its digests.
+    /// The documents whose digests are in the table, by their keys in the store. The array has the younger
+    /// and the older generation. A document is never remembered longer than its digests.
     documents: [HashSet<KeyHash>; 2],
 }
 
@@ -55,7 +57,7 @@ struct Entry {
     /// True if the bytes that were last stored or fetched did not have this digest. Caches between Foxy and
     /// the upstream may contain the wrong bytes.
     doubted: bool,
-    /// Version of the stored object whose bytes have the digest, as a comparison has shown. 0 if there is no
+    /// The version of the stored object that a comparison has shown to have this digest. 0 if there is no
     /// such version.
     right: u64,
 }
@@ -71,8 +73,8 @@ pub(crate) enum DigestCheck {
     Unknown(Digest),
 }
 
-/// Returns the key for a path of a mirror. The path has no query. Its escapes are written in the normal form,
-/// as in cache keys.
+/// Returns the key in the table for a path of a mirror. The path has no query. Percent escapes are converted
+/// to their normal form, as in cache keys.
 fn key(scope: &str, path: &[u8]) -> KeyHash {
     let mut text = scope.as_bytes().to_vec();
     text.push(b' ');
@@ -80,7 +82,7 @@ fn key(scope: &str, path: &[u8]) -> KeyHash {
     key_hash(&text)
 }
 
-/// Returns the key for the artefact at a path, which may have a query.
+/// Returns the key in the table for the artefact at a path. The path may have a query.
 fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
     key(part.scope(), &part.named_path(path))
 }
@@ -104,8 +106,8 @@ impl Generations {
 }
 
 impl Expected {
-    /// Notes the digests that a fetched document contains. They replace older digests of the same scope. See
-    /// [`Mirrored::scope`].
+    /// Notes the digests that a fetched document contains. They replace older digests of the same scope
+    /// ([`Mirrored::scope`]).
     pub(crate) fn note(&self, scope: &str, found: Vec<Found>) {
         self.add(scope, found, true);
     }
@@ -138,7 +140,7 @@ impl Expected {
         }
     }
 
-    /// Notes that the digests of the document with this key are known.
+    /// Notes that the digests of the document with this key are in the table.
     pub(crate) fn learn(&self, document: KeyHash) {
         let mut generations = self.table.lock();
         if generations.documents[0].len() >= DOCUMENTS {
@@ -147,7 +149,7 @@ impl Expected {
         generations.documents[0].insert(document);
     }
 
-    /// Returns true if the digests of the document with this key were noted since the start.
+    /// Returns true if it is known that the digests of the document with this key are in the table.
     pub(crate) fn has_learnt(&self, document: &KeyHash) -> bool {
         let generations = self.table.lock();
         let mut documents = generations.documents.iter();
@@ -161,7 +163,7 @@ impl Expected {
         Some(generations.get(&key)?.digest)
     }
 
-    /// Compares a stored object with the digest of the artefact at this path.
+    /// Compares the digest of a stored object with the expected digest of the artefact at this path.
     pub(crate) fn digest_check(
         &self,
         part: &Mirrored,

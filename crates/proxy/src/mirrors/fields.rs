@@ -1,4 +1,5 @@
-//! Fields of requests to the upstreams of mirrors, fields of answers to clients, and paths at upstreams.
+//! The rules by which a mirror changes the fields and paths of requests to its upstream, and the fields of
+//! answers to clients.
 
 use foxy_base::rule;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
@@ -6,9 +7,10 @@ use foxy_mirror::{Class, Kind, Mirror, MirrorTarget};
 
 use super::Login;
 
-/// Fields of clients that are sent to upstreams, in addition to the fields that Foxy needs. All other fields
-/// are left out, because the answers are for all clients. With other fields, registries could identify users,
-/// and users could choose text that registries write into documents.
+/// Fields of a client's request that are sent to the upstream, in addition to the fields that Foxy itself
+/// sets. All other fields are left out, because the answers are for all clients. If other fields were sent,
+/// registries could identify users. And registries could write text from these fields into documents, which
+/// other users get.
 const FROM_CLIENTS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -21,11 +23,11 @@ const FROM_CLIENTS: &[&str] = &[
     "user-agent",
 ];
 
-/// Returns the changes of the path and the fields of requests to the server. If a field of the client names a
-/// user or selects a different form of the answer, it is not sent. The only exception is the client's
+/// Returns the rules for requests to one server of a mirror and for its answers. The client's fields that
+/// name a user or select a different form of the answer are not sent. The only exception is the client's
 /// credential, which is sent if `own` is true. If `own` is false, the mirror's credential is sent.
-/// Credentials are sent only to the upstream's own scheme, host and port. For images, the changes contain no
-/// credential of the client.
+/// Credentials are sent only to the upstream's own scheme, host and port. For container images, the rules
+/// send no credential of the client.
 pub(super) fn rewriting(
     mirror: &Mirror,
     target: MirrorTarget,
@@ -54,7 +56,7 @@ pub(super) fn rewriting(
     let accept = form.and_then(|form| class.accept.get(form));
     let accept = accept.map(|(_, accept)| &accept[..]);
     let screens = mirror.screens(target.class);
-    // Only one form of a document contains the dates that rules about ages need.
+    // Rules about the age of versions need dates, and only one form of a document contains them.
     let dated = screens.filter(|rules| rules.min_age.is_some());
     let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
     changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
@@ -76,8 +78,8 @@ pub(super) fn rewriting(
     })
 }
 
-/// Returns the changes of answers for clients. Caches between Foxy and the client must not share answers that
-/// were fetched with a credential of the client.
+/// Returns the rules for the answers to clients. Caches between Foxy and the client must not share answers
+/// that were fetched with a credential of the client.
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),

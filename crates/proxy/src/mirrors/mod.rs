@@ -1,9 +1,11 @@
-//! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
+//! Mirrors on the listeners of the forward proxy. A request whose path begins with the prefix of a mirror
+//! gets a role from this module. The role determines how Foxy handles the request.
 //!
 //! A request for a mirror has the role of a site. Foxy makes a separate site for each server of the mirror
 //! and each class of URLs. For documents that are rewritten, there is also a separate site for each name by
-//! which clients know Foxy. So each of these sites has separate keys. In all other respects, such a site
-//! works like a site of the configuration.
+//! which clients know Foxy, so that the copies for different names have different keys. The comments call
+//! each of these sites a part of the mirror. In all other respects, such a site works like a site of the
+//! configuration.
 //!
 //! This room (top-level module) may use cache, http, state, sites and access. The room `origin` sends the
 //! requests to the servers of mirrors.
@@ -46,7 +48,7 @@ pub(crate) use roles::{NoMirror, Roles, Wants};
 use crate::{Compress, Role, Site};
 
 /// Longest lifetime, in seconds, of an answer that a registry gave for a client's own credential. After this
-/// time, the registry is asked again. While the registry fails, the old answer is used.
+/// time, the registry is asked again. If the registry then fails, the old answer is used.
 const OWN_SECONDS: u32 = 86_400;
 /// Smallest length in bytes of a document that is compressed.
 const COMPRESS_MIN: u64 = 1 << 10;
@@ -56,8 +58,8 @@ const COMPRESS_MIN: u64 = 1 << 10;
 pub struct MirrorSite {
     /// The mirror.
     pub mirror: Arc<Mirror>,
-    /// For each server of the mirror: true if the operator has named the server. Such a server may be at a
-    /// private address.
+    /// For each server of the mirror: true if the operator has named the server in the settings. Such a
+    /// server may be at a private address.
     pub named: Vec<bool>,
     /// TLS settings for the connections to the servers.
     pub tls: OriginTls,
@@ -78,9 +80,9 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Returns the number of the mirror that owns a path (without query). Returns `None` if there is no
-    /// owner, or if the owner is the mirror `number`. The owner is the only mirror that provides the package
-    /// at this path.
+    /// Returns the number of the mirror that owns a path of the mirror `number`. The owner is the only mirror
+    /// that may provide the package at this path. The path has no query. Returns `None` if there is no owner,
+    /// or if the mirror `number` is the owner.
     fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
         let asked = &self.sites.get(number)?.mirror;
         let mut sites = self.sites.iter();
@@ -89,31 +91,33 @@ impl Mirrors {
     }
 }
 
-/// The part of a mirror that a role is for.
+/// The facts about a mirror that a role contains: the server and the class of URLs that the role is for, and
+/// the form of documents for the client. These facts describe one part of the mirror.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mirrored {
     mirror: Arc<Mirror>,
     mirror_target: MirrorTarget,
-    /// The number of the document form that the client accepts.
+    /// The number of the document form that the client accepts. A registry may offer a document in several
+    /// forms, such as HTML and JSON.
     form: Option<usize>,
-    /// True if the operator has named the server.
+    /// True if the operator has named the server in the settings.
     named: bool,
     document: Option<Document>,
     image: Option<Box<OfImage>>,
-    /// Scope of the digests that documents contain: the name of the mirror, and the name of the client's
-    /// credential.
+    /// Scope of the digests that documents contain: the name of the mirror and, if the client has sent its
+    /// own credential, the name of this credential. Digests of other scopes are not used.
     scope: String,
     /// True if the client has sent its own credential.
     own: bool,
 }
 
-/// A part of a mirror of container images.
+/// The additional facts about a mirror of container images.
 #[derive(Clone, Debug, PartialEq)]
 struct OfImage {
     part: ImagePart,
     /// Path of the URL in keys.
     key_path: Box<[u8]>,
-    /// For each server of the mirror: true if the operator has named the server.
+    /// For each server of the mirror: true if the operator has named the server in the settings.
     named: Vec<bool>,
     tls: OriginTls,
 }
@@ -124,7 +128,7 @@ impl Mirrored {
         self.document.is_some()
     }
 
-    /// Returns true if answers are documents that are screened by rules about versions.
+    /// Returns true if answers are documents that are screened: the mirror's rules hide some versions.
     pub(crate) fn is_screened(&self) -> bool {
         self.is_document() && self.mirror.screens(self.mirror_target.class).is_some()
     }
@@ -182,7 +186,7 @@ impl Mirrored {
         self.named
     }
 
-    /// Returns the image that the part is for.
+    /// Returns the requested part of an image, if the mirror is for container images.
     pub(crate) fn image(&self) -> Option<&ImagePart> {
         self.image.as_ref().map(|image| &image.part)
     }
@@ -192,7 +196,8 @@ impl Mirrored {
         self.image.as_ref().map(|image| &*image.key_path)
     }
 
-    /// Returns path and query for the upstream. Returns `None` if rewriting rules determine them.
+    /// Returns path and query of the request to the upstream. Returns `None` if the rewriting rules of the
+    /// site determine them.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         Some(self.image()?.target().as_bytes())
     }
@@ -208,13 +213,13 @@ impl Mirrored {
         &self.mirror.name
     }
 
-    /// Returns the scope of the digests that documents contain. Digests from documents that were fetched with
-    /// one credential are not used for other credentials.
+    /// Returns the scope in which the digests from documents are valid. Digests from documents that were
+    /// fetched with one credential are not used for other credentials.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// Returns the path that documents contain for the artefact at `path`.
+    /// Returns the path by which documents name the artefact at `path`.
     pub(crate) fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         self.mirror.named_path(path)
     }
@@ -245,13 +250,13 @@ impl Mirrored {
         Some((named, server.secure.then(|| image.tls.clone())))
     }
 
-    /// Returns the document that is rewritten.
+    /// Returns the values that the rewriting of documents needs, if answers are rewritten.
     pub(crate) const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
     }
 
-    /// Returns a rewriter that reads a stored document again. The stored document is already rewritten for
-    /// this part. `stored` contains the path and the media type of the document.
+    /// Returns a rewriter that reads the digests from a stored document. The stored document is already
+    /// rewritten for this part of the mirror. `stored` contains the path and the media type of the document.
     pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
@@ -303,8 +308,8 @@ impl Mirrored {
 }
 
 impl MirrorSite {
-    /// Returns the role of requests for packages that only another mirror provides. These requests are
-    /// redirected, so this mirror's upstream is never asked for such packages.
+    /// Returns the site for requests for packages that only another mirror provides. The site redirects them
+    /// to that mirror, so this mirror's upstream gets no request for such packages.
     fn away(&self, owner: &Self, clients: &[IpNet]) -> Option<Site> {
         let (from, to) = (&self.mirror.prefix, &owner.mirror.prefix);
         let (host, port) = self.mirror.servers().first()?.host_and_port();
@@ -321,8 +326,8 @@ impl MirrorSite {
         })
     }
 
-    /// Returns the role for a part of the mirror. `form` is the number of the form that the client accepts.
-    /// `own` is true if the client's own credential is sent.
+    /// Returns the site for one server and one class of URLs of this mirror. `form` is the number of the
+    /// document form that the client accepts. `own` is true if the client's own credential is sent.
     fn site(
         &self,
         target: MirrorTarget,
@@ -339,8 +344,9 @@ impl MirrorSite {
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
-                // All forms are made from one document of the upstream, which has one ETag. The number of the
-                // form in the mark makes the ETags of the forms different.
+                // All forms are made from one document of the upstream, which has one ETag. Foxy adds the
+                // mark to this ETag. The mark contains the number of the form, so that each form has a
+                // different ETag.
                 Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
                 _ => mirror.mark(base),
             },
@@ -385,7 +391,7 @@ impl MirrorSite {
         })
     }
 
-    /// Returns the role for a request for a part of an image.
+    /// Returns the site for a request for a part of an image (a layer or a manifest, for example).
     fn image_site(
         &self,
         image: &Image,
@@ -404,8 +410,8 @@ impl MirrorSite {
             port,
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(rules),
-            // With this flag, `route` uses the path that keys contain. This path differs from the client's
-            // path.
+            // With this flag, the module `route` makes the key from the path in `key_path`, which differs
+            // from the client's path.
             preserve_host: true,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
@@ -428,7 +434,8 @@ impl MirrorSite {
     }
 }
 
-/// Returns the role for a layer after it is known that the client may have the layer.
+/// Returns the role for the request for a layer, after the registry has confirmed that the client may have
+/// the layer.
 pub(crate) fn proven(role: &Role) -> Option<Role> {
     let Role::Site(site) = role else { return None };
     let of = site.mirror.as_ref()?;
@@ -450,8 +457,8 @@ pub(crate) fn proven(role: &Role) -> Option<Role> {
     }))
 }
 
-/// Returns the role for a client that has sent a credential. All answers for this client are kept separate
-/// from the answers for other clients.
+/// Returns the role for a client that has sent a credential. The name `mark` of the credential separates the
+/// answers for this client from the answers for other clients.
 fn of_credential(role: &Role, mark: &str) -> Option<Role> {
     let Role::Site(site) = role else { return None };
     let of = site.mirror.as_ref()?;

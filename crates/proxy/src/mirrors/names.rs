@@ -1,5 +1,6 @@
-//! Names by which clients know Foxy. Documents for all clients contain only these names. Other names from
-//! requests are never written into documents.
+//! Names by which clients know Foxy. A mirror writes only these names into the URLs of its documents, because
+//! many clients get the same document. A client can send any name in its request, so other names are never
+//! written.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,9 +23,9 @@ impl PublicUrl {
     }
 }
 
-/// Returns the scheme and authority to write into documents, if the URL of a request has one of Foxy's own
-/// names. Foxy's own names are the public names, and the address that the client has connected to. `spoken`
-/// is the scheme of the connection.
+/// Returns the scheme and authority that are written into documents, if the URL of a request has one of
+/// Foxy's own names. Foxy's own names are the public names, and the address that the client has connected to.
+/// `spoken` is the scheme of the connection.
 pub(crate) fn own_name(
     public: &[PublicUrl],
     url: &Url<'_>,
@@ -41,8 +42,8 @@ pub(crate) fn own_name(
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(default)),
             _ => (&known.authority[..], default),
         };
-        // Another server may terminate TLS in front of Foxy, and its port is not known here. So a URL without
-        // a port is compared with the default port of the public name.
+        // Another server may terminate TLS in front of Foxy, and Foxy does not know the port of this server.
+        // So a URL without a port is compared with the default port of the public name.
         let asked = url.authority.port.unwrap_or(default);
         name.trim_matches(['[', ']']) == host.trim_matches(['[', ']']) && known_port == asked
     };

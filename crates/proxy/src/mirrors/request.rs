@@ -1,5 +1,5 @@
-//! A request for a part of a mirror. This module determines the registry for the request, and the digest that
-//! the answer must have.
+//! Questions about a request for a mirror: whether it is for container images, whether its answer is
+//! screened, and which digest its answer must have.
 
 use foxy_base::{FieldBlock, first};
 use foxy_mirror::digests_of_field;
@@ -10,13 +10,14 @@ use crate::cache::owned_request::OwnedRequest;
 use crate::state::local::Local;
 
 impl OwnedRequest {
-    /// Returns the part of a mirror of images that the request is for.
+    /// Returns the facts about the mirror, if the request is for a mirror of container images.
     pub(crate) fn registry(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.image().is_some().then_some(&**part)
     }
 
-    /// Returns the part of a mirror that the request is for, if its documents are screened.
+    /// Returns the facts about the mirror, if the request is for a document that is screened (that rules
+    /// about versions change).
     pub(crate) fn screened(&self) -> Option<&Mirrored> {
         let part = self.role.mirrored()?;
         part.is_screened().then_some(&**part)
@@ -30,7 +31,7 @@ impl OwnedRequest {
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, self.target()))
     }
 
-    /// Returns the result of comparing a stored object with its digest in documents of a mirror.
+    /// Compares the digest of a stored object with the digest that documents of the mirror contain for it.
     pub(crate) fn digest_check(&self, local: &Local, object: &Object) -> DigestCheck {
         let part = self.role.mirrored();
         part.map_or(DigestCheck::Right, |part| {
@@ -41,7 +42,7 @@ impl OwnedRequest {
         })
     }
 
-    /// Returns true if `Repr-Digest` in these fields has the digest that documents of a mirror contain now.
+    /// Returns true if the field `Repr-Digest` contains the digest that documents of the mirror contain now.
     /// Also returns true if no digest is known.
     pub(crate) fn has_digest(&self, local: &Local, fields: &FieldBlock) -> bool {
         let part = self

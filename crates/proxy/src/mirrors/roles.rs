@@ -1,5 +1,6 @@
-//! The roles of a worker for parts of mirrors. Roles are kept for later requests. The number of kept roles is
-//! bounded.
+//! A worker's table of the roles of requests for mirrors. A role determines how Foxy handles a request. There
+//! is one role for each part of a mirror (see the head of the module `mirrors`). Roles are kept for later
+//! requests. The number of kept roles is bounded.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,10 +21,10 @@ use crate::sites::table::has_dots;
 /// Number of roles that are kept. Other roles are made again for each request.
 const ROLES_MAX: usize = 1000;
 
-/// Reason why a request has no mirror.
+/// Reason why there is no role for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMirror {
-    /// No mirror has a prefix of the path.
+    /// No mirror has a prefix with which the path begins.
     Path,
     /// The mirror refuses the request.
     Refused(Refusal),
@@ -33,17 +34,19 @@ const fn refused(status: u16, reason: &'static str) -> NoMirror {
     NoMirror::Refused(Refusal { status, reason })
 }
 
-/// The number of the mirror, the target, the number of the form, and the base of URLs in the document. The
-/// last value is true if the client's own credential is sent.
+/// A part of a mirror: the number of the mirror, the server and the class of URLs, the number of the document
+/// form, and the beginning of the URLs that are written into the document. The last value is true if the
+/// client's own credential is sent.
 type Part = (usize, MirrorTarget, Option<usize>, Option<String>, bool);
 
-/// The roles for parts of mirrors.
+/// The roles that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
-    /// Changes of requests for images. There are too many parts of images to keep a role for each part.
+    /// The rewriting rules for requests for container images. Roles for images are not kept, because there
+    /// are too many different requests.
     images: RefCell<HashMap<(usize, MirrorTarget, bool), Arc<Rewriting>>>,
-    /// Roles that redirect from one mirror to another.
+    /// The roles that redirect from one mirror to another, by the numbers of the two mirrors.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
 
@@ -53,12 +56,13 @@ pub(crate) struct Wants<'a> {
     pub(crate) method_text: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) accept: &'a [u8],
-    /// The client's credential for the registry, and the seed for the credential's name.
+    /// The client's credential for the registry, and the seed that makes a name from the credential.
     pub(crate) login: Option<(&'a [u8], u64)>,
 }
 
 impl Roles {
-    /// Returns the role for a request. `base` returns the name by which the client knows Foxy.
+    /// Returns the role for a request. `base` returns the scheme and authority by which the client knows
+    /// Foxy.
     ///
     /// # Errors
     /// Returns the reason why there is no role.
@@ -123,7 +127,7 @@ impl Roles {
         }
     }
 
-    /// Returns the role for a part. All clients share this role.
+    /// Returns the role for a part of a mirror. All clients share this role.
     fn part(&self, site: &MirrorSite, part: Part, clients: &[IpNet]) -> Option<Rc<Role>> {
         if let Some(role) = self.parts.borrow().get(&part) {
             return Some(Rc::clone(role));
@@ -154,7 +158,7 @@ impl Roles {
         Some(role)
     }
 
-    /// Returns the role for a part of an image.
+    /// Returns the role for a request for a part of an image.
     fn image(
         &self,
         mirrors: &Mirrors,

@@ -1,5 +1,7 @@
-//! Connects to a name. The name is resolved, and the guard and the access rules judge every address. The
-//! connection attempts to the permitted addresses race (RFC 8305).
+//! Opens connections to origins and parents. Foxy resolves the name of the host. The guard of destinations
+//! and the access rules then check each address of the origin. Foxy tries the permitted addresses in
+//! parallel, with a short delay before each further attempt, and uses the first connection that succeeds (RFC
+//! 8305).
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -24,7 +26,7 @@ use crate::{Counters, Event, ResolveError};
 
 /// Time after which the next address is tried in parallel with a running attempt (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Largest number of addresses that are tried.
+/// Largest number of addresses of one host that are tried.
 const ATTEMPTS: usize = 8;
 
 /// Opens a new connection to `to`. If `to` uses TLS, the function also completes the handshake and checks the
@@ -60,7 +62,8 @@ pub(crate) async fn connect(
         let _ = stream.set_nodelay(true);
         let own = (to.tls.as_ref(), &to.host[..]);
         let stream = match &to.parent {
-            // The future is boxed, because few requests need it.
+            // The future is boxed. Otherwise it would enlarge the future of every request, and few requests
+            // go through a parent.
             Some(through) => Box::pin(through_parent(proxy, counters, to, through, stream)).await?,
             None => secured(proxy, counters, own, stream).await?,
         };
@@ -112,7 +115,7 @@ async fn encrypted<S: Transport>(
     let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
     let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
-    // The future is boxed, because the state of a handshake would enlarge every miss.
+    // The future is boxed. Otherwise the state of a handshake would enlarge the future of every fetch.
     let done = Box::pin(stream.handshake()).await;
     done.map_err(UpstreamError::Tls)?;
     counters.add(Event::UpstreamHandshakes, 1);
@@ -147,7 +150,7 @@ pub(crate) async fn resolve(
 }
 
 /// Returns the connection for requests through a parent. `stream` is the connection to the parent. If the
-/// destination needs a tunnel, opens it first.
+/// destination needs a tunnel through the parent, the function opens the tunnel first.
 async fn through_parent(
     proxy: &Proxy,
     counters: &Counters,
@@ -177,8 +180,9 @@ async fn through_parent(
     })
 }
 
-/// Returns the addresses of a parent. If the destination is an address, the guard judges it here. If the
-/// destination is a name, the parent resolves it.
+/// Returns the addresses of a parent. If the destination behind the parent is an address, the guard checks
+/// this address here. If the destination is a name, Foxy does not know its address, because the parent
+/// resolves the name.
 fn of_parent(
     proxy: &Proxy,
     to: &Destination,
@@ -263,8 +267,8 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
 /// Prepares a connection whose peer may send `ahead` bytes before Foxy reads them. `None` means the limit of
-/// the system, which can be megabytes. An origin that is faster than the client would fill this memory of the
-/// kernel.
+/// the system, which can be megabytes of kernel memory. An origin that sends faster than the client reads
+/// would fill this memory.
 fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
     Box::pin(async move {
         let socket = match to {
@@ -272,8 +276,8 @@ fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(bytes) = ahead.and_then(|bytes| u32::try_from(bytes).ok()) {
-            // The size of the receive buffer is set before the connection is made. So the first window that
-            // is announced to the peer already has this size.
+            // The size of the receive buffer is set before the connection is made. So the first TCP window
+            // that the peer gets already has this size.
             let _ = socket.set_recv_buffer_size(bytes);
         }
         Ok((socket.connect(to).await?, to))

@@ -75,8 +75,8 @@ impl DnsCache {
         while names.len() >= max
             && let Some(victim) = names.keys().next().cloned()
         {
-            // No answer has expired, so an arbitrary name is removed. A cache that is full of unexpired names
-            // is rare.
+            // No answer has expired, so an arbitrary name is removed. This case is rare, so a better choice
+            // is not needed.
             names.remove(&victim);
         }
         names.insert(name.into(), (now + ttl, answer.clone()));

@@ -13,7 +13,7 @@ use crate::{Outcome, Trouble};
 /// Reason why there is no answer, or no complete answer, from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamError {
-    /// The guard or a rule forbids the destination.
+    /// The guard of destinations or an access rule forbids the destination.
     Forbidden(Forbidden),
     /// The name does not exist.
     NoSuchName,
@@ -46,7 +46,8 @@ pub(crate) enum UpstreamError {
     Maintenance,
     /// Too many requests wait for this origin.
     Busy,
-    /// The origin cannot be reached, and the stored answer must not be used without validation.
+    /// The origin cannot be reached, and the stored answer must not be used without validation. The word
+    /// names the error that prevented the validation.
     Unvalidated(&'static str),
 }
 
@@ -102,7 +103,7 @@ impl UpstreamError {
         )
     }
 
-    /// Returns the stable word for the error.
+    /// Returns the fixed word for the error. Logs and error answers contain this word.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Forbidden(why) => why.reason(),
@@ -157,7 +158,7 @@ impl UpstreamError {
         })
     }
 
-    /// Returns the word for log and counters.
+    /// Returns the outcome of the request, which logs and counters use.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Self::Forbidden(_) => Outcome::Denied,

@@ -35,11 +35,12 @@ pub(crate) struct Upstream {
     wait: Option<Wait>,
     /// Time at which the last request was sent. It is cleared when the answer begins.
     asked: Option<MonoTime>,
-    /// The part of a mirror that the last request was for, and the digest that its answer must have.
+    /// The facts about the mirror that the last request was for, and the digest that the answer must have.
+    /// `None` if the request was not for a mirror.
     mirrored: Option<(Arc<Mirrored>, Option<Digest>)>,
     /// True if the body of the present answer is compressed by gzip although its head does not state this.
     coded: bool,
-    /// The body of the present answer, if it is already read and changed.
+    /// The changed body of the present answer, if Foxy has already read the complete body.
     held: Option<Box<Held>>,
 }
 
@@ -53,7 +54,8 @@ struct Wait {
     interims_left: u8,
 }
 
-/// An [`Upstream`] in use. The connection is closed on drop.
+/// An [`Upstream`] in use. When this value is dropped, the connection is closed. To keep the connection, the
+/// caller uses [`give_back`](Self::give_back).
 #[derive(Debug)]
 pub(crate) struct Leased {
     pub(crate) up: Upstream,
@@ -62,9 +64,10 @@ pub(crate) struct Leased {
     /// since the last request.
     pub(crate) reused: bool,
     counted: (u64, u64),
-    /// The outstanding request at an origin of a site.
+    /// The request under way at an origin of a site, if the connection carries one.
     outstanding: Option<OutstandingRequest>,
-    /// The destination behind a parent, if the connection goes through a parent.
+    /// The destination of the connection, if it is not the destination of the request. This is the case if
+    /// the connection goes through a parent, or to a server that a redirect has named.
     through: Option<Box<Destination>>,
 }
 
@@ -110,18 +113,19 @@ impl Leased {
         })
     }
 
-    /// Binds the connection to an outstanding request at an origin of a site.
+    /// Notes the request under way (at an origin of a site) that the connection carries.
     pub(crate) fn of(&mut self, outstanding: OutstandingRequest) {
         self.outstanding = Some(outstanding);
     }
 
-    /// Notes that the connection goes through a parent.
+    /// Notes the destination of the connection, which is not the destination of the request. See the field
+    /// `through`.
     pub(crate) fn by(mut self, to: Destination) -> Self {
         self.through = Some(Box::new(to));
         self
     }
 
-    /// Sets the part of a mirror that the request is for.
+    /// Notes the mirror that the request is for, if it is for one, and the digest that the answer must have.
     pub(super) fn set_mirrored(&mut self, local: &Local, req: &OwnedRequest) {
         let part = req.role.mirrored();
         self.up.mirrored = part.map(|part| {
@@ -130,7 +134,7 @@ impl Leased {
         });
     }
 
-    /// Returns the outstanding request at an origin of a site.
+    /// Returns the request under way at an origin of a site, if the connection carries one.
     pub(crate) const fn outstanding(&self) -> Option<&OutstandingRequest> {
         self.outstanding.as_ref()
     }
@@ -213,7 +217,7 @@ impl Leased {
         }
     }
 
-    /// Does the same as [`ask`](Self::ask), but sends the request to the origin `to` without a choice.
+    /// Does the same as [`ask`](Self::ask), but the caller has already chosen the origin `to`.
     pub(crate) async fn ask_one(
         local: &Local,
         to: &Destination,
@@ -261,8 +265,8 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Restarts the time limit for the answer. This function is called while the body of the request is still
-    /// being sent.
+    /// Restarts the time limit for the answer. The caller does this while it still sends the body of the
+    /// request.
     pub(crate) fn wait_on(&mut self) {
         let deadline = self.io.deadline(self.timeouts.first_byte);
         if let Some(wait) = &mut self.wait {
@@ -386,7 +390,7 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
-    /// Replaces an answer that was already read to its end by another answer.
+    /// Puts another answer in the place of the upstream's answer, which was read to its end.
     pub(crate) fn put(
         &mut self,
         local: &Local,
@@ -434,7 +438,7 @@ impl Upstream {
         self.coded
     }
 
-    /// Counts the head of a final answer, with its delay.
+    /// Counts a final answer, and the time since the request was sent.
     fn note_answer(&mut self, local: &Local, parts: ResponseParts) {
         if !parts.is_interim()
             && let Some(asked) = self.asked.take()

@@ -18,9 +18,9 @@ use crate::access::client_connections;
 use crate::http::destination::Destination;
 
 const SHARDS: usize = 16;
-/// Number of origins in a shard at which idle origins are dropped.
+/// Number of origins at which a shard of the table drops its idle origins, before it adds another.
 const SWEEP_AT: usize = 256;
-/// Number of clients of an origin at which idle clients are dropped.
+/// Number of clients at which the table of an origin drops its idle clients, before it adds another.
 const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.
@@ -35,7 +35,7 @@ pub(crate) struct OriginLimit {
 struct Origin {
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Permits that each client may still take.
+    /// The permits that each client may still take. They are the client's share.
     clients: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
@@ -119,7 +119,7 @@ impl OriginLimit {
 }
 
 impl Origin {
-    /// Returns the share of a client.
+    /// Returns the share of a client: the permits of this origin that the client may still take.
     fn share(&self, client: IpAddr, at_once: usize) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
         if clients.len() >= CLIENTS_AT {

@@ -1,5 +1,5 @@
-//! The path of a request to its origin. The path leads through a parent, to a registry, to one of several
-//! origins, or directly to the only origin.
+//! The path of a request to its origin. The path leads through a parent proxy, to a registry of container
+//! images, to one of several origins, or directly to the only origin.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ impl OwnedRequest {
         self.role.origins()
     }
 
-    /// Begins a request at the only origin of the site. Returns `None` if the request is not for a site with
-    /// origins, if an origin must be chosen, or if the request goes through a parent.
+    /// Counts the request as under way at the only origin of its site. Returns `None` if the request is not
+    /// for a site with origins, if an origin must be chosen, or if the request goes through a parent.
     pub(crate) fn only_origin(&self) -> Option<OutstandingRequest> {
         let origins = self.origins().filter(|_| self.parents().is_none());
         origins.and_then(Origins::only)
@@ -53,8 +53,9 @@ impl OwnedRequest {
         out
     }
 
-    /// Returns the failure of a recent attempt to reach the only origin. The request then does not wait for
-    /// another attempt. Returns `None` if the stale answer `stored` may not be sent instead of an error.
+    /// Returns the error of a recent attempt to reach the only origin, so that the request need not wait for
+    /// another attempt. Returns `None` if there was no such error, or if the stale answer `stored` may not be
+    /// sent instead of an error.
     pub(crate) fn fails_at_once(
         &self,
         local: &Local,
@@ -68,8 +69,9 @@ impl OwnedRequest {
 }
 
 impl Leased {
-    /// Sends a request without a body to an origin of the request. Waits for the first head of the answer,
-    /// which may be interim. If `replay` is true, a broken pooled connection is replaced once.
+    /// Sends a request without a body to its origin. Waits for the first head of the answer, which may be
+    /// interim. If a connection from the pool is broken and `replay` is true, the request is sent once more
+    /// on a new connection.
     pub(crate) async fn ask(
         local: &Local,
         req: &OwnedRequest,
@@ -80,21 +82,21 @@ impl Leased {
             return Err(UpstreamError::Maintenance);
         }
         if let Some(part) = req.screened() {
-            // The future is boxed, because it would enlarge every miss.
+            // The future is boxed. Otherwise it would enlarge the future of every fetch.
             let asked = Box::pin(screened::ask(local, req, part, request)).await;
             return asked.inspect_err(|error| local.origin_failed(*error));
         }
         let only = req.only_origin();
         let asked = match req.origins() {
-            // The future is boxed, because it would enlarge every miss.
+            // The future is boxed. Otherwise it would enlarge the future of every fetch.
             _ if req.parents().is_some() => {
                 Box::pin(parents::ask(local, req, request, replay)).await
             }
-            // The future is boxed, because it would enlarge every miss.
+            // The future is boxed. Otherwise it would enlarge the future of every fetch.
             _ if let Some(part) = req.registry() => {
                 Box::pin(registry::ask(local, req, part, request)).await
             }
-            // The future is boxed, because it would enlarge every miss.
+            // The future is boxed. Otherwise it would enlarge the future of every fetch.
             Some(all) if only.is_none() => {
                 Box::pin(origins::ask(local, all, req, request, replay)).await
             }
@@ -112,7 +114,7 @@ impl Leased {
         asked.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Sends the head of a request with a body to an origin of the request.
+    /// Sends the head of a request with a body to its origin.
     pub(crate) async fn open(
         local: &Local,
         req: &OwnedRequest,
@@ -123,7 +125,7 @@ impl Leased {
         }
         let only = req.only_origin();
         let opened = match req.origins() {
-            // The future is boxed, because it would enlarge every request with a body.
+            // The future is boxed. Otherwise it would enlarge the future of every request with a body.
             _ if req.parents().is_some() => Box::pin(parents::open(local, req, request)).await,
             Some(all) if only.is_none() => Box::pin(origins::open(local, all, req, request)).await,
             _ => {
@@ -139,8 +141,8 @@ impl Leased {
         opened.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Binds the connection to the outstanding request at the only origin of the site, and notes the result
-    /// at this origin.
+    /// Notes the result at the only origin of the site. After a success, also notes on the connection that it
+    /// carries this request.
     fn at_only<P>(
         local: &Local,
         only: Option<OutstandingRequest>,

@@ -1,4 +1,5 @@
-//! Connections to origins that wait for their next request. Each worker has its own pool, without a lock.
+//! Idle connections to origins, which are kept for later requests. Each worker has its own pool, without a
+//! lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -40,7 +41,8 @@ impl Limits {
         }
     }
 
-    /// Returns true if a connection is neither idle for too long nor too old.
+    /// Returns true if the connection may still be used. It must not have been idle for too long, and must
+    /// not be too old.
     fn allow<C>(&self, idle: &Idle<C>, now: Ticks) -> bool {
         now.since(idle.since) <= self.idle_max && now.since(idle.born) <= self.age_max
     }
@@ -84,7 +86,7 @@ impl<C> Pool<C> {
         self.limits.set(Limits::of(config));
     }
 
-    /// Returns the most recently used connection to `to` that is not too old.
+    /// Returns the most recently used connection to `to` that may still be used.
     pub(crate) fn take(&self, to: &Destination, now: Ticks) -> Option<Pooled<C>> {
         let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();

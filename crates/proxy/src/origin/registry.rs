@@ -27,7 +27,7 @@ const REDIRECT: UpstreamError = UpstreamError::BadResponse("redirect-not-followe
 
 type Answered = Result<(Leased, ResponseParts), UpstreamError>;
 
-/// Sends a request without body and waits for the head of the final answer.
+/// Sends a request without a body and waits for the head of the final answer.
 pub(crate) async fn ask(
     local: &Local,
     req: &OwnedRequest,
@@ -54,7 +54,7 @@ pub(crate) async fn ask(
     }
 }
 
-/// A request and its registry.
+/// A request to a registry, with the values that its steps need.
 struct Registry<'a> {
     local: &'a Local,
     req: &'a OwnedRequest,
@@ -179,8 +179,8 @@ impl Registry<'_> {
         self.image.token_key(self.part.name())
     }
 
-    /// Returns the value of `Authorization` that the registry demands. Returns `None` if it cannot be
-    /// fetched.
+    /// Returns the value of `Authorization` that the registry demands. Returns `None` if there is no
+    /// credential, or if the token service refuses a token.
     async fn authorization(
         &self,
         wanted: Challenge,
@@ -191,7 +191,8 @@ impl Registry<'_> {
             Challenge::Basic => return Ok(login.map(|login| login.header().to_owned())),
             Challenge::Bearer { server, target } => (server, target),
         };
-        // Credentials are sent only to servers that the operator or the preset names.
+        // Credentials are sent only to servers that the operator has listed, or that are listed in the preset
+        // (Foxy's built-in settings for the registry).
         let Some(to) = self.listed(&server) else {
             local.count(Event::MirrorLeft);
             tracing::warn!(
@@ -234,8 +235,8 @@ impl Registry<'_> {
         Ok(Some(value))
     }
 
-    /// Follows redirects. The guard of destinations checks each step. Only listed servers may be at private
-    /// addresses. The credential is sent again only to the registry itself.
+    /// Follows redirects. The guard of destinations checks the server of each step. Only servers that the
+    /// mirror lists may be at private addresses. The credential is sent again only to the registry itself.
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;
         let registry = self.part.upstream();

@@ -133,7 +133,7 @@ fn name_server(at: SocketAddr) -> NameServerConfig {
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
         if name == "localhost" || name.ends_with(".localhost") {
-            // RFC 6761 section 6.3: this name must never be resolved over the network.
+            // RFC 6761 section 6.3: `localhost` must never be resolved over the network.
             return Box::pin(std::future::ready(Ok(Resolved {
                 addresses: vec![
                     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -147,7 +147,8 @@ impl Resolver for SystemResolver {
             let Some(resolver) = resolver else {
                 return Err(ResolveError::Unavailable);
             };
-            // The final dot prevents the use of the machine's search list.
+            // Without the final dot, the resolver would also try the name with the domains of the system's
+            // search list.
             let absolute = format!("{}.", name.trim_end_matches('.'));
             match resolver.lookup_ip(absolute).await {
                 Ok(answer) => resolved(answer.iter().collect(), ttl_of(&answer)),

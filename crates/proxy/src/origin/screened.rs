@@ -1,10 +1,11 @@
-//! Documents under rules about versions. Each document is read to its end before a client gets its head.
-//! There are two reasons. The freshness and the ETag in the head depend on the versions that are hidden. And
-//! a document may name a version first and state its date only later.
+//! Requests index documents of mirrors, and screens them: removes the versions that the mirror's rules hide.
+//! Each document is read to its end before a client gets its head. There are two reasons. The freshness and
+//! the ETag in the head depend on the versions that are hidden. And a document may name a version first and
+//! state its date only later.
 //!
-//! The ETag of a screened document is the upstream's ETag with a time. At this time, the next hidden version
-//! is old enough to be shown. Before this time, the upstream's validator is also valid for the screened
-//! document. After this time, the complete document is requested again.
+//! The ETag of a screened document consists of the upstream's ETag and a time: the time at which the next
+//! hidden version is old enough to be shown. Until this time, Foxy validates the screened document with the
+//! upstream's ETag. After this time, Foxy requests the complete document again.
 
 use std::io::Write;
 
@@ -29,7 +30,7 @@ const BYTES_MAX: usize = 64 << 20;
 const LONG_BYTES: usize = 4 << 20;
 /// Largest number of long documents that are in memory at the same time, over all workers.
 pub(crate) const LONG_AT_ONCE: usize = 2;
-/// Longest document, in bytes, that is judged on the thread of the worker.
+/// Longest document, in bytes, that is screened on the thread of the worker.
 const SHORT_BYTES: usize = 256 << 10;
 /// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
 /// thousand times as long.
@@ -43,7 +44,8 @@ const NO_MEMORY: UpstreamError = UpstreamError::BadResponse("document-without-me
 const NOT_WHOLE: UpstreamError = UpstreamError::BadResponse("document-not-whole");
 const NOT_ASKED: UpstreamError = UpstreamError::BadResponse("unexpected-not-modified");
 
-/// Fields that describe the document before it was screened, or the connection.
+/// Fields of the upstream's answer that describe the document before it was screened, or the connection. They
+/// are removed.
 const REPLACED: &[&str] = &[
     "connection",
     "content-encoding",
@@ -57,8 +59,8 @@ const REPLACED: &[&str] = &[
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A screened document that waits until the fill reads it. A long document also has one of the
-/// [`LONG_AT_ONCE`] permits.
+/// A screened document in memory, until the fill (the task that stores the document) reads it. A long
+/// document also has one of the [`LONG_AT_ONCE`] permits.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
@@ -83,7 +85,8 @@ struct Known {
     matures: Option<i64>,
 }
 
-/// Returns the ETag of a screened document.
+/// Returns the ETag of a screened document. `origin` is the upstream's ETag. `matures` is the time, in
+/// seconds since 1970, at which the next hidden version is old enough.
 fn marked(origin: &[u8], matures: Option<i64>) -> Option<Vec<u8>> {
     let inner = origin.strip_suffix(b"\"")?;
     let time = matures.map_or(String::new(), |time| time.to_string());
@@ -109,7 +112,8 @@ impl Known {
         })
     }
 
-    /// Returns the seconds for which the document may be used.
+    /// Returns the seconds until the next hidden version is old enough. The document may be used for this
+    /// time.
     fn fresh(&self, now: i64) -> Option<u32> {
         self.matures.map(|time| seconds_until(time, now))
     }
@@ -166,9 +170,9 @@ pub(crate) async fn ask(
             leased.up.replace_head(local, parts, &text)
         }
         200 => {
-            // This is the answer to HEAD. Without the document, the head of its screened form is not known.
-            // This answer does not prolong the lifetime of the stored document, because the answer does not
-            // state when the next hidden version is old enough.
+            // This is the answer to HEAD. Without the document, Foxy does not know the head of the screened
+            // document. This answer does not prolong the lifetime of the stored document, because the answer
+            // does not state when the next hidden version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
@@ -194,7 +198,7 @@ fn is_replaced(name: &[u8]) -> bool {
 }
 
 /// Returns the request without its conditions. If `known` is given, adds a condition with the upstream's own
-/// validator.
+/// ETag.
 fn with_condition(request: &[u8], known: Option<&Known>) -> Vec<u8> {
     let end = request.windows(2).position(|part| part == b"\r\n");
     let mut out = request[..end.map_or(request.len(), |end| end + 2)].to_vec();
@@ -232,7 +236,7 @@ fn head_of(
     text
 }
 
-/// A document as the upstream sent it, decoded.
+/// The upstream's document after decoding, before it is screened.
 struct Read {
     text: Vec<u8>,
     permit: Option<OwnedSemaphorePermit>,
@@ -364,7 +368,7 @@ async fn screened(
     up.put(local, &text, held)
 }
 
-/// Judges the versions of a document. A document of more than [`SHORT_BYTES`] is judged on another thread.
+/// Screens the text of a document. If it is longer than [`SHORT_BYTES`], this is done on another thread.
 async fn judged(
     local: &Local,
     req: &OwnedRequest,

@@ -1,5 +1,5 @@
-//! Runs many histories. The seeds are distributed over threads, and the findings of all histories are
-//! collected.
+//! Runs many histories. (A history is one run of the simulation, and its seed determines it.) The seeds are
+//! distributed over threads, and the findings of all histories are collected.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Clients. Each client has a connection, sends one request after the other, and passes the answers to the
-//! oracle.
+//! The simulated clients. Each client has a connection, sends one request after the other, and passes the
+//! answers to the oracle, which checks them.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -21,9 +21,10 @@ use super::wire::{Wire, pair};
 use super::world::World;
 use crate::http::net::Transport as _;
 
-/// Time after which a request without an answer counts as forgotten.
+/// Time after which a request without an answer counts as forgotten by Foxy, which is an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(150);
-/// Longest pause of a connection before it is used again, in milliseconds.
+/// Longest pause between two requests on one connection, in milliseconds. After a longer pause, a new
+/// connection is opened.
 const RESTS: u64 = 15_000;
 /// Longest body that is read, in bytes.
 const MOST: usize = 1 << 20;
@@ -38,7 +39,7 @@ pub(super) struct Got {
 
 struct Connection {
     wire: Wire,
-    /// Bytes that were read and do not belong to an answer yet.
+    /// Bytes that were read after the last answer. They belong to the next answer.
     buf: Vec<u8>,
     life: u32,
     worker: usize,
@@ -52,7 +53,7 @@ pub(super) struct Client {
     rng: Rng,
     number: u8,
     connection: Option<Connection>,
-    /// The page of the last answer, and the tag of that answer.
+    /// The spot (page and query) of the last answer, and the entity tag of that answer.
     known: Option<(Spot, String)>,
 }
 
@@ -87,8 +88,8 @@ impl Client {
         }
     }
 
-    /// Chooses the spot of the next request. Often this is a spot that another client requested shortly
-    /// before.
+    /// Chooses the spot (page and query) of the next request. Often this is the spot that any client
+    /// requested last, so that requests for it meet.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,
@@ -99,7 +100,8 @@ impl Client {
         }
     }
 
-    /// Chooses the partition of the next request. A client stays with its listener for some time.
+    /// Chooses the partition (forward proxy or site) of the next request. A client stays with one listener
+    /// for some time.
     fn part(&mut self) -> Part {
         if !self.world.profile.sites {
             return Part::Forward;
@@ -148,13 +150,14 @@ impl Client {
             connection => *connection = None,
         }
         let made = got.head.field("x-made").and_then(Made::parse);
-        // An answer may arrive after its process has ended. Such an answer does not count, because the end of
-        // the process may have undone the change that the answer reports.
+        // An answer may arrive after the process that sent it has ended. Such an answer does not count,
+        // because the end of the process may have undone the change that the answer reports.
         let counts = got.head.status == 200 && got.whole && !oracle::has_ended(&self.world, asked);
         if let Some(made) = made.filter(|_| counts) {
             if asked.method == "POST" {
-                // If settings drop queries, the key of the page does not contain the query. So the change
-                // counts only if no settings drop the query of this request.
+                // The POST changes the page with exactly this query. If settings drop queries, later requests
+                // get the page without the query, which the POST did not change. So the change counts only if
+                // no settings drop the query of this request.
                 let eras = self.world.eras.since(asked.started);
                 if eras.iter().all(|era| era.effective(made.spot) == made.spot) {
                     self.world.bar(origin::changed(&self.world, &made));
@@ -172,8 +175,9 @@ impl Client {
     /// no process accepts the connection.
     fn connect(&mut self, listener: usize) -> bool {
         let (now, life) = (self.world.trace.now(), self.world.life.get());
-        // Foxy may close a connection that has been idle for long. The oracle demands an answer to each
-        // request. So a connection is used again only if its pause was shorter than `RESTS`.
+        // Foxy may close a connection that has been idle for long, and a request on it would get no answer.
+        // The oracle demands an answer to each request. So a connection is used again only if its pause was
+        // shorter than `RESTS`.
         let good = |one: &Connection| {
             one.life == life && one.listener == listener && now - one.used < RESTS
         };
@@ -188,13 +192,14 @@ impl Client {
         let profile = self.world.profile;
         let mut manners = [0.0, cuts].map(|cuts| Network::manner(&profile, &mut self.rng, cuts));
         if let Some((_, cut)) = &mut manners[1].cut {
-            // A broken network does not end a client's connection in an orderly way. So the cut is a reset.
+            // A broken network does not end a connection to a client in an orderly way. So a cut is always a
+            // reset here.
             *cut = Cut::Reset;
         }
         let own = SocketAddr::from(([127, 0, 0, self.number + 10], 5000));
         let foxy = settings::address(listener);
         let [mine, other] = pair(&mut self.rng, manners, [own, foxy]);
-        // The kernel distributes connections in random order.
+        // Each connection goes to a random worker, as if the kernel distributed the connections.
         let worker = self.rng.below(self.world.profile.workers as u64) as usize;
         if !self.world.connect((worker, listener), (other, own)) {
             return false;
@@ -214,7 +219,7 @@ impl Client {
     async fn exchange(&mut self, asked: &Asked) -> Option<Got> {
         let Connection { wire, buf, .. } = self.connection.as_mut()?;
         let text = asked.text();
-        // If the request could not be sent, a truncated answer may still have arrived.
+        // An error is ignored: even if the request could not be sent completely, an answer may have arrived.
         let _ = wire.write(text.as_bytes()).await;
         if asked.rude {
             match self.rng.below(3) {
@@ -245,8 +250,8 @@ impl Client {
         let bodiless = asked.method == "HEAD" || matches!(head.status, 204 | 304);
         let mut whole = bodiless || read_body(wire, buf, &head, (MOST, &mut body)).await;
         if !bodiless && ends_with_connection(&head) {
-            // The kernel ends the connections of a killed process in an orderly way, without a reset. So a
-            // body that ends with the connection may be truncated although the end looks orderly.
+            // The kernel ends the connections of a killed process in an orderly way, without a reset. So if
+            // the process has ended, a body that ends with the connection does not count as complete.
             whole &= !oracle::has_ended(&self.world, asked);
         }
         Some(Got { head, body, whole })

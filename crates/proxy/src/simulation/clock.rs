@@ -1,4 +1,5 @@
-//! The clock of a history. It is the clock of the runtime, whose time advances only when no task is ready.
+//! The clock of a history (one run of the simulation). It is the clock of the runtime, whose time advances
+//! only when no task is ready.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use tokio::time::Instant;
 
 /// The time 2026-11-20 12:00:00 UTC, in milliseconds since 1970.
 const NOON: i64 = 1_795_176_000_000;
-/// Time in nanoseconds by which each read advances the clock, while work blocks the thread of the history.
+/// Time in nanoseconds by which each read advances the clock while work blocks the thread. Otherwise work
+/// that waits for a certain time would never end.
 const STEP: u64 = 200_000;
 
 thread_local! {
@@ -21,9 +23,10 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct SimulatedClock {
     began: Instant,
-    /// The time of the last read of the clock, in nanoseconds. Threads outside the runtime read this time.
+    /// The time that the last read of the clock returned, in nanoseconds. Threads outside the runtime get
+    /// this time.
     last: AtomicU64,
-    /// True while work blocks its thread.
+    /// True while work blocks the thread of the history.
     blocks: AtomicBool,
     /// Time by which reads have advanced the clock during the work that blocks, in nanoseconds.
     ahead: AtomicU64,
@@ -42,8 +45,9 @@ impl SimulatedClock {
         }
     }
 
-    /// Carries out work for which the product uses a separate thread. Such work may run until the clock shows
-    /// a certain time. So each read of the clock during this work advances the time.
+    /// Carries out work for which the product uses a separate thread. In the simulation, the work blocks the
+    /// only thread. Such work may run until the clock shows a certain time. So each read of the clock during
+    /// this work advances the time.
     pub(super) async fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
         self.blocks.store(true, Ordering::Relaxed);
         let result = work();
@@ -87,13 +91,13 @@ pub(super) fn wall() -> WallTime {
     WallTime(NOON + elapsed.as_millis() as i64)
 }
 
-/// Returns the time in Last-Modified for version `number` of the page without a lifetime. The times of two
-/// versions differ by at least a second, because only these times distinguish the versions.
+/// Returns the value of `Last-Modified` for version `number` of the page without a lifetime. The values of
+/// two versions differ by at least a second, because only these values distinguish the versions.
 pub(super) fn modified(number: u64) -> WallTime {
     WallTime(NOON - super::MODIFIED as i64 + number as i64 * 1000)
 }
 
-/// Formats a time for HTTP.
+/// Formats a time for fields such as `Date`.
 pub(super) fn date(at: WallTime) -> String {
     String::from_utf8_lossy(foxy_http1::DateCache::new().get(at)).into_owned()
 }

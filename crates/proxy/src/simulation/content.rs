@@ -1,5 +1,5 @@
-//! Pages of the origin: their caching directives, and their bodies. A body names the user for whom it was
-//! made.
+//! The pages of the simulated origin: their caching directives, and their bodies. A body names the user for
+//! whom it was made.
 
 use foxy_base::hash64;
 
@@ -38,7 +38,7 @@ pub(super) struct Page {
     /// Additional fields of the answers with this page. `{user}` stands for the user who sends the request.
     pub(super) fields: &'static str,
     pub(super) personal: Personal,
-    /// Lifetime in milliseconds. `None` means that each use needs the origin.
+    /// Lifetime in milliseconds. `None` means that each use must be validated with the origin.
     pub(super) lifetime: Option<u64>,
     pub(super) stale: Stale,
     /// True if no other request may have the answer, not even another request of the same user.
@@ -47,10 +47,10 @@ pub(super) struct Page {
     pub(super) open: bool,
     /// True if the field `X-Variant` of requests selects a variant of the page.
     pub(super) varies: bool,
-    /// True if the page does not name `X-Variant` in Vary.
+    /// True if `X-Variant` selects a variant, but the page does not name this field in `Vary`.
     pub(super) silent: bool,
     pub(super) tag: Tag,
-    /// Largest length of a body in bytes, without the identity at its beginning.
+    /// Largest length of a body in bytes, without the text at its beginning ([`Made::identity`]).
     pub(super) size: u64,
 }
 
@@ -67,7 +67,8 @@ pub(super) enum Tag {
     No,
     Strong,
     Weak,
-    /// Only Last-Modified. The page has no lifetime, so the lifetime is heuristic.
+    /// The page has `Last-Modified`, but no entity tag. It states no lifetime, so Foxy uses a heuristic
+    /// lifetime.
     Modified,
 }
 
@@ -89,7 +90,7 @@ const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Pag
     }
 }
 
-/// Returns a page for which each use needs the origin.
+/// Returns a page that must be validated with the origin at each use.
 const fn checked(name: &'static str, control: &'static str, personal: Personal) -> Page {
     Page {
         personal,
@@ -123,7 +124,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         personal: Personal::Both,
         tag: Tag::Modified,
-        // The heuristic lifetime is a tenth of the time since the last change, see `World::say`.
+        // The heuristic lifetime is a tenth of the time since the last change (see `World::say`).
         ..shared("guess", "", 0)
     },
     Page {
@@ -206,7 +207,7 @@ pub(super) const PAGES: &[Page] = &[
 ];
 
 /// Number of pages with long bodies, at the end of the list. They are for histories in which the windows of
-/// fetches are small.
+/// fetches (the buffers for their readers) are small.
 pub(super) const LONG_PAGES: usize = 2;
 
 /// The facts about an answer that its field `X-Made` contains.

@@ -1,5 +1,5 @@
-//! One history. The process has several lives, one after the other. Clients, operator and origin continue
-//! through all lives.
+//! One history, which is one run of the simulation. The simulated process can end and start again several
+//! times: it has several lives. Clients and origin continue through all lives.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ use super::world::World;
 use super::{keeper, operator, oracle, origin, sweeper};
 
 const CLIENTS: u8 = 6;
-/// Number of requests of each client.
+/// Mean number of requests of each client, approximately.
 const REQUESTS: u64 = 25;
-/// Time after the last request within which all work must end.
+/// Time limit for all work to end after the last request.
 const REST: Duration = Duration::from_secs(120);
 
 /// The result of a history.
@@ -100,7 +100,8 @@ impl History {
         }
     }
 
-    /// Runs a life of the process. At the end of the life, the contents of the disks are kept in `self`.
+    /// Runs a life of the process. At the end of the life, the contents of the disks remain in
+    /// `self.machine`.
     async fn live(&mut self, last: bool) {
         let (world, machine) = (Rc::clone(&self.world), &mut self.machine);
         let life = Life::start(&world, machine, &self.clock, &mut self.rng);

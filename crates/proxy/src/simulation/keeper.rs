@@ -1,5 +1,6 @@
-//! The keeper of the stores. While the process runs, the keeper takes stores out, drains them, puts them back
-//! and makes them longer. The keeper also makes a disk fail for a while.
+//! The keeper of the stores, which does the operator's work with disks. While the simulated process runs, the
+//! keeper takes stores out, drains them (moves their objects to other stores), puts them back and grows them.
+//! The keeper also makes a disk fail for a while.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use super::profile::DiskTrouble;
 use super::stores::Stores;
 use super::world::World;
 
-/// Number of steps of a drain after which the keeper stops waiting. It then takes the store out although the
-/// drain is not complete.
+/// Largest number of steps for which the keeper waits for a drain. If the drain is not complete then, the
+/// keeper takes the store out nevertheless.
 const STEPS: u64 = 400;
 
-/// Works until the process ends.
+/// Does the keeper's work until the process ends.
 pub(super) async fn run(world: Rc<World>, stores: Rc<Stores>, mut rng: Rng) {
     while !world.is_over.get() {
         sleep(Duration::from_millis(500 + rng.below(6000))).await;
@@ -39,7 +40,7 @@ pub(super) async fn run(world: Rc<World>, stores: Rc<Stores>, mut rng: Rng) {
     }
 }
 
-/// The keeper's work on one store.
+/// The values for the keeper's work on one store.
 struct Keeper<'a> {
     world: &'a World,
     stores: &'a Stores,
@@ -70,7 +71,7 @@ impl Keeper<'_> {
                 return self.world.trace.note(&note);
             }
         }
-        // This pause is long enough to load the segments of the store.
+        // During this pause, the engine loads the entries of the store's segments.
         sleep(Duration::from_millis(400)).await;
         if self.stores.engine.stats().disk_objects > before {
             self.note("stores back with contents");
@@ -110,7 +111,7 @@ impl Keeper<'_> {
             }
         }
         if rng.chance(0.3) {
-            // This fails if the store was taken out because its disk failed after the drain began.
+            // This call fails if the disk failed after the drain began, because a failed store is taken out.
             if fleet.resume_store(id).is_ok() {
                 self.note("stores serving again");
             }
@@ -119,7 +120,7 @@ impl Keeper<'_> {
         self.take_out().await;
     }
 
-    /// The disk fails for a while.
+    /// Makes the disk fail for a while.
     async fn die(&self, rng: &mut Rng) {
         self.stores.set_dead(self.n, true);
         self.note("disks dead");

@@ -1,5 +1,5 @@
-//! One life of the process: stores, proxy and workers. They start on the disks that the previous life has
-//! left.
+//! One life of the simulated process: the time from its start to its end. Stores, proxy and workers start
+//! with the disks as the previous life has left them.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use super::workers;
 use super::world::World;
 use crate::{Event, FixedNames, Proxy, Renewal, RenewedListener, Renewer, Use};
 
-/// A process of the simulated machine.
+/// The parts of a running process.
 pub(super) struct Life {
     profile: Profile,
     /// The present proxy, and its settings.
@@ -116,7 +116,8 @@ impl Life {
         }
     }
 
-    /// Returns the remaining work by name. The list is empty if the process is idle.
+    /// Returns the kinds of work that are still in progress, and their amounts. The list is empty if the
+    /// process is idle.
     pub(super) fn left(&self) -> Vec<(&'static str, usize)> {
         let (proxy, _) = self.now();
         let memory = Use::ALL.map(|of| (of.name(), proxy.memory_used(of)));

@@ -1,5 +1,5 @@
-//! The parser by which the clients and the origin of a history read heads and bodies. It is simple, and
-//! independent of Foxy's own parser.
+//! The parser by which the simulated clients and the simulated origin read heads and bodies. It is simple,
+//! and independent of Foxy's own parser.
 
 use super::wire::Wire;
 
@@ -95,8 +95,8 @@ pub(super) async fn read_body(
     }
 }
 
-/// Returns true if the end of the connection marks the end of the body. This end must be orderly, not a
-/// reset.
+/// Returns true if the end of the connection marks the end of the body. Such a body is complete only if the
+/// connection ends in an orderly way, without a reset.
 pub(super) fn ends_with_connection(head: &Head) -> bool {
     head.field("content-length").is_none() && head.field("transfer-encoding").is_none()
 }

@@ -1,28 +1,30 @@
-//! The complete system in one process and on one thread: clients, connections, decisions, store, disk and
-//! origin, in simulated time. A seed determines one history.
+//! A simulation of the complete system in one process and on one thread: clients, connections, decisions,
+//! store, disk and origin, in simulated time. One run of the simulation is called a history. Its seed
+//! determines everything that happens in it.
 //!
 //! The code between a client's bytes and the bytes on the disk is the code of the product. Only the sockets,
 //! the disks and the threads are replaced. Connections to clients and to the origin are pipes in memory
-//! ([`wire`]). A disk is a `MemDisk`. Tasks replace the threads of workers ([`workers`]), of writers
-//! ([`stores`]) and of the sweeper ([`sweeper`]). The runtime's clock advances only when no task is ready.
-//! Proxy, store and disk use this clock too. Six clients request pages with every usual caching directive
-//! ([`content`]), through the forward proxy and from two sites ([`spot`]). Sometimes they use HTTP/1.0.
-//! Meanwhile contents change, and an operator purges and reloads ([`operator`], [`settings`]). Stores are
-//! added and removed ([`keeper`]). Connections break and the origin fails ([`network`], [`origin`]).
-//! Operations of the disks fail, and the process is killed or loses power ([`history`]). The seed decides
-//! which of these faults a history has ([`profile`]).
+//! ([`wire`]). A disk is a `MemDisk`. Tasks replace the threads of workers ([`workers`]), of the writers of
+//! stores ([`stores`]) and of the sweeper, which completes purges ([`sweeper`]). The runtime's clock advances
+//! only when no task is ready. Proxy, store and disk use this clock too. Six clients request pages with every
+//! usual caching directive ([`content`]), through the forward proxy and from two sites ([`spot`]). Sometimes
+//! they use HTTP/1.0. Meanwhile contents change, and an operator purges and reloads ([`operator`],
+//! [`settings`]). Stores are added and removed ([`keeper`]). Connections break and the origin fails
+//! ([`network`], [`origin`]). Operations of the disks fail, and the process is killed or loses power
+//! ([`history`]). The seed decides which of these faults a history has ([`profile`]).
 //!
 //! Each answer has a field `X-Made` with five facts: the partition and URL, the version, the user, the
 //! variant, and the number of the answer among the origin's answers. A 304 renews this number. The first four
-//! facts determine the body. [`oracle`] checks these rules:
+//! facts determine the body. The module [`oracle`] checks that all answers obey these rules:
 //!
 //! **Owner.** No client gets an answer that was made for another user, partition, URL or variant, or a field
 //! that names another user. If a site requires a login, no client gets an answer without the login. A login
 //! for Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes
 //! only to the request that it was fetched for. Even another request of the same user does not get this
 //! answer. An answer to a request with Authorization goes to other users only if this is permitted (RFC 9111
-//! section 3.5). If a page has different bodies for users, and needs validation, has a heuristic lifetime or
-//! varies by cookie, no user gets the body for requests without a user.
+//! section 3.5). Some pages have a different body for each user, and another body for requests without a
+//! user. If such a page needs validation, has a heuristic lifetime or varies by cookie, no user gets the body
+//! for requests without a user.
 //!
 //! **Freshness.** A request may get an answer that the origin gave before the request began. Such an answer
 //! is younger than its lifetime, or its use after the lifetime is permitted. The page, the request or a
@@ -31,11 +33,11 @@
 //!
 //! **Removed.** After a purge is acknowledged, or a request that changes a page has succeeded, no later
 //! request gets an answer that the origin gave before the purge or the change. After a client has received a
-//! complete version, no later request gets an earlier version. The second rule does not apply if only one
-//! login may have the answer with the version. Acknowledged purges remain effective after kills and power
-//! failures. On disks without faults, other removals remain effective after kills. They also remain effective
-//! after a power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to
-//! objects of a store that was absent for a while, or for a complete life of the process.
+//! complete version, no later request gets an earlier version. The latter does not apply if only one login
+//! may have the received answer. Acknowledged purges remain effective after kills and power failures. On
+//! disks without faults, other removals remain effective after kills. They also remain effective after a
+//! power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to objects of a
+//! store that was absent for a while, or for a complete life of the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
 //! answer. The settings that change concern queries in keys, the selection of variants, and cookies that a
@@ -48,14 +50,16 @@
 //! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
 //! disk fails. The only exception is a request whose process has ended meanwhile.
 //!
-//! **Leaks.** At the end no fetch runs, no follower is left, and the ledger of memory is at zero.
+//! **Leaks.** At the end no fetch runs, no request waits for a fetch, and the ledger (the account of memory)
+//! is at zero.
 //!
-//! For some faults, the oracle must permit exceptions from its rules. In some histories, [`profile`] excludes
-//! these faults. So each rule is checked strictly in some histories. The simulation does not cover:
+//! For some faults, the oracle must permit exceptions from its rules. [`profile`] excludes these faults from
+//! some histories, and there the rules are checked without exceptions. The simulation does not cover:
 //!
 //! - TLS: a handshake uses random keys from the system, and the lengths of its messages depend on these keys.
 //!   So a seed would not determine one history. The tests in `tests/it` cover TLS.
-//! - Parents, mirrors, build caches, compression, and passwords (passwords are checked on other threads).
+//! - Parent proxies, mirrors, build caches, compression, and passwords (passwords are checked on other
+//!   threads).
 //! - Workers that work at the same moment. Tests with threads cover this case.
 //! - The random order in which `select!` without `biased` checks branches that are ready at the same time
 //!   (examples: the beginning of an upload, a store that is removed). This order does not change an answer.
@@ -90,9 +94,9 @@ mod world;
 pub(crate) use network::{dial, is_running};
 pub(crate) use wire::Wire;
 
-/// Age of a page without a lifetime at the beginning of a history, in milliseconds.
+/// Age that the page without a lifetime has at the beginning of a history, in milliseconds.
 const MODIFIED: u64 = 100_000;
-/// Time in which stale answers are used while the origin fails, in milliseconds.
+/// Time for which stale answers are used while the origin fails, in milliseconds.
 const ON_FAILURE: u64 = 20_000;
 /// Time in milliseconds after which a power failure cannot undo a removal any more (sync interval and
 /// flushes).
@@ -105,7 +109,7 @@ fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
 }
 
-/// Parses the seeds of `N` or `A..B`.
+/// Parses a text `N` or `A..B` to a range of seeds.
 fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
     if let Some((first, end)) = seeds.split_once("..") {
         return Some(first.parse().ok()?..end.parse().ok()?);
@@ -117,7 +121,8 @@ fn parsed(seeds: &str) -> Option<std::ops::Range<u64>> {
 /// Number of histories of the ordinary run.
 const HISTORIES: u64 = 240;
 
-/// Events that must happen in these histories. The number is the smallest permitted count of the event.
+/// Events that must happen in these histories, so that they test enough. The number is the smallest permitted
+/// count of the event in all histories together.
 const EVENTS: &[(&str, u64)] = &[
     ("own", HISTORIES),
     ("shared", HISTORIES),

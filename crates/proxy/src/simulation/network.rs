@@ -1,5 +1,5 @@
-//! The network between Foxy and its origin. It has connections in memory, and replaces the opening of
-//! sockets.
+//! The simulated network between Foxy and its origin. When Foxy opens a connection to an origin, this module
+//! makes a connection in memory instead.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,7 +16,7 @@ use super::profile::Profile;
 use super::wire::{Wire, pair};
 
 thread_local! {
-    /// The network of the history that runs on this thread.
+    /// The network of the history (the run of the simulation) on this thread.
     static NETWORK: RefCell<Option<Rc<Network>>> = const { RefCell::new(None) };
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Network {
     profile: Profile,
 }
 
-/// A guard that exists while a history runs. Its drop removes the network.
+/// A guard that exists while a history runs. When it is dropped, the network is removed from the thread.
 pub(super) struct Connected;
 
 impl Drop for Connected {
@@ -51,8 +51,8 @@ impl Network {
         Connected
     }
 
-    /// Returns the behaviour of one direction of a connection. `cuts` is the probability that the direction
-    /// breaks.
+    /// Returns a random behaviour for one direction of a connection. `cuts` is the probability that the
+    /// direction breaks.
     pub(super) fn manner(profile: &Profile, rng: &mut Rng, cuts: f64) -> Manner {
         let cut = rng.chance(cuts).then(|| {
             let at = match rng.below(3) {
@@ -100,7 +100,7 @@ impl Network {
         if refused {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        // After the end of a history, there is no origin any more, so this fails.
+        // This fails if the history has ended, because there is no origin any more.
         let _ = self.origin.send(other);
         Ok((own, to))
     }

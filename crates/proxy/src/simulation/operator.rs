@@ -1,4 +1,5 @@
-//! The operator and the authors of pages. They change contents, with and without a purge.
+//! The simulated operator and the authors of pages. They change contents, with and without a purge, and
+//! reload the settings.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::settings::Settings;
 use super::spot::{Part, Spot};
 use super::world::{Barrier, Cause, World};
 
-/// Works until the process ends.
+/// Changes and purges pages until the process ends.
 pub(super) async fn run(world: Rc<World>, life: Rc<Life>, mut rng: Rng) {
     while !world.is_over.get() {
         sleep(Duration::from_millis(rng.below(3000))).await;
@@ -35,7 +36,7 @@ pub(super) async fn reload(world: Rc<World>, life: Rc<Life>, mut rng: Rng) {
         sleep(Duration::from_millis(500 + rng.below(12_000))).await;
         let (_, old) = life.now();
         let settings = match rng.below(4) {
-            // This reload changes only settings that do not affect keys and sharing.
+            // This reload changes only settings that do not affect keys or sharing.
             0 => Settings::draw(&mut rng).deciding_as(old),
             _ => Settings::draw(&mut rng),
         };

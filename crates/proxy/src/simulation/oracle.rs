@@ -1,4 +1,5 @@
-//! Judges every answer. The parent module describes the rules in words.
+//! Checks whether each answer obeys the rules. The head of the module `simulation` describes the rules in
+//! words.
 
 use std::rc::Rc;
 
@@ -10,11 +11,11 @@ use super::settings::Settings;
 use super::spot::Part;
 use super::world::{Barrier, Cause, Said, User, World};
 
-/// The end of a request from the point of view of its client.
+/// The result of a request from the point of view of its client.
 #[derive(Debug)]
 pub(super) enum Ending {
     Got(Got),
-    /// The connection ended before a head.
+    /// The connection ended before the head of an answer.
     Nothing,
     /// No answer came before the client's timeout ended.
     Forgotten,
@@ -24,7 +25,7 @@ pub(super) enum Ending {
 /// age of a page, and this age is rounded to whole seconds.
 const ROUNDING: u64 = 100;
 
-/// Judges an answer. Breaches of rules are written to the trace.
+/// Checks the result of a request. If it breaks a rule, this is noted in the trace, and the history fails.
 pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
     let wrong = |oracle: &str, text: &str| {
         world.trace.wrong(oracle, &format!("{text}\nof {asked:?}"));
@@ -49,7 +50,7 @@ pub(super) fn judge(world: &Rc<World>, asked: &Asked, ending: &Ending) {
                 got.head.field("cache-status"),
                 got.head.field("connection")
             ));
-            // When a newer version exists, the origin no longer has the bytes of the old version.
+            // If a newer version exists, the origin no longer has the bytes of the old version.
             let made = made.and_then(Made::parse);
             let gone = made.is_some_and(|made| made.version != world.version(made.spot));
             let lags = may_lag(world, asked, got);
@@ -68,9 +69,9 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
     asked.life != world.life.get() || world.is_down()
 }
 
-/// Returns true if an answer may be truncated because the disk loses bytes. Foxy can request the missing
-/// bytes of a version from the origin only with a strong validator. A request that forbids a fetch gets no
-/// bytes from the origin.
+/// Returns true if an answer may be truncated because the disk loses bytes. This is so if Foxy cannot request
+/// the missing bytes of the version from the origin: because the page has no strong validator, or because the
+/// request forbids a fetch.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = asked.spot.page();
     let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
@@ -82,9 +83,9 @@ fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     torn && page.is_long() && alone
 }
 
-/// Returns true if an answer may be truncated because its client reads too slowly and other followers
-/// continued. This happens only to bodies of unknown length, because the rest of such a body cannot be
-/// requested.
+/// Returns true if an answer may be truncated because its client reads too slowly. The fetch then continues
+/// for the other clients that share it. This happens only to bodies of unknown length, because Foxy cannot
+/// request the rest of such a body.
 fn may_lag(world: &World, asked: &Asked, got: &Got) -> bool {
     let eras = world.eras.since(asked.started);
     let little = world.profile.wide || eras.iter().any(|era| era.tight);
@@ -129,8 +130,8 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         return Err(("bytes", "an answer that the origin never gave".to_owned()));
     };
     let eras = world.eras.since(asked.started);
-    // Foxy does not change the URL of a POST, so the origin receives the query even if settings remove
-    // queries.
+    // Foxy does not change the URL of a POST. So the origin receives the query of a POST even if settings
+    // remove queries.
     let spot_in = |era: &Settings| match asked.method {
         "POST" => asked.spot,
         _ => era.effective(asked.spot),
@@ -159,8 +160,8 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
         }
     }
     owner(world, asked, (got, &said), own)?;
-    // Foxy ignores the fields of a 304 if the 304 is not the newest answer. So a confirmed answer may still
-    // have the fields of an earlier answer.
+    // An answer that the origin has confirmed may still have the fields of an earlier answer, because Foxy
+    // ignores the fields of a 304 if the 304 is not the newest answer.
     let confirmed = world.confirmed(&made, asked.started);
     if confirmed.is_none() {
         freshness(world, asked, &said)?;
@@ -173,7 +174,7 @@ fn judge_answer(world: &World, asked: &Asked, got: &Got, excused: bool) -> Judge
     bytes(asked, got, &made)
 }
 
-/// Checks the owner of the answer.
+/// Checks the rule "Owner": the client may have the answer.
 fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) -> Judgement {
     let wrong = |text: &str| Err(("owner", text.to_owned()));
     let (page, made) = (asked.spot.page(), &said.made);
@@ -190,8 +191,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
             | (Personal::Cookie, User::Cookie(_))
             | (Personal::Login, User::Login(_))
     );
-    // Some pages are never for all users: pages whose lifetime is heuristic, that need validation, or that
-    // vary by cookie.
+    // For some pages, no user may get the body for requests without a user: pages whose lifetime is
+    // heuristic, that need validation, or that vary by cookie.
     let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");
@@ -213,8 +214,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
         world.counts.add("shared cookies");
     }
     let variant = if page.varies { asked.variant } else { "-" };
-    // If a page does not name its field in Vary, only a rule of the settings makes Foxy store variants of the
-    // page.
+    // If a page does not name its field in Vary, Foxy distinguishes the variants of the page only if a rule
+    // of the settings says so.
     let any = page.silent && eras.iter().any(|era| !era.has_parts);
     match any || made.variant == variant {
         true => Ok(()),
@@ -222,7 +223,7 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
     }
 }
 
-/// Checks the age of the answer.
+/// Checks the rule "Freshness": the answer is not too old.
 fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     if said.at >= asked.started {
         return Ok(());
@@ -257,7 +258,7 @@ fn freshness(world: &World, asked: &Asked, said: &Said) -> Judgement {
     }
 }
 
-/// Checks that the answer was not removed before.
+/// Checks the rule "Removed": the answer was not removed before the request began.
 fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     let Some(barrier) = world.barred(made, asked.started) else {
         return Ok(());
@@ -274,7 +275,7 @@ fn barriers(world: &World, asked: &Asked, made: &Made) -> Judgement {
     Err(("removed", format!("came back: {made:?} beyond {barrier:?}")))
 }
 
-/// Checks the bytes of the answer.
+/// Checks the rule "Bytes": the answer has the right bytes.
 fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     let wrong = |text: &str| Err(("bytes", text.to_owned()));
     let whole = made.body();
@@ -326,14 +327,15 @@ fn bytes(asked: &Asked, got: &Got, made: &Made) -> Judgement {
     }
 }
 
-/// Returns true if later requests of other users must get at least the version in the answer to this request.
-/// Returns false if the request has Authorization and only its user may have the answer. After such an
-/// answer, Foxy may still store the result of an earlier fetch for other users.
+/// Returns true if, after the answer to this request, other users must not get an earlier version. Returns
+/// false if the request has Authorization and only its user may have the answer. After such an answer, Foxy
+/// may still store the result of an earlier fetch for other users.
 pub(super) fn speaks_for_others(asked: &Asked) -> bool {
     !matches!(asked.user, User::Login(_)) || asked.spot.page().open
 }
 
-/// Returns the barrier that applies after a client has received a complete answer.
+/// Returns the barrier that applies after a client has received a complete answer: it forbids earlier
+/// versions.
 pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,
@@ -345,9 +347,10 @@ pub(super) fn seen(world: &World, made: &Made) -> Barrier {
     }
 }
 
-/// Returns true if a barrier remains in the life after a kill or a power failure. A purge survives both
-/// events if it is `durable`. Without faults of the disk, any other removal survives a kill. It also survives
-/// a power failure, if the power failure occurs more than `SYNCED` after the removal.
+/// Returns true if a barrier still applies in the next life of the process, after a kill or a power failure.
+/// The barrier of a purge survives both events if it is `durable`. If the disk has no faults, every other
+/// barrier survives a kill. It also survives a power failure that occurs more than `SYNCED` after the barrier
+/// began.
 pub(super) fn survives(world: &World, barrier: &Barrier, power: bool) -> bool {
     let sound = world.profile.disk == DiskTrouble::None;
     let purge = matches!(barrier.cause, Cause::Purge | Cause::SoftPurge);

@@ -1,4 +1,5 @@
-//! The origin: pages with versions, conditional requests, ranges, and faults of the origin itself.
+//! The simulated origin. Its pages have versions. It answers conditional requests and range requests, and
+//! sometimes it fails.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use super::spot::{Part, Spot};
 use super::wire::Wire;
 use super::world::{Barrier, Cause, User, World};
 
-/// Accepts connections until the history ends.
+/// Accepts connections and serves each of them, until the history ends.
 pub(super) async fn run(world: Rc<World>, mut wires: UnboundedReceiver<Wire>) {
     while let Some(wire) = wires.recv().await {
         let world = Rc::clone(&world);
@@ -79,7 +80,7 @@ impl Connection {
         Duration::from_millis(millis)
     }
 
-    /// Fails: sends an error, sends nothing, or closes the connection.
+    /// Fails in a random way: sends an error, sends nothing, or closes the connection.
     async fn fail(&mut self, after: Duration) -> Option<bool> {
         sleep(after).await;
         match self.rng.below(3) {
@@ -126,8 +127,8 @@ impl Connection {
         Some(self.of_page(head, &made, user))
     }
 
-    /// Returns the requested spot. The request itself must name the partition, because two partitions have
-    /// the same origin.
+    /// Returns the spot (partition, page and query) that the request is for. The request must contain the
+    /// name of the partition, because two partitions have the same origin.
     fn spot(&self, head: &Head) -> Option<Spot> {
         let named = head.field("x-part");
         let mut parts = Part::ALL.into_iter();
@@ -254,7 +255,8 @@ fn user_of(head: &Head) -> User {
     cookie.map_or(User::Nobody, User::Cookie)
 }
 
-/// Returns the barrier that applies after the origin has confirmed a change of a page.
+/// Returns the barrier that applies after a client has received the answer to a POST that changes a page: it
+/// forbids answers from before the change.
 pub(super) fn changed(world: &World, made: &Made) -> Barrier {
     Barrier {
         spot: made.spot,

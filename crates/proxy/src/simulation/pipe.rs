@@ -79,8 +79,8 @@ impl Pipe {
         self.wake();
     }
 
-    /// Takes bytes. Returns the number of bytes taken, and the cut if these bytes reach the position of the
-    /// cut.
+    /// Takes bytes from the writer. Returns the number of bytes taken. If these bytes reach the position at
+    /// which the direction breaks, also returns the way in which it breaks.
     pub(super) fn take(&mut self, slices: &[IoSlice<'_>]) -> io::Result<(usize, Option<Cut>)> {
         if self.reset {
             return Err(ErrorKind::ConnectionReset.into());
@@ -164,7 +164,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Returns true if pieces are left that were not read.
+    /// Returns true if there are pieces that the reader has not read yet.
     pub(super) fn is_unread(&self) -> bool {
         !self.pieces.is_empty()
     }

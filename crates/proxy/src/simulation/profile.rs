@@ -1,4 +1,5 @@
-//! Kinds of faults in a history.
+//! The profile of a history (one run of the simulation): the kinds of faults that occur in it, and its other
+//! properties.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub(super) enum DiskTrouble {
     None,
     /// The disk reports each fault.
     Honest,
-    /// Some faults are not reported by the disk.
+    /// The disk does not report some of its faults.
     Any,
 }
 
@@ -27,7 +28,7 @@ pub(super) enum Ends {
     PowerCuts,
 }
 
-/// The faults of one history.
+/// The faults and other properties of one history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Profile {
     /// True if the network cuts, resets and refuses connections, and the origin fails.
@@ -38,13 +39,14 @@ pub(super) struct Profile {
     pub(super) short: bool,
     pub(super) workers: usize,
     pub(super) stores: usize,
-    /// True if stores are taken out, put back, drained and made longer.
+    /// True if stores are taken out, put back, drained and grown.
     pub(super) moves: bool,
     /// True if settings are reloaded.
     pub(super) reloads: bool,
     /// True if there are sites in addition to the forward proxy.
     pub(super) sites: bool,
-    /// True if there are long bodies, small windows of fetches, and large fragments.
+    /// True if there are long bodies, small windows of fetches (buffers for their readers), and large
+    /// fragments.
     pub(super) wide: bool,
     /// Memory of the engine, in bytes.
     pub(super) memory: u64,
@@ -54,8 +56,8 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn of(seed: u64, rng: &mut Rng) -> Self {
-        // The kinds of faults repeat every eight seeds. The other properties repeat after different numbers
-        // of rounds. These numbers have no common divisor, so all combinations occur.
+        // The kinds of faults repeat every eight seeds. Eight seeds are a round. The other properties repeat
+        // after 2, 3, 5, 7 and 11 rounds. These numbers have no common divisor, so all combinations occur.
         let round = seed / 8;
         let stores = 1 + usize::from(round % 2 == 1);
         let wide = matches!(round % 11, 3 | 6 | 8);
@@ -110,9 +112,9 @@ impl Profile {
         }
     }
 
-    /// Returns the number of lives in a history in which the process ends. If stores are taken out and put
-    /// back, there are more lives, and each life is shorter. The reason is that objects of a store must still
-    /// be fresh when the store is put back after a life without it.
+    /// Returns the number of lives of the process, for histories in which the process ends. If stores are
+    /// taken out and put back, there are more lives, and each life is shorter. The reason is that a store may
+    /// be missing during a complete life. When it is put back, its objects must still be fresh.
     pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
         match self.moves {
             true => 4 + rng.below(5),
@@ -120,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// Returns the duration of one life of the process, in a history in which the process ends.
+    /// Returns the duration of one life of the process, for histories in which the process ends.
     pub(super) fn life(&self, rng: &mut Rng) -> Duration {
         let most = match (self.moves, rng.below(3)) {
             (_, 0) => 3000,
@@ -130,14 +132,14 @@ impl Profile {
         Duration::from_millis(rng.below(most))
     }
 
-    /// Chooses a page. Most often it is one of the pages that are hot in this history.
+    /// Chooses a page. Most often it is one of the few pages that are hot (often requested) in this history.
     pub(super) fn page(&self, rng: &mut Rng) -> usize {
         if self.wide && rng.chance(0.35) {
             return PAGES.len() - 1 - rng.below(LONG_PAGES as u64) as usize;
         }
         let most = (PAGES.len() - LONG_PAGES) as u64;
-        // The number of hot pages is small. Otherwise no client would request an object of a store that was
-        // put back.
+        // If stores move, most requests are for the few hot pages. Otherwise no client would request an
+        // object of a store that was put back.
         let hot = if self.moves { 0.8 } else { 0.5 };
         match rng.chance(hot) {
             true => (self.hot + rng.below(6) as usize) % most as usize,
@@ -145,8 +147,9 @@ impl Profile {
         }
     }
 
-    /// Returns the bytes of a segment, of a cluster and of the summary of a segment. If the fragments have
-    /// less than 64 KiB, followers of a fetch do not read stored bytes.
+    /// Returns the sizes in bytes of a segment, a cluster and the summary of a segment. The size of fragments
+    /// depends on them. If fragments have less than 64 KiB, a client that is late in a shared fetch cannot
+    /// read its missing bytes from the store.
     pub(super) const fn geometry(&self) -> (u32, u32, u32) {
         match self.wide {
             true => (272 << 10, 136 << 10, 24 << 10),
@@ -168,7 +171,8 @@ impl Profile {
             (OpClass::Read, Fault::Short(512)),
             (OpClass::Any, Fault::Looks(3)),
         ];
-        // In combination with a kill, none of these faults undoes a removal, because a kill loses no write.
+        // These faults never occur together with power failures, only with kills or in histories with one
+        // life. A kill loses no write, so none of these faults undoes a removal.
         let silent = [
             (OpClass::Read, Fault::BitRot(1)),
             (OpClass::Read, Fault::Misdirected(24 << 10)),

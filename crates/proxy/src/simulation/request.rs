@@ -1,4 +1,4 @@
-//! Requests of clients.
+//! The requests of the simulated clients.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use foxy_base::Rng;
 use super::spot::{Part, Spot};
 use super::world::{User, World};
 
-/// Names of users. They are also the credentials of the users.
+/// Names of users. The name of a user is also the user's credential.
 pub(super) const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
 /// Cache directive of a request.
@@ -38,12 +38,12 @@ impl Control {
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) number: u64,
-    /// The spot as the client names it. Settings may remove the query.
+    /// The spot (partition, page and query) as the client requests it. Settings of Foxy may remove the query.
     pub(super) spot: Spot,
     pub(super) method: &'static str,
-    /// The user in the request to the origin.
+    /// The user whom the origin sees, by the field `Cookie` or `Authorization`.
     pub(super) user: User,
-    /// The user who logs in at Foxy.
+    /// The user who logs in to Foxy with this request.
     pub(super) login: Option<&'static str>,
     pub(super) variant: &'static str,
     pub(super) range: Option<(u64, u64)>,
@@ -54,7 +54,7 @@ pub(super) struct Asked {
     pub(super) old: bool,
     /// Time at which the request began, in milliseconds of the history.
     pub(super) started: u64,
-    /// Number of the process's life in which the request began.
+    /// Number of the life of the process in which the request began.
     pub(super) life: u32,
     /// True if the client closes its connection, or its sending side, before the answer is complete. Such a
     /// client may get no complete answer.
@@ -125,7 +125,7 @@ impl Asked {
         }
     }
 
-    /// Returns true if the client has to log in first.
+    /// Returns true if the client must log in to Foxy, and this request contains no login.
     pub(super) fn lacks_login(&self) -> bool {
         self.spot.part == Part::Users && self.login.is_none()
     }

@@ -1,4 +1,4 @@
-//! Settings that reloads change, and the settings that may apply to a request.
+//! The settings of the simulated process that reloads change, and the settings that may apply to a request.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -22,14 +22,15 @@ use crate::{
 
 type Caching = foxy_http_rules::Config;
 
-/// The settings at one time.
+/// The settings that a reload may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     /// True if the query is removed, both from keys and from requests to the origin.
     pub(super) drops_query: bool,
     /// True if answers with cookies are shared, even if their origin does not permit it.
     pub(super) shares_cookies: bool,
-    /// True if `X-Variant` selects variants although the page does not name it in Vary.
+    /// True if a rule makes the field `X-Variant` select variants, although the page does not name it in
+    /// `Vary`.
     pub(super) has_parts: bool,
     /// True if there is little memory for fetches.
     pub(super) tight: bool,
@@ -46,7 +47,8 @@ impl Settings {
         }
     }
 
-    /// Returns settings with the settings for keys and sharing of `other`, and all other settings of `self`.
+    /// Returns settings that are equal to `other`, except those that affect neither keys nor sharing. The
+    /// latter come from `self`.
     pub(super) const fn deciding_as(self, other: Self) -> Self {
         let tight = self.tight;
         Self { tight, ..other }
@@ -57,7 +59,8 @@ impl Settings {
         self.deciding_as(other) == self
     }
 
-    /// Returns the spot that Foxy requests under these settings if a client requests `spot`.
+    /// Returns the spot that Foxy requests from the origin under these settings, if a client requests `spot`.
+    /// It has no query if the settings remove queries.
     pub(super) fn effective(self, spot: Spot) -> Spot {
         match self.drops_query || spot.part == Part::Users {
             true => spot.plain(),
@@ -92,7 +95,7 @@ impl Settings {
             config.fill.lag = Duration::from_millis(400);
             config.fill.finish_remaining = 64 << 10;
             config.fill.memory = 1 << 20;
-            // Longer bodies are not stored. Their bytes are only in the window of the fill.
+            // Longer bodies are not stored. Their bytes are only in the window (buffer) of the fetch.
             config.rules.store_bytes_max = 450_000;
         }
         if self.tight {
@@ -143,7 +146,7 @@ impl Settings {
             rule(users, &[], base),
             rule(None, &[], base),
         ];
-        // A site ignores cache directives of requests, unless its settings state otherwise.
+        // As in the product, a site ignores cache directives of requests.
         let deaf = |config: &Caching| Caching {
             obey_request: false,
             ..config.clone()
@@ -178,7 +181,7 @@ fn gatekeeper() -> Gatekeeper {
     Gatekeeper::new(AccessRules::new(Vec::new()), TimeZone::UTC).with_logins(Some(logins))
 }
 
-/// Returns the address of a listener.
+/// Returns the address of the listener with this index.
 pub(super) fn address(listener: usize) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], [3128, 8080][listener]))
 }
@@ -206,11 +209,11 @@ pub(super) fn listeners(profile: &Profile) -> Listeners {
     all
 }
 
-/// The settings of a history, in the order of time.
+/// The eras of a history, in the order of time. An era is the time between two reloads.
 #[derive(Debug, Default)]
 pub(super) struct Eras(RefCell<Vec<Era>>);
 
-/// The settings between two reloads.
+/// The settings of one era.
 #[derive(Clone, Copy, Debug)]
 struct Era {
     settings: Settings,

@@ -1,4 +1,4 @@
-//! A spot is a page of a partition, with a query or without a query. Requests are for spots.
+//! A spot is the target of a simulated request: a page of a partition, with or without a query.
 
 use foxy_base::Rng;
 
@@ -10,7 +10,7 @@ use super::profile::Profile;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Forward,
-    /// A site with the rules of the forward proxy.
+    /// A site with the same caching rules as the forward proxy.
     Plain,
     /// A site whose users log in at Foxy. It ignores queries, and cache directives of requests.
     Users,
@@ -36,7 +36,7 @@ impl Part {
         }
     }
 
-    /// Returns the host in the partition's keys. The origin receives this host.
+    /// Returns the host that the keys of the partition's objects contain, and that the origin receives.
     pub(super) const fn origin(self) -> &'static str {
         match self {
             Self::Plain => Self::Forward.host(),
@@ -128,7 +128,7 @@ impl Spot {
         }
     }
 
-    /// Returns the URL in the spot's keys.
+    /// Returns the URL that the keys of the spot's objects contain.
     pub(super) fn url(self) -> String {
         format!("http://{}{}", self.part.origin(), self.target())
     }

@@ -1,6 +1,6 @@
-//! The disks of a machine, and the stores of a process on these disks. The stores are opened together at the
-//! start of the process. A task drives each store. Stores are taken out and put back in the same way as in
-//! the product.
+//! The disks of the simulated machine, and the stores of the process on these disks. The stores are opened
+//! together at the start of the process. A task for each store does the work of its thread. Stores are taken
+//! out and put back in the same way as in the product.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,20 +17,20 @@ use super::clock::SimulatedClock;
 use super::profile::Profile;
 use super::world::World;
 
-/// Longest time for closing a store that is taken out or made longer.
+/// Time limit for closing a store that is taken out or grown.
 const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Number of segments of an empty disk. The disk has many segments but little data.
 const SEGMENTS: u64 = 24;
 
-/// The machine. It exists during all lives of the process.
+/// The simulated machine. It exists during all lives of the process (from each start to the next end).
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,
     roster: Rc<Roster>,
 }
 
-/// Identities of the stores that were last present. The product lists them in its state folder. `None` before
-/// the first start.
+/// The roster: a list of the stores that were last present, by their identities. The product keeps such a
+/// list in its state folder. `None` before the first start.
 type Roster = RefCell<Option<Vec<[u8; 16]>>>;
 
 impl Machine {
@@ -44,7 +44,8 @@ impl Machine {
         }
     }
 
-    /// Ends the process and keeps the remaining contents of its disks. A power failure affects all disks.
+    /// Ends the process and keeps the contents of its disks. If `rng` is given, the power fails, and all
+    /// disks lose writes that were not synced.
     pub(super) fn crash(&mut self, stores: &Stores, rng: Option<&mut Rng>) {
         let kept = stores.kept.borrow();
         let mut keep = rng.map(|rng| (rng.below(3), rng));
@@ -68,7 +69,7 @@ fn room(profile: &Profile, segments: u64) -> u64 {
     segments * u64::from(segment + summary)
 }
 
-/// A disk, and the writer of its store while the store is open.
+/// A disk. While its store is open, also the writer of the store, which writes to the disk.
 struct Kept {
     disk: MemDisk,
     writer: Rc<RefCell<Option<Writer>>>,
@@ -85,8 +86,9 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Opens the stores at a start. If faults prevent the start, the start is repeated without the faults, as
-    /// an operator would do. If this start fails too, all disks are replaced by empty disks.
+    /// Opens the stores at a start of the process. If faults prevent the start, it is repeated without
+    /// faults, as an operator would do after a repair. If this fails too, all disks are replaced by empty
+    /// disks.
     pub(super) fn open(
         world: &World,
         machine: &mut Machine,
@@ -105,7 +107,7 @@ impl Stores {
             if attempt == 0 {
                 disks.iter().for_each(|d| d.set_faults(profile.faults(rng)));
             }
-            // This disk is missing at this start, like a disk that is not mounted.
+            // The disk with this number is missing at this start, like a disk that is not mounted.
             let away = attempt == 0 && disks.len() > 1 && profile.moves && rng.chance(0.4);
             let away = away.then(|| rng.below(disks.len() as u64) as usize);
             let roster = Rc::clone(&machine.roster);
@@ -209,16 +211,17 @@ impl Stores {
             mean_object_bytes: 512,
             buffers: 4,
             buffer_bytes: 4 << 10,
-            // Only a new store uses this identity. Each store has its own identity.
+            // Only a new store gets this identity. An existing store keeps its own.
             uuid: Some(u128::from(self.rng.borrow_mut().next_u64() | 1).to_be_bytes()),
             ..StoreOptions::default()
         }
     }
 
-    /// Starts the task that replaces the thread of a store.
+    /// Starts the task that does the work of a store's thread.
     fn drive(&self, n: usize, writer: Writer) {
         let rng = Rng::new(self.rng.borrow_mut().next_u64());
-        // A sleeping task may still use the slot of the previous writer, so a new slot is made.
+        // The previous writer's task may still sleep, and later look into the old cell. So the new writer
+        // gets a new cell.
         let writer = Rc::new(RefCell::new(Some(writer)));
         self.kept.borrow_mut()[n].writer = Rc::clone(&writer);
         spawn_local(write(writer, rng));
@@ -236,7 +239,7 @@ impl Stores {
         writer.as_ref().map(Writer::store_id)
     }
 
-    /// Lists the present stores, except the store `leaving`.
+    /// Writes the present stores, except the store `leaving`, into the roster.
     fn write_roster(&self, leaving: Option<StoreId>) {
         let here = self.engine.stats().stores.into_iter();
         let here = here.filter(|store| Some(store.store) != leaving);
@@ -264,7 +267,7 @@ impl Stores {
         Ok(())
     }
 
-    /// Makes a store longer by two segments.
+    /// Grows a store by two segments.
     pub(super) async fn grow(&self, n: usize) -> bool {
         let writer = self.kept.borrow()[n].writer.borrow_mut().take();
         let Some(writer) = writer else { return false };

@@ -1,6 +1,6 @@
-//! Does the work of the thread that sweeps after purges, and scrubs at other times. Sweeps complete purges:
-//! they read the disks and drop the records that a purge covers. Scrubs read the disks and drop damaged
-//! records.
+//! The sweeper. It does the work of the product's thread that sweeps after purges, and scrubs at other times.
+//! A sweep completes a purge: it reads the disks and drops the records that the purge covers. A scrub reads
+//! the disks and drops damaged records.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::world::World;
 
-/// Works until the process ends.
+/// Sweeps and scrubs until the process ends.
 pub(super) async fn run(world: Rc<World>, engine: Arc<Engine>, mut rng: Rng) {
     let (mut sweep, mut scrub) = (None, None);
     while !world.is_over.get() {

@@ -1,4 +1,5 @@
-//! The events of a history: a hash of all events, and the texts of the last events.
+//! The trace of a history (one run of the simulation): a hash of all events, and the texts of the last
+//! events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ pub(super) struct Trace {
     /// True if `FOXY_TRACE` is set. Every event is then printed.
     prints: bool,
     last: RefCell<VecDeque<String>>,
-    /// Breaches that the oracle has found.
+    /// The first breach of a rule that the oracle has found, if there was one.
     wrong: RefCell<Vec<String>>,
 }
 
@@ -50,7 +51,7 @@ impl Trace {
         last.push_back(line);
     }
 
-    /// Notes a breach. Only the first breach of a history is reported.
+    /// Notes a breach of a rule. Only the first breach of a history is reported.
     pub(super) fn wrong(&self, oracle: &str, text: &str) {
         self.note(&format!("WRONG ({oracle}) {text}"));
         if self.wrong.borrow().is_empty() {

@@ -1,4 +1,5 @@
-//! Connections in memory. A connection is two bounded pipes with small pieces, delays, cuts and resets.
+//! Simulated connections in memory. A connection consists of two bounded pipes, one for each direction. Bytes
+//! arrive in small pieces, with delays, and a connection may end early.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,9 +25,8 @@ pub(crate) struct Wire {
     timer: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
-/// Makes a connection. Returns the end of the side that connects, and then the end of the other side.
-/// `manners` contains the behaviour of the direction from the first end, and then of the direction from the
-/// second end.
+/// Makes a connection. Returns its two ends. The first end belongs to the side that connects. `manners`
+/// contains the behaviour of the two directions. The first direction begins at the first end.
 pub(crate) fn pair(rng: &mut Rng, manners: [Manner; 2], addresses: [SocketAddr; 2]) -> [Wire; 2] {
     let [first, second] = manners.map(|manner| {
         let pipe = Pipe::new(Rng::new(rng.next_u64()), manner);
@@ -152,8 +152,8 @@ impl Transport for Wire {
 }
 
 impl Drop for Wire {
-    /// Closes the end as the kernel does. If there are unread bytes, the peer may get a reset. The reset may
-    /// remove earlier bytes before the peer has read them.
+    /// Closes this end as the kernel does. If there are bytes that this end has not read, the peer may get a
+    /// reset. The reset may remove bytes that were sent to the peer before the peer has read them.
     fn drop(&mut self) {
         let mut from = self.from.borrow_mut();
         let unread = from.is_unread();

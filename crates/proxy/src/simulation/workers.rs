@@ -1,5 +1,5 @@
-//! The workers of a process. Each worker has its own state, listeners and connections, as on a separate
-//! thread.
+//! The workers of the simulated process. Each worker is a set of tasks. It has its own state, listeners and
+//! connections, as on a separate thread.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(super) type Doors = Vec<UnboundedSender<Arrival>>;
 /// The listeners of a process, and their roles.
 pub(super) type Listeners = Vec<(SocketAddr, Serves)>;
 
-/// Starts worker `index` on the present `LocalSet`. Returns its listeners, and the sender for new settings.
+/// Starts the tasks of worker `index`. Returns the worker's listeners, and the sender for new settings.
 pub(super) fn start(
     world: &Rc<World>,
     proxy: &Arc<Proxy>,
@@ -58,7 +58,7 @@ async fn renew(mut listening: Listening, mut renewals: Renewals, mut rng: Rng) {
         let (renewal, applied) = renewals.next().await;
         sleep(Duration::from_millis(rng.below(40))).await;
         listening.renew(renewal);
-        // The sender may have stopped waiting.
+        // This fails if the sender has stopped waiting.
         let _ = applied.send(());
     }
 }

@@ -1,5 +1,6 @@
-//! The state that origin, clients, operator and oracle share. It contains the origin's answers, and the
-//! barriers that forbid older answers.
+//! The state that the simulated origin, clients and operator share with the oracle, which checks the answers.
+//! It contains the origin's answers, and the barriers. A barrier forbids older answers after a purge or a
+//! change.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use super::spot::Spot;
 use super::trace::Trace;
 use super::workers::{Arrival, Doors};
 
-/// Longest time of a request, in milliseconds.
+/// Longest duration of a request, in milliseconds.
 const LONGEST: u64 = 160_000;
 
 /// An answer of the origin.
@@ -32,7 +33,7 @@ pub(super) struct Said {
     pub(super) lifetime: Option<u64>,
 }
 
-/// Reason why older answers are not permitted.
+/// Reason why a barrier forbids older answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Purge,
@@ -42,9 +43,9 @@ pub(super) enum Cause {
     Newer,
 }
 
-/// Forbids that requests after `since` get older answers with a page. For the causes `Purge`, `SoftPurge` and
-/// `Change`, older answers are answers with a number below `serial`. For `Newer`, older answers are versions
-/// below `serial`.
+/// A barrier: requests that begin after `since` must not get older answers for the spot. For the causes
+/// `Purge`, `SoftPurge` and `Change`, these are the answers with a number below `serial`. For `Newer`, these
+/// are the versions below `serial`.
 #[derive(Clone, Debug)]
 pub(super) struct Barrier {
     pub(super) spot: Spot,
@@ -53,7 +54,7 @@ pub(super) struct Barrier {
     pub(super) since: u64,
     /// True if a power failure does not undo the barrier.
     pub(super) durable: bool,
-    /// User and variant of the body (only for `Newer`).
+    /// User and variant to which the barrier applies (only for `Newer`).
     pub(super) body: Option<(String, String)>,
 }
 
@@ -84,11 +85,11 @@ pub(super) struct World {
     versions: RefCell<Vec<u64>>,
     said: RefCell<Vec<Said>>,
     barriers: RefCell<BTreeMap<Spot, Vec<Barrier>>>,
-    /// The listeners to which clients connect, by worker. The list is empty between two lives.
+    /// The listeners to which clients connect, by worker. The list is empty while the process does not run.
     pub(super) doors: RefCell<Vec<Doors>>,
     /// The worker of each request, by number of the request.
     asked: RefCell<BTreeMap<u64, usize>>,
-    /// Number of the process's life.
+    /// Number of the present life of the process.
     pub(super) life: Cell<u32>,
     requests: Cell<u64>,
     /// The spot of the last request of any client.
@@ -136,7 +137,7 @@ impl World {
         })
     }
 
-    /// Returns a separate random generator for one actor.
+    /// Returns a separate random generator, for example for one client.
     pub(super) fn fork(&self) -> Rng {
         Rng::new(self.rng.borrow_mut().next_u64())
     }
@@ -173,7 +174,7 @@ impl World {
         self.versions.borrow()[spot.number()]
     }
 
-    /// Changes the content of the page from now on.
+    /// Changes the content of a page: raises its version.
     pub(super) fn publish(&self, spot: Spot) {
         let mut versions = self.versions.borrow_mut();
         let version = &mut versions[spot.number()];
@@ -232,8 +233,8 @@ impl World {
         self.said.borrow().get(serial as usize).cloned()
     }
 
-    /// Returns the number of the latest answer since `started` in which the origin has sent or confirmed
-    /// exactly this body. Returns `None` if there is no such answer.
+    /// Finds the latest answer since `started` in which the origin has sent or confirmed exactly this body.
+    /// Returns the number of this answer, or `None` if there is none.
     pub(super) fn confirmed(&self, made: &Made, started: u64) -> Option<u64> {
         let said = self.said.borrow();
         let mut since = said.iter().rev().take_while(|said| said.at >= started);
@@ -246,10 +247,10 @@ impl World {
         let own = barriers.entry(barrier.spot).or_default();
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
-            // A barrier replaces older barriers with the same cause and body, unless only the older barrier
-            // is durable. If the cause is `Newer`, this happens at once. For other causes, only barriers that
-            // are more than `LONGEST` older are replaced. Until then, the older barrier is needed for
-            // requests that began between the two barriers.
+            // A new barrier replaces older barriers with the same cause and body. A durable barrier is not
+            // replaced by one that is not durable. With the cause `Newer`, the older barrier is replaced at
+            // once. With other causes, it is replaced only if it is more than `LONGEST` older. Until then, it
+            // is needed for requests that began between the two barriers.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial
@@ -259,7 +260,7 @@ impl World {
         own.push(barrier);
     }
 
-    /// Returns the barrier that forbids this answer to a request which began at `started`.
+    /// Returns a barrier that forbids this answer for a request that began at `started`, if there is one.
     pub(super) fn barred(&self, made: &Made, started: u64) -> Option<Barrier> {
         let barriers = self.barriers.borrow();
         let own = barriers.get(&made.spot)?.iter();
@@ -273,7 +274,7 @@ impl World {
         .cloned()
     }
 
-    /// Keeps the barriers that remain in the next life.
+    /// Keeps only the barriers that still apply in the next life of the process.
     pub(super) fn crash(&self, keeps: impl Fn(&Barrier) -> bool) {
         let mut barriers = self.barriers.borrow_mut();
         barriers.values_mut().for_each(|own| own.retain(&keeps));

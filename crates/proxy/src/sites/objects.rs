@@ -31,7 +31,8 @@ pub struct Objects {
     pub action_writers: Writers,
 }
 
-/// Users who have a right to store and remove objects. Nobody has this right without a login.
+/// Users who have the right to store and remove objects. Clients that have not logged in never have this
+/// right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
     /// True if every user who has logged in has the right.

@@ -117,7 +117,7 @@ impl SiteTable {
     /// Returns the number of the site for a request. Does not allocate.
     ///
     /// # Errors
-    /// The reason why there is no site.
+    /// Returns the reason why there is no site for the request.
     pub fn find(&self, host: Option<Host<'_>>, path: &[u8]) -> Result<usize, NoSite> {
         let named = host.and_then(|host| self.named(host));
         let paths = named.or(self.others.as_ref()).ok_or(NoSite::Host)?;

@@ -34,9 +34,10 @@ pub struct Config {
     pub fill: FillConfig,
     /// Permissions of clients, and the destinations that can be reached.
     pub access: Access,
-    /// Access rules, users, limits and parents for the requests of clients; `None`: there are none.
+    /// Access rules, users, limits and parent proxies for the requests of clients; `None`: there are none.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
-    /// Hosts that browsers ask directly, according to `/proxy.pac`; `None`: there is no such file.
+    /// Hosts that browsers ask directly, without the proxy. Foxy writes them into the file `/proxy.pac` for
+    /// browsers; `None`: there is no such file.
     pub pac: Option<Vec<foxy_access::HostPattern>>,
     /// Mirrors on the listeners of the forward proxy; `None`: there are none.
     pub mirrors: Option<Arc<Mirrors>>,
@@ -188,14 +189,14 @@ pub struct HeaderConfig {
     /// Foxy's name in `Cache-Status`.
     pub name: String,
     /// The part of the name that distinguishes this Foxy from other instances with the same name. `Via`
-    /// contains `name-instance`. If Foxy receives a request with exactly this text, the request is in a loop.
-    /// Empty: eight hexadecimal digits that are made at the start.
+    /// contains `name-instance`. If Foxy receives a request whose `Via` contains this text, the request is in
+    /// a loop. An empty text stands for eight hexadecimal digits that Foxy chooses at the start.
     pub instance: String,
-    /// Treatment of `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a
-    /// site.
+    /// Treatment of `X-Forwarded-For`. `None`: Foxy appends the peer's address, but replaces the field of an
+    /// untrusted client of a site.
     pub x_forwarded_for: Option<ForwardedMode>,
-    /// Treatment of `Forwarded` (RFC 7239). `None`: send it unchanged, but remove the field of an untrusted
-    /// client of a site.
+    /// Treatment of `Forwarded` (RFC 7239). `None`: Foxy sends the field unchanged, but removes the field of
+    /// an untrusted client of a site.
     pub forwarded: Option<ForwardedMode>,
     /// True if answers contain `Cache-Status` (RFC 9211).
     pub cache_status: bool,
@@ -213,16 +214,16 @@ impl Default for HeaderConfig {
     }
 }
 
-/// Purpose of a listener.
+/// The role of a listener, or of a request: it determines how Foxy handles the request.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "roles are few, and requests share them"
 )]
 pub enum Role {
-    /// A forward proxy: absolute-form requests and `CONNECT`.
+    /// A forward proxy: its clients send requests with absolute URLs, and `CONNECT`.
     Forward,
-    /// A reverse proxy: a site, which has its own partition.
+    /// A reverse proxy: a site. Its objects have their own partition of the cache.
     Site(Site),
     /// The role of a request on a listener with several sites, until host and path of the request have
     /// selected a site. Also the role of a request for which there is no site.
@@ -230,7 +231,8 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the partition of the cache for requests of this role.
+    /// Returns the partition of the cache for requests of this role. Keys of objects begin with it, so
+    /// partitions do not share objects.
     #[must_use]
     pub fn partition(&self) -> &str {
         match self {
@@ -289,7 +291,7 @@ impl Role {
         }
     }
 
-    /// Returns the part of a mirror that this role is for.
+    /// Returns the facts about the mirror, if this role is for requests to a mirror.
     #[inline]
     pub(crate) fn mirrored(&self) -> Option<&Arc<Mirrored>> {
         match self {
@@ -307,7 +309,7 @@ impl Role {
         }
     }
 
-    /// True if answers of this role are documents that are rewritten.
+    /// True if the answers are documents of a mirror that are rewritten.
     #[inline]
     pub(crate) fn is_document(&self) -> bool {
         self.mirrored().is_some_and(|part| part.is_document())
@@ -354,17 +356,17 @@ pub struct Site {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`, false if the origin receives its own name.
     pub preserve_host: bool,
-    /// Choice of the waiting requests that the answer of a running fetch may serve.
+    /// Determines which of the requests that wait for a running fetch may get its answer.
     pub collapse: Collapse,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
     /// Names in certificates of clients that may use the site; `None`: all clients may use it.
     pub allow_client_names: Option<Vec<Pattern>>,
     /// TLS settings of the site, if its clients must show certificates. Requests are accepted only on
-    /// connections whose handshake used these settings. The client's certificate was checked only on such
-    /// connections.
+    /// connections whose handshake used these settings, because only there the client's certificate was
+    /// checked.
     pub verified_by: Option<ServerTls>,
-    /// The part of a mirror, if this site belongs to a mirror.
+    /// The facts about the mirror, if this site belongs to a mirror.
     pub mirror: Option<Arc<Mirrored>>,
     /// The settings of a build cache: clients store the objects themselves, and no origin is asked.
     pub objects: Option<Arc<Objects>>,
@@ -380,13 +382,13 @@ impl Site {
     }
 }
 
-/// Choice of the waiting requests that the answer of a running fetch may serve.
+/// Determines which of the requests that wait for a running fetch may get its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collapse {
-    /// Requests for which the answer is fresh when it arrives.
+    /// A waiting request gets the answer if it is fresh for this request when it arrives.
     #[default]
     Fresh,
-    /// These requests, and also requests that waited for an answer whose lifetime ended before it arrived.
-    /// This choice is for lifetimes that are shorter than the origin's response time.
+    /// A waiting request also gets the answer if its lifetime ended before it arrived. This choice is for
+    /// lifetimes that are shorter than the origin's response time.
     Arrived,
 }

@@ -1,7 +1,8 @@
-//! Delays new connections while served connections use too much memory. During this time, Foxy admits the new
-//! connections slowly, one after the other. A waiting connection needs only a socket and a small task. A
-//! served connection needs buffers too. If too many connections wait, the worker stops accepting connections.
-//! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
+//! Delays new connections while the connections that are being served use too much memory. During this time,
+//! Foxy admits the new connections slowly, one after the other. A waiting connection needs only a socket and
+//! a small task. A served connection needs buffers too. If too many connections wait, the worker stops
+//! accepting connections. Further connections then wait in the kernel's queue, or on the client's side if
+//! that queue is full.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -17,23 +18,25 @@ const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The queues of one worker: one for clients with few connections, and one for clients with many. Each queue
-/// contains the time at which its connections began to wait for memory.
+/// The queues of one worker: one for clients with few connections, and one for clients with many. A queue is
+/// a lock, for which the connections wait in the order of their arrival. It contains the time at which its
+/// first connection began to wait for memory.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
     /// Number of connections in both queues.
     waiting: Cell<usize>,
-    /// Number of waiting connections that may be admitted. It increases when a served connection ends while
-    /// others wait, and decreases when a waiting connection is admitted. It is negative after connections
-    /// were closed to release memory.
+    /// Number of waiting connections that may be admitted as replacements. It increases when a served
+    /// connection ends while others wait, and decreases when a waiting connection is admitted. Connections
+    /// that Foxy closes to release memory must not be replaced. So Foxy subtracts them beforehand, and the
+    /// number can be negative.
     free: Cell<isize>,
 }
 
 impl Entrance {
-    /// Waits until a new connection may be served. `connections` is the number of connections that its client
-    /// has. The wait also ends when the proxy shuts down.
+    /// Waits until a new connection may be served. `connections` is the number of connections of the client.
+    /// The wait also ends when the proxy shuts down.
     pub(crate) async fn enter(&self, local: &Local, connections: usize) {
         let ledger = &local.proxy.ledger;
         if !ledger.is_over() {
@@ -59,9 +62,9 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Returns true if this connection may replace a served connection that has ended. If there is no such
-    /// connection, closes connections that are not needed, and returns false. These connections can be
-    /// replaced at the next check.
+    /// Returns true if the waiting connection may replace a served connection that has ended. If no served
+    /// connection has ended, closes served connections that are not needed, and returns false. Waiting
+    /// connections can replace them at the next check.
     fn replaces_ended(&self, local: &Local) -> bool {
         let free = self.free.get();
         if free <= 0 {
@@ -77,8 +80,8 @@ impl Entrance {
         self.add_free(1);
     }
 
-    /// Notes that this number of connections is about to end to release memory. No waiting connections may
-    /// replace these connections.
+    /// Notes that Foxy is about to close this number of connections to release memory. Waiting connections
+    /// may not replace them.
     pub(crate) fn withhold(&self, connections: usize) {
         self.add_free(-isize::try_from(connections).unwrap_or(isize::MAX));
     }
@@ -90,8 +93,8 @@ impl Entrance {
     }
 
     /// Returns true if the number of waiting connections is at least half of the largest permitted number.
-    /// Then new connections end after their first answer, and connections that have carried many requests end
-    /// after their present answer. So waiting connections can be admitted.
+    /// The callers then end new connections after their first answer, and connections that have carried many
+    /// requests after their present answer, so that waiting connections can be admitted.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting.get();
@@ -114,8 +117,8 @@ impl Entrance {
         if !local.proxy.ledger.is_over() {
             return;
         }
-        // First the tasks of connections that were accepted earlier run, and count their connections as
-        // waiting.
+        // First lets the tasks of the connections run that were accepted earlier. These tasks count their
+        // connections as waiting.
         tokio::task::yield_now().await;
         while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;

@@ -49,8 +49,8 @@ impl Default for Finish {
 }
 
 impl Finish {
-    /// Returns the result of a request that was answered with a page of Foxy. `sent` is the result of sending
-    /// the page.
+    /// Returns the result of a request that Foxy answered with a page of its own. `sent` is the result of
+    /// sending the page.
     pub(crate) fn refused(
         refusal: Refusal,
         outcome: Outcome,
@@ -67,7 +67,7 @@ impl Finish {
         }
     }
 
-    /// Returns the result as the table of recent results keeps it.
+    /// Returns the part of the result that the table of recent results keeps.
     pub(crate) const fn recent(&self, at: WallTime) -> Recent {
         Recent {
             at,
@@ -78,7 +78,7 @@ impl Finish {
         }
     }
 
-    /// Returns the same result with another outcome. If the client left, the outcome stays the same.
+    /// Returns the same result with `outcome`. If the client left before the end, the outcome stays the same.
     pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
         match self.outcome {
             Outcome::ClientGone => self,
@@ -86,7 +86,8 @@ impl Finish {
         }
     }
 
-    /// Returns the result of a request whose client left or stalled.
+    /// Returns the result of a request whose client left or stopped reading. `status` is the status that it
+    /// got.
     pub(crate) fn gone(status: u16) -> Self {
         Self {
             outcome: Outcome::ClientGone,

@@ -1,15 +1,16 @@
-//! The ledger of the memory that requests need: connections, buffers, queues in the kernel and fills. All
-//! workers share one ledger. The memory of a piece of work is entered before the work begins. So the next
-//! piece of work sees the correct sum.
+//! The ledger: an account of the memory that requests need for connections, buffers, send queues in the
+//! kernel and fills (fetches from origins). All workers share one ledger. The memory of a piece of work is
+//! entered before the work begins. So the next piece of work sees the correct sum.
 //!
 //! There are two ways to enter memory. `take` always succeeds, and is for small amounts that are bounded
 //! elsewhere. `reserve` and `grow` fail when the limit is reached, and are for work that may wait or be
 //! refused.
 //!
 //! Some entries are estimates. Other entries are for memory that may be used but is not used. An example is
-//! the window of a slow download, which never becomes full. `observe` corrects the sum by the memory that the
-//! process really uses. While the process really uses little memory, Foxy closes no connection and refuses no
-//! request because of the entries.
+//! the window of a slow download (the bytes of a fetch that are kept for its readers), which never becomes
+//! full. `observe` gets the number of bytes that the process really uses. If requests use more than their
+//! entries, the difference (the excess) is added to the sum. While the process really uses little memory,
+//! Foxy closes no connection and refuses no request because of the entries.
 
 mod reservation;
 
@@ -31,7 +32,8 @@ pub enum Use {
     Queues,
     /// Fragments of stored large objects on their way to clients.
     Fragments,
-    /// Bodies of running fills, and their windows.
+    /// Bodies of running fills, and their windows: the bytes of a body that are kept for the requests that
+    /// read it.
     Fills,
     /// Bodies and windows of fills that several requests share. They are entered here when other fills use
     /// all memory of [`Fills`](Self::Fills).
@@ -62,10 +64,10 @@ impl Use {
         }
     }
 
-    /// Returns an estimate of the bytes that the buffers of sockets contain, if `bytes` bytes are entered for
+    /// Returns an estimate of the bytes in the socket buffers of the kernel, if `bytes` bytes are entered for
     /// this use. An entry for a queue counts completely, because it is the limit of a socket's send buffer.
-    /// Of an entry for connections or fills, half counts. It is an estimate of the bytes that were received
-    /// but not read yet.
+    /// Half of an entry for connections or fills counts, as an estimate of the bytes that were received but
+    /// not read yet.
     #[must_use]
     pub const fn in_sockets(self, bytes: usize) -> usize {
         match self {
@@ -76,8 +78,8 @@ impl Use {
     }
 }
 
-/// Number of bytes by which one served connection counts against the share of its client. It includes the
-/// buffers of the connection and a part of the fetches that the connection starts.
+/// Number of bytes that one served connection takes from the share of its client. It includes the buffers of
+/// the connection and a part of the fetches that the connection starts.
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Smallest number of bytes that are released when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
@@ -89,25 +91,27 @@ const WAITING_BYTES: usize = 4 << 10;
 const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
-/// Largest number of unsent bytes that wait in the kernel for one client to read. The first two values are
-/// the lower and the upper bound of this limit at low [`Pressure`]. The third value is the limit at high
-/// pressure. The fourth value is the limit when memory is spent.
+/// Limits of the unsent bytes in the kernel for one client. At low [`Pressure`], the limit grows with the
+/// ledger, from the first to the second value. The third value is the limit at high pressure. The fourth
+/// value is the limit when memory is spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
-/// Bytes that an origin may send before Foxy reads them: at low pressure in a small ledger, at high pressure,
-/// and when memory is spent.
+/// Numbers of bytes that an origin may send before Foxy reads them. The three values are for low pressure in
+/// a small ledger, for high pressure, and for spent memory.
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
-/// before Foxy reads them. Its limit for answers does not rise while there is much free memory, because many
-/// connections can open before the bodies of their answers arrive.
+/// before Foxy reads them. A large ledger lets answers use more memory while much memory is free. A small
+/// ledger does not, because many connections can open before the bodies of their answers arrive.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Number of bytes of connections and buffers up to which new connections are not delayed, even if this is
-/// more than half of the ledger. The limit is never more than three quarters of the ledger.
+/// Number of bytes that connections and buffers may use before new connections are delayed, even if it is
+/// more than half of the ledger. If it is more than three quarters of the ledger, three quarters are the
+/// limit.
 const FEW_CONNECTIONS: usize = 10 << 20;
 /// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
 
-/// Number of connections up to which a client does not wait behind clients with more connections. If one
-/// eighth ([`FEW_PART`]) of a client's share is enough for more connections, the limit is that higher number.
+/// Largest number of connections with which a client does not wait behind clients with more connections. In a
+/// large ledger, the number is higher: the number of connections for which one eighth ([`FEW_PART`]) of a
+/// client's share is enough.
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
@@ -123,19 +127,19 @@ pub(crate) enum Pressure {
     Spent,
 }
 
-/// A shared account of bytes.
+/// The account of the bytes that requests use.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     used: [AtomicUsize; Use::ALL.len()],
     total: AtomicUsize,
-    /// Bytes that requests used beyond their entries at the last observation.
+    /// The excess: bytes that requests used beyond their entries at the last observation.
     excess: AtomicUsize,
     reservations: reservation::SendReservations,
     /// True if the process used much less than its budget at the last observation.
     roomy: AtomicBool,
     max: AtomicUsize,
-    /// Limit of fills in bytes. Fills cannot use the memory above this limit. So connections always find
-    /// memory.
+    /// Limit in bytes for all fills together. It is lower than the limit of the ledger, so that connections
+    /// always find memory.
     fills_max: AtomicUsize,
 }
 
@@ -168,10 +172,10 @@ impl Ledger {
         self.used[of as usize].load(Ordering::Relaxed)
     }
 
-    /// Corrects the sum of the entries. `bytes` is the number of bytes that requests really use now. If the
-    /// sum is larger than `bytes`, it is not corrected. The correction is at most the limit of the ledger. So
-    /// memory that is never released cannot block all work. `roomy` is true if the process uses so little
-    /// memory that work may begin until the next observation.
+    /// Sets the excess. `bytes` is the number of bytes that requests really use now. If it is larger than the
+    /// sum of the entries, the excess is the difference, otherwise 0. The excess is never more than the limit
+    /// of the ledger. `roomy` is true if the process uses so little memory that new work may begin, even if
+    /// the entries reach a limit. This holds until the next observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
@@ -189,13 +193,13 @@ impl Ledger {
         self.total.load(Ordering::Relaxed) + self.excess()
     }
 
-    /// Returns the number of used bytes at which memory is spent.
+    /// Returns the number of used bytes at which memory counts as spent ([`Pressure::Spent`]).
     fn spent_from(&self) -> usize {
         self.max() / 8 * 7
     }
 
-    /// Returns the number of connections to close so that memory is no longer spent, if each connection
-    /// releases only [`CLOSED_BYTES`].
+    /// Returns the number of connections that must be closed so that memory is no longer spent. The
+    /// calculation assumes that each connection releases only [`CLOSED_BYTES`].
     pub(crate) fn surplus(&self) -> usize {
         self.total().saturating_sub(self.spent_from()) / CLOSED_BYTES
     }
@@ -211,9 +215,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the largest number of unsent bytes that wait in the kernel for one client to read. When memory
-    /// is short, this is also the limit of one write. Small queues do not slow a client that reads, but they
-    /// need more system calls.
+    /// Returns the limit of the unsent bytes in the kernel for one client. When memory is short, this is also
+    /// the limit of one write. Small queues do not slow a client that reads, but they need more system calls.
     pub(crate) fn send_bytes(&self) -> usize {
         let [least, most, high, spent] = SEND_BYTES;
         match self.pressure() {
@@ -246,11 +249,13 @@ impl Ledger {
 
     /// Returns true if connections and their buffers use so much memory that new connections must be admitted
     /// slowly. The usual limit is half of the ledger, or [`FEW_CONNECTIONS`] if this is more. The limit is
-    /// never more than three quarters of the ledger. The excess (memory beyond the entries) counts against
-    /// this limit. Entries for queues, fragments and fills do not count, because these uses have separate
-    /// limits, and the entries may be for memory that is not used. While the process uses little memory
-    /// (`roomy`), the limit is three quarters of the ledger, and the excess does not count. Even then the
-    /// limit is not higher, because thousands of connections can be opened between two observations.
+    /// never more than three quarters of the ledger. The excess (memory beyond the entries) counts too.
+    /// Entries for queues, fragments and fills do not count, because these uses have separate limits, and the
+    /// entries may be for memory that is not used.
+    ///
+    /// While the process uses little memory (`roomy`), the limit is three quarters of the ledger, and the
+    /// excess does not count. The limit is not higher even then, because thousands of connections can be
+    /// opened between two observations.
     pub(crate) fn is_over(&self) -> bool {
         let most = self.max() / 4 * 3;
         match self.is_roomy() {
@@ -264,9 +269,9 @@ impl Ledger {
 
     /// Returns true if connections and their buffers use the complete ledger. New work must then wait, and is
     /// refused if no memory becomes free. New connections are delayed much earlier (see
-    /// [`is_over`](Self::is_over)). So a well-behaved client is not refused because of the connections of
-    /// other clients. The excess does not count, because it is not memory of connections, and may remain for
-    /// a long time.
+    /// [`is_over`](Self::is_over)). So the connections of one client do not cause refusals of other clients'
+    /// requests. The excess does not count, because it is not memory of connections, and may remain for a
+    /// long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
@@ -285,9 +290,10 @@ impl Ledger {
     }
 
     /// Returns true if a client with these numbers of connections has no more than its share. At low
-    /// pressure, a share has no limit. Otherwise a share has two limits: a quarter of the ledger, and half of
-    /// the connections that may wait at all `workers` together. So memory is left for other clients. A served
-    /// connection counts as much as eight waiting connections, because a waiting connection has no buffers.
+    /// pressure, a share has no limit. Otherwise a share has two limits: its connections may use a quarter of
+    /// the ledger, and its waiting connections may be half of those that may wait at all `workers` together.
+    /// So memory is left for other clients. A served connection counts as much as eight waiting connections,
+    /// because a waiting connection has no buffers.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;
@@ -297,7 +303,7 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Returns the number of connections up to which a client does not wait behind clients with more
+    /// Returns the largest number of connections with which a client does not wait behind clients with more
     /// connections.
     pub(crate) fn few(&self) -> usize {
         match self.pressure() {
@@ -318,19 +324,19 @@ impl Ledger {
     }
 
     /// Returns the number of connections that may wait in the kernel for each listener of each of `workers`.
-    /// The kernel drops further handshakes, and the clients' kernels retry.
+    /// If more connections come, the kernel drops their handshakes, and the clients' kernels retry.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
         (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
 
-    /// Enters bytes, even if the sum exceeds the limit.
+    /// Enters bytes for a use, even if the sum exceeds the limit.
     pub(crate) fn take(self: &Arc<Self>, of: Use, bytes: usize) -> Entry {
         let mut entry = self.empty(of);
         entry.add(bytes);
         entry
     }
 
-    /// Enters bytes. Returns `None` if the sum would exceed a limit.
+    /// Enters bytes for a use. Returns `None` if the sum would exceed a limit.
     pub(crate) fn reserve(self: &Arc<Self>, of: Use, bytes: usize) -> Option<Entry> {
         let mut entry = self.empty(of);
         entry.grow(bytes).then_some(entry)
@@ -368,19 +374,22 @@ impl Ledger {
         self.fills_max.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that only fills for several requests may use. Such a fill saves one fetch for each
-    /// of its followers.
+    /// Returns the number of bytes that are kept for fills that several requests share. Such a fill saves one
+    /// fetch for each of its followers (the requests that wait for it).
     fn shared_fills_max(&self) -> usize {
         self.fills_max() / 4
     }
 
     /// Returns the limit of queues and fragments together. It is three eighths of the ledger. If connections,
     /// buffers and the excess leave less memory, the limit is the memory that they leave. The limit is at
-    /// least one eighth, because answers must be sent. While the process uses little memory (`roomy`), the
-    /// limit is six eighths instead of three eighths. In a small ledger, it remains three eighths, because
-    /// many new requests could fill the free memory before the next observation. Queues and fragments each
-    /// have at least a quarter of this limit, because an answer with a reservation in the queues may still
-    /// wait for a fragment.
+    /// least one eighth, because answers must be sent.
+    ///
+    /// While the process uses little memory (`roomy`), the limit is six eighths instead of three eighths. In
+    /// a small ledger, it remains three eighths, because many new requests could fill the free memory before
+    /// the next observation.
+    ///
+    /// Queues and fragments each have at least a quarter of this limit. Otherwise answers could have memory
+    /// in the queues and wait forever for the memory of a fragment.
     fn answers_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
         let least = self.max() / 8;
@@ -391,9 +400,9 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Returns the limit for the sum of all entries when bytes for the use `of` are entered. Answers and
-    /// fills have only separate limits, because answers must be sent and objects must be stored even if the
-    /// ledger is full.
+    /// Returns the limit for the sum of all entries that applies when bytes for the use `of` are entered.
+    /// This limit does not apply to answers and fills, because answers must be sent and objects must be
+    /// stored even if the ledger is full. They have only the limits of [`limit`](Self::limit).
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,

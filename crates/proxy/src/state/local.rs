@@ -21,7 +21,7 @@ use crate::state::poll_budgets::PollBudgets;
 use crate::state::proxy::Proxy;
 use crate::{Counters, Event, LogSink, Timeouts};
 
-/// See [`TimeoutTicks::quiet`].
+/// Largest value of [`TimeoutTicks::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Number of connections that are closed at once when memory or the permitted number of connections is used
@@ -71,7 +71,7 @@ pub(crate) struct Lasting {
     pub(crate) disk: DiskReader,
     pub(crate) fragments: Fragments,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
-    /// Number of client connections and fills of this worker.
+    /// Number of client connections and fills (fetches) of this worker that are in progress.
     pub(crate) busy: Cell<usize>,
     /// Number of connections that the worker has accepted so far.
     connections: Cell<u64>,
@@ -89,7 +89,7 @@ pub(crate) struct Local {
     pub(crate) logs: bool,
     /// True if the log sink wants `Details` in its records.
     pub(crate) details: bool,
-    /// The roles for parts of mirrors.
+    /// The roles of requests for mirrors.
     pub(crate) roles: Roles,
     lasting: Rc<Lasting>,
 }
@@ -211,8 +211,8 @@ impl Local {
         self.shed_for(SHED)
     }
 
-    /// Does the same as [`shed`](Self::shed), but closes at most one connection for each of the `waiting`
-    /// connections that wait to be served.
+    /// Does the same as [`shed`](Self::shed), but closes at most `waiting` connections: one for each
+    /// connection that waits to be served.
     pub(crate) fn shed_for(&self, waiting: usize) -> usize {
         let most = waiting.min(SHED);
         self.counted(self.sweep.shed(most, self.entrance.waiting()))
@@ -233,9 +233,9 @@ impl Local {
         self.entrance.withhold(self.counted(closed).min(surplus));
     }
 
-    /// If connections use all memory, ends requests that wait for memory until other clients read their
-    /// answers. All workers together end enough requests to free memory, and this function ends the part of
-    /// this worker.
+    /// Ends waiting requests if connections use all memory. These requests wait for memory that becomes free
+    /// only when other clients read their answers. All workers together end enough requests to free memory.
+    /// This function ends the part of this worker.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {
@@ -262,7 +262,8 @@ impl Local {
         shed
     }
 
-    /// Counts one piece of work until the returned guard is dropped. A drain waits for the counted work.
+    /// Counts one piece of work until the returned guard is dropped. A worker that shuts down waits for the
+    /// counted work.
     pub(crate) fn busy(&self) -> Busy {
         self.busy.set(self.busy.get() + 1);
         Busy(Rc::clone(&self.lasting))

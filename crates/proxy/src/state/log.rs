@@ -1,4 +1,4 @@
-//! The record of a finished request, passed to a sink without allocation.
+//! The log record of a finished request. Each worker passes its records to a sink, without allocating memory.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use foxy_base::WallTime;
 
 use crate::{Outcome, RequestId};
 
-/// A finished request. Text fields are as received: unchecked bytes without CR, LF or NUL. They are valid
-/// only during the call.
+/// The log record of a finished request. Texts from the client are unchecked bytes, but contain no CR, LF or
+/// NUL. The references are valid only during the call of the sink.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRecord<'a> {
     /// The time when the answer was complete.
@@ -33,7 +33,7 @@ pub struct LogRecord<'a> {
     pub status: u16,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// The reason for the outcome, as a stable word; may be empty.
+    /// The reason for the outcome, as a fixed word; may be empty.
     pub reason: &'static str,
     /// Bytes received for this request, head and body.
     pub bytes_in: u64,

@@ -2,8 +2,8 @@
 //!
 //! `config` contains the settings. `shared` is the state that remains after a reload. `proxy` is the state
 //! that all workers share under one set of settings. `local` is the state of one worker. `ledger` accounts
-//! for the memory of requests. `entrance` keeps the connections that wait for memory. `poll_budgets` keeps
-//! the connections that wait because their client has used its polls of a round. `outcome`, `counters`,
+//! for the memory of requests. `entrance` keeps the connections that wait for memory. `poll_budgets` limits
+//! how often the tasks of one client are polled, so that other clients need not wait. `outcome`, `counters`,
 //! `recent`, `finish` and `log` record results.
 //!
 //! This room (top-level module) may use `sites` and `access`. It also contains tables of other rooms (fills,

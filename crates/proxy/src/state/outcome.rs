@@ -1,6 +1,6 @@
 //! The word for the result of a request. `Cache-Status`, log and counters use the same word.
 
-/// The outcome of a request. The words are stable: scripts depend on them.
+/// The outcome of a request. The words for the outcomes must not change, because scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Outcome {
@@ -70,7 +70,7 @@ impl Outcome {
         Self::ClientGone,
     ];
 
-    /// Returns the stable name.
+    /// Returns the word for the outcome.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! Budgets of polls, one for each client of a worker. The runtime polls tasks in the order in which they were
-//! woken. Without budgets, a request could wait until a thousand connections of another client are polled.
-//! With budgets, the connections of one client are polled only a few times in a round. Then they wait for the
-//! next round, which begins after the runtime has checked for new events.
+//! Budgets of polls, one for each client of a worker. The runtime polls tasks (calls `Future::poll`) in the
+//! order in which they were woken. Without budgets, a request could wait until a thousand connections of
+//! another client are polled. With budgets, the connections of one client are polled only a few times in a
+//! round. Then they wait for the next round, which begins after the runtime has checked for new events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,22 +12,23 @@ use std::task::{Poll, Waker};
 /// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
 /// wait for about 1 ms.
 const POLLS_MAX: u8 = 16;
-/// Number of connections that are woken for a round. This is more than the polls of one client in a round,
-/// because some of the woken connections may have ended or belong to other clients.
+/// Number of waiting connections that are woken for a round. One client has only [`POLLS_MAX`] polls in a
+/// round. More connections are woken, because some of them may have ended or belong to other clients.
 const WOKEN: usize = 64;
-/// Number of slots. The slot of a client is the client's number modulo this value. Clients with the same slot
-/// share their polls.
+/// Number of slots. A slot counts the polls of a round. The slot of a client is the client's number modulo
+/// this value. Clients with the same slot share its polls.
 const SLOTS: usize = 1024;
-/// Number of successive rounds with a single client after which the polls have no limit any more.
+/// Number of successive rounds in which connections of only one client are polled. After these rounds, the
+/// polls have no limit any more.
 const ALONE: u8 = 255;
 
 /// The budgets of the present round.
 #[derive(Debug)]
 pub(crate) struct PollBudgets {
     polls: [Cell<u8>; SLOTS],
-    /// Number of slots with polls in this round.
+    /// Number of slots whose clients were polled in this round.
     clients: Cell<usize>,
-    /// Number of rounds for which the polls of a client still have a limit. A round with several clients sets
+    /// Number of rounds in which the polls of a client still have a limit. A round with several clients sets
     /// this number to [`ALONE`]. A round with a single client decrements it.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
@@ -37,7 +38,7 @@ pub(crate) struct PollBudgets {
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: VecDeque<Waker>,
-    /// Number of connections that have left the queue so far.
+    /// Number of connections that have left the queue since the start.
     left: u64,
     /// Wakes the task that ends rounds.
     ends: Option<Waker>,
@@ -93,7 +94,8 @@ impl PollBudgets {
         false
     }
 
-    /// Ends each round in which connections wait, after the runtime has checked for events. Never returns.
+    /// Ends the rounds. A round ends if connections wait for the next round, and the runtime has checked for
+    /// events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
@@ -130,8 +132,9 @@ impl PollBudgets {
 }
 
 impl Waiting {
-    /// Puts a connection at the end of the queue, unless it is already in the queue. `number` is the number
-    /// that the queue gave to the connection, from 1. It is 0 if the connection was never in the queue.
+    /// Puts a connection at the end of the queue, unless it is already in the queue. The queue numbers its
+    /// entries from 1. `number` is the number of the connection's last entry, or 0 if the connection was
+    /// never in the queue.
     fn enter(&mut self, number: &mut u64, waker: &Waker) {
         if *number > self.left {
             return;
@@ -177,7 +180,7 @@ mod tests {
                 for round in 0..200 {
                     let before = polls.get();
                     yield_now().await;
-                    // In the first rounds the worker has not polled both clients yet.
+                    // The first rounds do not count, because the worker has not polled both clients yet.
                     if round > 2 {
                         most = most.max(polls.get() - before);
                     }

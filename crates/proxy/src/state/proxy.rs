@@ -17,7 +17,8 @@ use crate::state::ledger::{Pressure, Use};
 use crate::state::shared::Shared;
 use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
-/// Time for which `memory_is_short` remains true after memory was used up. So operators notice the shortage.
+/// Time for which `memory_is_short` remains true after memory was used up. It is long enough for operators to
+/// notice the shortage.
 const SHORT: Duration = Duration::from_secs(10);
 
 /// The proxy: the state that its workers share. Create one proxy and pass it to every
@@ -29,9 +30,9 @@ pub struct Proxy {
     pub(crate) fills: Arc<FillMap<FillHead>>,
     /// Foxy's name in the Via field.
     pub(crate) instance: String,
-    /// The Via line of answers.
+    /// The line `Via` of answers.
     pub(crate) via_line: Vec<u8>,
-    /// The Cache-Status line of hits, up to the ttl.
+    /// The beginning of the `Cache-Status` line of hits. The remaining lifetime (`ttl`) follows.
     pub(crate) hit_line: Vec<u8>,
     /// Counts of the requests of each mirror.
     mirrors: Vec<SiteCounters>,
@@ -139,9 +140,9 @@ impl Proxy {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes that the ledger contains for fills now. The number can exceed
-    /// [`FillConfig::memory`](crate::FillConfig::memory) for two reasons: every fill gets at least the
-    /// smallest window, and the limit may have been lowered while fills run.
+    /// Returns the bytes that are entered in the ledger for running fetches now. The number can exceed
+    /// [`FillConfig::memory`](crate::FillConfig::memory) for two reasons: every fetch gets at least the
+    /// smallest window (buffer for its readers), and the limit may have been lowered while fetches run.
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
         self.ledger.used(Use::Fills) + self.ledger.used(Use::SharedFills)
@@ -172,8 +173,9 @@ impl Proxy {
         at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
     }
 
-    /// Returns the number of bytes by which the last value of [`observe_memory`](Self::observe_memory)
-    /// exceeds the sum of [`memory_used`](Self::memory_used).
+    /// Returns the excess: the number of bytes by which the last value of
+    /// [`observe_memory`](Self::observe_memory) exceeded the sum of [`memory_used`](Self::memory_used) for
+    /// all purposes.
     #[must_use]
     pub fn memory_unentered(&self) -> usize {
         self.ledger.excess()
@@ -220,8 +222,8 @@ impl Proxy {
             .map(|rule| rule.name.as_str())
     }
 
-    /// Removes the objects stored under a primary key. The results of fetches that run under this key are not
-    /// stored, and later requests do not join these fetches.
+    /// Removes the objects stored under a primary key (the key of a URL without a variant). The results of
+    /// fetches that run under this key are not stored, and later requests do not join these fetches.
     pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
         self.invalidate(base);
         self.engine.supersede(base, key);
@@ -244,7 +246,8 @@ impl Proxy {
     }
 }
 
-/// Returns the name in the Via field: Foxy's name for people, and a part that no other instance has.
+/// Returns the name in the field `Via`. It consists of the configured name and of a part that no other
+/// instance has.
 fn instance(config: &Config, clock: &dyn Clock) -> String {
     // A name in Via must be a token (RFC 9110 section 7.6.3), but the configured name may be any text.
     let token = |c: char| match c {

@@ -1,6 +1,6 @@
-//! The results of recent requests by key, for `foxy why`. They are in a table of fixed size, in which newer
-//! results replace older results. Hits on large objects are entered. Other hits are not entered, so that they
-//! need no additional work.
+//! The results of recent requests by key, for the command `foxy why`. They are in a table of fixed size, in
+//! which newer results replace older results. Of the hits, only hits on large objects are entered. Other hits
+//! are not, so that they need no additional work.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,14 +11,14 @@ use crate::Outcome;
 /// Number of buckets in the table, which needs about 300 KiB.
 const BUCKETS: usize = 4096;
 
-/// The result of a request. For each key, the table keeps the last request that needed more than a lookup.
+/// The result of a request. For each key, the table keeps the last request that was not an ordinary hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recent {
     /// The time when the answer was complete.
     pub at: WallTime,
     /// The outcome of the request.
     pub outcome: Outcome,
-    /// The reason for the outcome, as a stable word; may be empty.
+    /// The reason for the outcome, as a fixed word; may be empty.
     pub reason: &'static str,
     /// Status sent to the client; 0 if no status was sent.
     pub status: u16,

@@ -44,7 +44,8 @@ pub struct Shared {
     /// wait for each other.
     pub(crate) unshared: Remembered,
     /// Keys for which Foxy requested more than the client's range, and got an answer that could not be stored
-    /// as a part of a sparse object. For these keys, Foxy later requests only the client's range.
+    /// as a part of a sparse object (a large object of which only some fragments are stored). For these keys,
+    /// Foxy later requests only the client's range.
     pub(crate) undivided: Remembered,
     /// Limits the number of fetches that wait for an answer of one origin.
     pub(crate) origins: OriginLimit,
@@ -54,24 +55,25 @@ pub struct Shared {
     pub(crate) broken: Remembered,
     /// Compressed forms of stored answers that Foxy is making now.
     pub(crate) making: Making,
-    /// Results of requests that needed more than a lookup.
+    /// Results of recent requests, for `foxy why`.
     pub(crate) recent: RecentTable,
     /// The known variants of answers, by primary key.
     pub(crate) variants: Variants,
-    /// Digests of artefacts that documents of mirrors have named.
+    /// Digests that documents of mirrors contain for artefacts.
     pub(crate) expected: Expected,
-    /// Tokens of registries of images.
+    /// Tokens for registries of container images.
     pub(crate) tokens: Tokens,
     /// Counts of the requests of each mirror, by name.
     mirrors: Mutex<HashMap<String, SiteCounters>>,
-    /// Permits to read long screened documents of mirrors. So only a few such documents are in memory at a
-    /// time.
+    /// Permits to read long documents of mirrors from which versions are removed. They limit the number of
+    /// such documents in memory.
     pub(crate) long_documents: Arc<Semaphore>,
     /// Limits of the rate of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store at the start of this process.
     pub(crate) purges_before: u64,
-    /// A cache that replaces the store, if [`set_stand_in`](crate::Proxy::set_stand_in) was called.
+    /// A cache that replaces the store in a measurement, if [`set_stand_in`](crate::Proxy::set_stand_in) was
+    /// called.
     #[cfg(feature = "stand-in")]
     pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     pub(crate) counters: Vec<Counters>,

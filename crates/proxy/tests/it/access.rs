@@ -109,8 +109,7 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // The setting `ports` restricts a forward proxy. It does not restrict the port of a site's configured
-    // origin.
+    // The setting `ports` restricts only the forward proxy, and not the port of a site's configured origin.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()
@@ -188,7 +187,7 @@ fn a_tunnel_obeys_the_guard_on_resolved_addresses() {
 
 const PAGE: &str = "Origin: http://evil.test\r\nReferer: http://evil.test/\r\n";
 
-/// A case: path, fields, and the reason word of the refusal.
+/// Purges that must be refused: path, fields, and the reason word of the refusal.
 const ATTACKS: &[(&str, &str, &str)] = &[
     ("/a", PAGE, "purge-from-a-page"),
     ("/a", "Origin: null\r\n", "purge-from-a-page"),
@@ -252,7 +251,8 @@ fn remote_purges_and_purges_beyond_the_url_are_refused() {
         );
     }
     assert_eq!(origin.asked(), 2);
-    // A client on this machine may purge a single URL. The credential permits all purges.
+    // A client on this machine may purge a single URL without the admin credential. With the credential, it
+    // may send every kind of purge.
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 200);
     assert!(ask(&foxy, "GET", &url("/b"), "").cache().contains("hit"));
     let all = format!("Authorization: Bearer {TOKEN}\r\n{PAGE}X-Purge-Method: all\r\n");
@@ -320,8 +320,7 @@ fn a_flood_of_purges_is_refused_and_does_not_delay_the_operator() {
     assert!(ask(&foxy, "GET", &url("/a"), "").cache().contains("hit"));
     let operator = format!("X-Foxy-Token: {TOKEN}\r\n");
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), &operator).status, 200);
-    // After one second, the token bucket that limits the client's purges has filled again. So the client may
-    // purge again.
+    // After one second, the rate limit permits a purge again.
     foxy.clock.advance(std::time::Duration::from_secs(1));
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 404);
 }

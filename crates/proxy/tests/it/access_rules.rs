@@ -80,7 +80,8 @@ fn rules() -> Vec<Rule> {
             action: Action::Bypass,
             ..Rule::default()
         },
-        // The clock of the tests shows noon of a Friday, so this rule applies and the next rule does not.
+        // The clock of the tests shows noon of a Friday, so the time of this rule includes it, and the time
+        // of the next rule does not.
         Rule {
             hosts: hosts(&["now.here.test"]),
             times: vec![Span::parse("fri 11:59-12:01").unwrap()],
@@ -119,7 +120,8 @@ fn refused(answer: &Answer, rule: &str) -> bool {
     answer.status == 403 && (words.iter().any(|word| cache.contains(word)) || cache.contains(rule))
 }
 
-/// Method, host and path, and the rule that refuses. An empty rule means that the request is permitted.
+/// Requests (method, host and path), each with the rule that refuses it. An empty text means that the request
+/// is permitted.
 const CASES: &[(&str, &str, &str, &str)] = &[
     ("GET", "denied.here.test", "/", "host"),
     ("GET", "www.denied.here.test", "/", "host"),
@@ -219,8 +221,8 @@ fn each_request_is_judged_by_the_first_rule_that_fits() {
     }
 }
 
-/// Requests with other spellings of denied addresses, and with hosts that two parsers could read differently.
-/// No such request reaches a server. Some of them are refused before any rule applies.
+/// Sends requests with other spellings of denied addresses, and with hosts that two parsers could read
+/// differently. None of them may reach a server. Foxy refuses some of them before it applies any rule.
 #[test]
 fn other_spellings_of_denied_places_lead_nowhere() {
     let origin = origin();
@@ -298,7 +300,7 @@ fn a_refusal_shows_its_rule_and_the_text_of_the_operator() {
     );
     assert!(answer.cache().contains("rule"), "{}", answer.cache());
     assert_eq!(answer.field("Cache-Control"), Some("no-store"));
-    // The log record is written after the answer.
+    // Foxy writes the log record after the answer, so the test waits for it.
     while foxy.logged().is_empty() {
         std::thread::yield_now();
     }
@@ -327,7 +329,7 @@ fn what_is_stored_is_not_given_to_whom_a_rule_denies() {
     let rules = vec![only, deny("others")];
     let foxy = Foxy::start(Role::Forward, trusting(rules), 1);
     let mut client = foxy.connect();
-    // One connection carries requests of both clients. Requests of both clients are also sent in one packet.
+    // A trusted proxy sends the requests of two clients over one connection, and also in one packet.
     let get = |from: &str| {
         format!(
             "GET http://a.here.test:{port}/x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {from}\r\n\r\n"

@@ -114,7 +114,8 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
     let (alice, bob) = (basic("alice", "a:1"), basic("bob", "b"));
     let ci = "Bearer token-of-ci".to_owned();
     for (host, login, status) in [
-        // If no rule requires a user, no login is needed. But if a login is sent, it must be right.
+        // No rule about the host `open` requires a user, so no login is needed. But if a login is sent, it
+        // must be right.
         ("open", "", 200),
         ("open", &alice, 200),
         ("open", &basic("alice", "x"), 407),
@@ -219,7 +220,7 @@ fn a_login_at_a_site_is_for_foxy_alone() {
     let answer = ask("/a", &basic("bob", "b"));
     assert_eq!(answer.status, 200, "{}", answer.head);
     assert!(!answer.text().contains("uthorization"), "{}", answer.text());
-    // The answer is shared among the users who may have it. Other users do not get it.
+    // The stored answer is for all users who may have it. Other users do not get it.
     assert!(ask("/a", &basic("alice", "a:1")).cache().contains("hit"));
     assert_eq!(ask("/a", "").status, 401);
     assert_eq!(ask("/a", &basic("bob", "wrong")).status, 401);

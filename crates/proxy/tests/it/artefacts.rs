@@ -1,5 +1,5 @@
-//! Artefacts of mirrors, and the digests of artefacts in documents. No client gets a complete file whose
-//! digest differs from the digest in the documents.
+//! Artefacts (package files) of mirrors, and their digests in index documents. No client gets a complete file
+//! whose digest differs from the digest in the documents.
 
 mod archives;
 mod crates;
@@ -40,7 +40,7 @@ fn repr(bytes: &[u8]) -> String {
     format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(bytes)))
 }
 
-/// A registry for a test. The test changes its state.
+/// A fake registry. The test changes its state while it runs.
 struct Registry<S = State>(Arc<Mutex<S>>);
 
 impl<S> Registry<S> {
@@ -53,7 +53,8 @@ impl<S> Registry<S> {
     }
 }
 
-/// State of a registry whose index names one file and whose storage sends another file.
+/// State of a registry. Its index contains the digest of the file `named`, but its storage sends the file
+/// `sent`.
 struct State {
     named: Vec<u8>,
     sent: Vec<u8>,
@@ -139,7 +140,7 @@ fn gets(foxy: &Foxy, expected: &[u8], word: &str) -> Answer {
     answer
 }
 
-/// Checks that the file is fetched and stored.
+/// Checks that the file is fetched, and that a later request is a hit.
 fn stores(foxy: &Foxy, expected: &[u8]) {
     gets(foxy, expected, "fwd=uri-miss");
     until(|| get(foxy, FILE, "").cache().contains("hit"));
@@ -272,7 +273,8 @@ fn the_index_of_one_package_says_nothing_about_files_of_another() {
     let origin = Origin::start(move |asked| {
         match asked.path() {
             "/simple/a/" => index(asked, &named),
-            // This document is of the publisher of another package, who wants Foxy to refuse `a`.
+            // The publisher of another package has written this document. It contains a wrong digest for a
+            // file of the package `a`, so that Foxy would refuse this file.
             "/simple/evil/" => index(asked, &"0".repeat(64)),
             _ => asked.reply("200 OK", "", &sent),
         }
@@ -301,8 +303,8 @@ fn a_digest_of_the_registrys_own_is_checked() {
         registry.set(|state| state.sent.clone_from(&right));
         gets(&foxy, &right, "fwd=uri-miss");
     }
-    // The registry itself serves the index, but the files may come from any server. So the digest in the
-    // index decides, and not the `Repr-Digest` of the file.
+    // Only the registry itself sends the index, but files may come from any server. So the digest in the
+    // index decides, and not the field `Repr-Digest` that comes with the file.
     let registry = Registry::new(&right, &wrong);
     let fields = format!("Repr-Digest: {}\r\n", repr(&wrong));
     registry.set(|state| state.fields.push_str(&fields));
@@ -356,8 +358,8 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // In this answer and the next answer, the last byte is missing. Only this answer has
-            // Content-Length.
+            // In this answer, the last byte is missing. It is also missing in the next answer, but only this
+            // answer has Content-Length.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());
@@ -434,8 +436,8 @@ fn knows_the_digest(length: usize) {
         assert_eq!(get(&foxy, INDEX, "").status, 200);
         gets(&foxy, &right, "fwd");
         hold.store(1, Ordering::SeqCst);
-        // The first client asked before an index was fetched. At that time no digest was known, so this
-        // client gets the wrong file.
+        // The first client sent its request before an index was fetched. At that time no digest was known, so
+        // this client gets the wrong file.
         assert!(unknowing.join().unwrap() == (wrong.clone(), true));
     });
     for _ in 0..2 {

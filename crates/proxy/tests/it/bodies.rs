@@ -1,5 +1,5 @@
-//! Bodies that Foxy does not read. The bytes of such a body are never treated as the next request of the
-//! connection.
+//! Request bodies that Foxy does not read, because it refuses or answers the request earlier. The bytes of
+//! such a body must never be treated as the next request on the connection.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::common::{Foxy, Origin};
 use foxy_proxy::access_rules::{Action, Rule, RuleSet};
 use foxy_proxy::{Config, Gatekeeper, Role};
 
-/// An origin that answers before it has read a body.
+/// An origin that answers without reading the body of the request.
 fn origin() -> Origin {
     Origin::start(|asked| {
         asked.reply("200 OK", "Cache-Control: no-store\r\n", "answer");

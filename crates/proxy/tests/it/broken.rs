@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::{Answer, Foxy, Origin, until};
 use foxy_proxy::{Config, Limits, Role, Timeouts};
 
-/// Sends a POST with exactly this text as the chunked body.
+/// Sends a POST whose chunked body is exactly this text, which may be invalid.
 fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     let to = origin.authority();
     let mut client = foxy.connect();
@@ -19,7 +19,7 @@ fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     client.answer_to("POST")
 }
 
-/// Reads a chunked body to its end, and then answers.
+/// Reads the chunked body of a request to its end, and then answers.
 fn read_all(asked: &mut crate::common::Asked) -> bool {
     loop {
         match &asked.client.line()[..] {
@@ -198,7 +198,8 @@ fn a_field_longer_than_a_record_can_hold_passes_unstored() {
     }
 }
 
-/// An HTTP/1.0 client treats the end of the connection as the end of the body.
+/// An HTTP/1.0 client takes the end of the connection for the end of the body. So if the body is truncated,
+/// Foxy must end the connection by a reset.
 #[test]
 fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     let foxy = Foxy::forward();
@@ -223,8 +224,9 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
     }
 }
 
-/// The origin is silent and the client has closed its sending side. So Foxy ends the connection to the
-/// client, by a reset, because the client may still read.
+/// The origin sends nothing more, and the client has closed its sending side. So Foxy gives up and ends the
+/// connection to the client. It does this by a reset, because the client may still read, and must not take
+/// the received part for the complete body.
 #[test]
 fn a_half_closed_client_does_not_take_a_part_for_the_whole() {
     let foxy = Foxy::forward();

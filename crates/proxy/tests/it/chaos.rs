@@ -1,5 +1,5 @@
-//! Random faults of every kind at once, determined by a seed. No client gets a wrong byte, and no work is
-//! left at the end.
+//! Random faults of every kind at the same time, determined by a seed. No client gets a wrong byte, and no
+//! work is left at the end.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -103,7 +103,7 @@ fn request(rng: &mut Rng, addr: std::net::SocketAddr, authority: &str) {
     let mut client = Client::to(addr);
     client.send(&text);
     if rng.below(4) == 0 {
-        // The shutdown fails if a reset has already truncated the answer.
+        // An error is ignored: this call fails if a reset has already ended the connection.
         let _ = client.stream.shutdown(Shutdown::Write);
     }
     let answer = client.answer();

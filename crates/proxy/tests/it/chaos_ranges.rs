@@ -1,6 +1,7 @@
-//! Random ranges, replaced versions, purges and truncated answers at once, determined by a seed. All bytes of
-//! a complete answer are of one version. The answer to a reload is never a version that was replaced before
-//! the reload was sent. After a purge, no purged version is sent.
+//! Random ranges, replaced versions, purges and truncated answers at the same time, determined by a seed. All
+//! bytes of a complete answer are of one version. The answer to a reload (a request that must reach the
+//! origin) is never a version that was replaced before the reload was sent. After a purge, no purged version
+//! is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ const REQUESTS: u64 = 50;
 const FILMS: u64 = 4;
 const LEN: u64 = 900_017;
 
-/// The byte at `at` of a version of a film.
+/// Returns the byte at offset `at` of a version of a film (a test object).
 fn byte(film: u64, version: u64, at: u64) -> u8 {
     (at.wrapping_mul(31) ^ at >> 9) as u8 ^ (version.wrapping_mul(37) + film * 101) as u8
 }
@@ -24,8 +25,8 @@ fn bytes(film: u64, version: u64, from: u64, to: u64) -> Vec<u8> {
     (from..to).map(|at| byte(film, version, at)).collect()
 }
 
-/// The objects of this test: the version that each film has at the origin, and the number of answers that
-/// were checked.
+/// The state of the films, which are the objects of this test. It contains the version that each film has at
+/// the origin, and the number of answers that were checked.
 #[derive(Default)]
 struct Films {
     now: [AtomicU64; FILMS as usize],
@@ -92,7 +93,7 @@ fn request(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let from = rng.below(LEN);
     let to = (from + 1 + rng.below(300_000)).min(LEN);
-    // All older versions have been replaced before the client sends the request.
+    // All versions before this one are replaced before the client sends its request.
     let known = films.now[film as usize].load(Ordering::SeqCst);
     let (range, reload) = match rng.below(10) {
         0 => (String::new(), false),

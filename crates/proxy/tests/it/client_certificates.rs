@@ -1,5 +1,5 @@
-//! Certificates of clients: required, requested, bad and named certificates, and one connection for two
-//! sites.
+//! Certificates of clients: sites that require or request them, bad certificates, sites that permit only some
+//! names, and one connection for two sites.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
-/// Returns the certificates of a site, and its requirement for certificates of clients.
+/// Returns the TLS settings of a site. `clients` contains the authority that issues the certificates of
+/// clients. The flag is true if clients must show a certificate.
 fn server(authority: &Authority, name: &str, clients: Option<(&Authority, bool)>) -> ServerTls {
     let made = authority.certificate(&[name], |_| {});
     ServerTls::new(ServerOptions {
@@ -276,8 +277,8 @@ fn a_connection_for_one_site_does_not_open_another() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let origin = origin();
     let strict = server(&authority, "shop.test", Some((&clients, true)));
-    // The certificate of the open site also contains the name of the strict site, and is the default
-    // certificate.
+    // The certificate of the open site also contains the name of the strict site, which requires
+    // certificates. It is the default certificate.
     let made = authority.certificate(&["open.test", "shop.test"], |_| {});
     let open = ServerTls::new(ServerOptions {
         certificate: Some(authority.files("open", &made)),
@@ -313,7 +314,7 @@ fn a_connection_for_one_site_does_not_open_another() {
     let crossed = say(&mut stream, "shop.test", "/", "");
     assert!(crossed.starts_with("HTTP/1.1 421"), "{crossed}");
     // A client that connects by address names no host in the handshake, and gets the default certificate.
-    // Such a connection does not give access to the strict site either.
+    // With such a connection, the client has no access to the strict site either.
     let provider = connect(&foxy, &without, "127.0.0.1");
     drop(provider);
     let mut nameless = {
@@ -353,7 +354,7 @@ fn every_connection_is_checked_anew() {
         assert!(say(&mut stream, "shop.test", "/", "").starts_with("HTTP/1.1 200"));
         assert_ne!(stream.conn.handshake_kind(), Some(HandshakeKind::Resumed));
     }
-    // Another authority replaces the first authority in the same file.
+    // The file of trusted authorities is replaced: it now contains another authority.
     let next = Authority::new();
     let pem = std::fs::read(next.folder.path().join("ca.pem")).unwrap();
     std::fs::write(clients.folder.path().join("ca.pem"), pem).unwrap();

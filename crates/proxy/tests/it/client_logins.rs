@@ -1,5 +1,5 @@
-//! Credentials of clients for registries of packages. A client never gets an answer for the credential of
-//! another client.
+//! Mirrors whose clients send their own credentials for the registry. A client never gets an answer for the
+//! credential of another client.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -22,7 +22,7 @@ struct Registry {
     origin: Origin,
     /// Lines of the head of each request, without the first line.
     asked: Arc<Mutex<Vec<String>>>,
-    /// Status of every answer. 0 means that the registry does not fail.
+    /// Status with which the registry answers every request. 0 means that the registry does not fail.
     status: Arc<AtomicU16>,
 }
 
@@ -52,7 +52,7 @@ fn answer(asked: &mut Asked, user: Option<String>) {
 }
 
 impl Registry {
-    /// Starts a registry that answers when `together` requests have arrived.
+    /// Starts a registry that waits with its answers until `together` requests have arrived.
     fn start(together: usize) -> Self {
         let (seen, status) = (
             Arc::<Mutex<Vec<String>>>::default(),
@@ -145,7 +145,7 @@ fn what_one_credential_was_given_reaches_no_other() {
     all_have_their_own(&foxy, "fwd=uri-miss");
     until(|| of(&foxy, FILE, USERS[1]).cache().contains("hit"));
     all_have_their_own(&foxy, "hit");
-    // Each file has the digest in the index of its user.
+    // No file has a wrong digest: Foxy compares each file with the index of the same user.
     foxy.counts(Event::MirrorMismatch, 0);
     let key = of(&foxy, "/pypi/other", USERS[0]);
     assert_eq!(key.text(), USERS[0]);
@@ -191,7 +191,7 @@ fn a_credential_goes_to_the_upstream_alone_and_only_where_the_operator_says_so()
     assert_eq!(of(&foxy, FILE, USERS[0]).status, 200);
     assert_eq!(registry.with("Authorization"), 1);
     drop(foxy);
-    // The mirror's own credential is for clients without a credential.
+    // The mirror's own credential is used for clients that send no credential.
     let site = MirrorSite {
         login: Some(Login::new("foxy:pw")),
         ..registry.mirror()
@@ -233,8 +233,8 @@ fn several_credentials_in_one_request_are_nobodys() {
     assert!(own.body == package(USERS[1]), "{}", own.text());
 }
 
-/// After the registry has refused a credential, this credential gets no answer, even if the registry fails
-/// later.
+/// Clients with a credential get no stored answer after the registry has refused this credential, even if the
+/// registry fails later.
 #[test]
 fn a_credential_is_asked_about_again_after_a_day() {
     let registry = Registry::start(1);

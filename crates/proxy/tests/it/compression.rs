@@ -32,7 +32,7 @@ fn text(seed: usize) -> String {
         .collect()
 }
 
-/// An origin with pages. The fields of the pages come from the table.
+/// An origin with these pages: the path and the fields of each page.
 fn origin(pages: &'static [(&'static str, &'static str)]) -> Origin {
     Origin::start(move |asked| {
         let found = pages.iter().find(|(path, _)| *path == asked.path());
@@ -172,8 +172,8 @@ fn conditions_hold_for_every_form_and_ranges_are_plain() {
         (part.field("ETag"), part.field("Vary")),
         (Some("\"v1\""), Some("Accept-Encoding"))
     );
-    // The weak tag in If-Range does not prove that the client's partial body is of the uncompressed form. So
-    // the answer is the complete body.
+    // The weak tag in If-Range does not prove that the client's partial body has the same bytes as the
+    // uncompressed form. So the answer is the complete body.
     let if_range = get(
         &foxy,
         "/",

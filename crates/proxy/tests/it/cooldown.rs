@@ -1,4 +1,5 @@
-//! Mirrors with rules about versions. The upstreams are fake registries that behave like real registries.
+//! Mirrors with rules about versions: a mirror hides versions that are too young or blocked. The upstreams
+//! are fake registries that behave like real registries.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ const DAY: i64 = 86_400;
 const SHORT: &str = "application/vnd.npm.install-v1+json";
 const SIMPLE: &str = "application/vnd.pypi.simple.v1+json";
 
-/// A mirror with a minimum age in days, and these entries of `block`.
+/// Returns settings with one mirror. It hides versions that are younger than `min_age` seconds, and the
+/// versions in `block`.
 fn under(name: &str, origin: &Origin, min_age: Option<u32>, block: &[&str]) -> Config {
     let preset = preset(name).unwrap();
     let listing = preset.listing().unwrap();
@@ -65,9 +67,9 @@ fn at(foxy: &Foxy, seconds: i64) {
     foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
 }
 
-/// A packument with three versions. The first version is old. The second version will be three days old in 30
-/// seconds. The third version is one hour old. The packument is padded and compressed. The registry's
-/// abbreviated form has no dates.
+/// Returns a packument (npm's document about a package) with three versions and `pad` bytes of padding. The
+/// first version is old. The second version will be three days old in 30 seconds. The third version is one
+/// hour old.
 fn packument(port: u16, pad: usize) -> String {
     let version = |v: &str| {
         format!(
@@ -201,8 +203,8 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         (3, 0),
         "the whole, for the old form is outdated"
     );
-    // Until the next hidden version is old enough, the registry's validator is also valid for the screened
-    // document.
+    // Until the next hidden version is old enough, Foxy can validate the screened document with the
+    // registry's own ETag.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
@@ -229,7 +231,7 @@ fn long_documents_are_screened_too_and_one_that_is_too_long_is_refused() {
     assert!(full.body.len() > 9 << 20 && full.text().ends_with("xx\"}"));
     let short = get(&foxy, "/npm/a", &format!("Accept: {SHORT}\r\n"));
     assert!(short.body.len() < 1000);
-    // The permits for long documents become free again.
+    // Only a few long documents may be in memory at the same time. Their permits become free again.
     for path in ["/npm/b", "/npm/c", "/npm/d"] {
         assert_eq!(get(&foxy, path, "").status, 200);
     }
@@ -361,7 +363,7 @@ fn a_block_wins_over_what_is_stored_and_a_reload_applies_it() {
         whole + 1,
         "not what is stored under other rules"
     );
-    // Without rules, documents are not changed.
+    // A mirror without rules does not change documents.
     let open = under("npm", &origin, None, &[]);
     foxy.renew(open, false, &listeners);
     assert!(get(&foxy, artefact, "").cache().contains("hit"));

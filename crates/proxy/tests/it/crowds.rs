@@ -1,5 +1,6 @@
-//! Many clients of large objects when memory is short: reservations in the kernel's send buffers, time slices
-//! of these reservations, fragments, and memory of fills.
+//! Crowds: many clients that request the same large object while memory is short. An answer needs a
+//! reservation: memory in the kernel's send buffers. The clients wait for reservations and get them for a
+//! time slice each. They also wait for memory for fragments, and for the memory of fills (shared fetches).
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -40,9 +41,9 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(second.answer().body.len(), LARGE);
 }
 
-/// Clients wait for a reservation in the send queues. Meanwhile the window of their fill moves past the bytes
-/// that they need. Foxy then starts the request of each client again, and each client gets the complete
-/// answer.
+/// Clients wait for a reservation in the send queues. Meanwhile their fill drops the bytes that they need,
+/// because its window (buffer) is small. Foxy then starts the request of each client again, and each client
+/// gets the complete answer.
 #[test]
 fn a_crowd_that_waits_for_reservations_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -69,7 +70,7 @@ fn a_crowd_that_waits_for_reservations_gets_whole_answers() {
     });
 }
 
-/// Sets a flag on drop, also during a panic.
+/// Sets a flag when it is dropped, so that the flag is set even if the test panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -97,7 +98,7 @@ fn crowd_in_time_slices(validator: &'static str) {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
     const SENT: usize = 64 << 10;
-    /// Largest number of bytes that the origin has sent and the store has not written yet.
+    /// Largest number of bytes by which the origin may be ahead of the store.
     const AHEAD: u64 = 512 << 10;
     let body: Arc<Vec<u8>> = Arc::new((0..LARGE).map(|i| (i / 251) as u8).collect());
     let mut config = Config::default();
@@ -127,7 +128,7 @@ fn crowd_in_time_slices(validator: &'static str) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                // The clock advances slowly. Otherwise a thread that the machine delays could exceed a
+                // The clock advances slowly. Otherwise a thread that waits for a processor could exceed a
                 // timeout.
                 foxy.clock.advance(Duration::from_millis(24));
                 sleep(Duration::from_millis(2));
@@ -171,13 +172,13 @@ fn crowd_in_time_slices(validator: &'static str) {
     assert_eq!(origin.asked(), 1);
 }
 
-/// Other work uses all memory of fills. So the first request of a crowd gets a fetch with a small window. The
-/// second request arrives after the beginning of the body has left this window. So this request starts a
-/// second fetch. The object of the second fetch is stored for all later requests.
+/// Other fetches use all memory of fills. So the fetch for the first request of a crowd has only a small
+/// window (buffer). The second request arrives after this window has lost the beginning of the body. So it
+/// starts a second fetch. Its object is stored for all later requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;
-    /// This length is more than a small window.
+    /// Number of bytes at the beginning of a body. It is larger than a small window.
     const BEGINNING: usize = 300 << 10;
     let go = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&go);
@@ -212,8 +213,8 @@ fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     });
 }
 
-/// There is memory for one or two fragments. The clients of a crowd wait for each other, and each client gets
-/// the right bytes.
+/// There is memory for one or two fragments of a large object. So the clients of a crowd wait for each other.
+/// Each client must get the right bytes.
 #[test]
 fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     const LARGE: usize = 4 << 20;
@@ -227,7 +228,8 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     config.limits.memory = 400 << 10;
     let stored = Stored::start_as(config, 4 << 20, 64 << 20, 1);
     let foxy = &stored.foxy;
-    // The store may have dropped fragments that arrived faster than its disk writes.
+    // The store drops fragments that arrive faster than it can write them. So the test repeats the request
+    // until all fragments are stored.
     until(|| {
         let asked = origin.asked();
         assert_eq!(foxy.get(&origin, "/large").body, *body);
@@ -244,9 +246,9 @@ fn a_crowd_with_memory_for_few_fragments_gets_whole_answers() {
     assert!(reads() > before, "it comes from disk");
 }
 
-/// No memory is configured for fills, so the first fetch has a small window. Two other users send their
-/// requests after the first bytes of the body have left this window. So they need a second fetch, and both
-/// wait for its head. The head is private, so each of the two users gets a separate answer.
+/// No memory is configured for fills, so the first fetch has only a small window (buffer). Two other users
+/// send their requests after this window has lost the beginning of the body. So they need a second fetch, and
+/// both wait for its head. The head is private, so each of the two users gets a separate answer.
 #[test]
 fn users_that_come_too_late_and_meet_a_private_answer_get_their_own() {
     const LARGE: usize = 1 << 20;

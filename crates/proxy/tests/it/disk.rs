@@ -106,8 +106,8 @@ fn answer_late(stored: &Stored) {
 fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
     let (stored, origin) = filled();
     answer_late(&stored);
-    // Single reads show each worker that the disk is slow. Many reads at once do not show this, because they
-    // end at the same time: a worker estimates the duration of a read by the short time between two ends.
+    // Single reads show each worker that the disk is slow. Many reads at the same time do not show this: they
+    // all end together, and a worker estimates the duration of a read by the time between two ends.
     for n in 300..308 {
         let answer = stored.foxy.get(&origin, &format!("/{n}"));
         assert!(answer.whole && answer.body == body(&format!("/{n}")), "{n}");
@@ -133,15 +133,14 @@ fn requests_for_one_object_share_its_read() {
     let (stored, origin) = filled();
     answer_late(&stored);
     let event = |event| stored.foxy.proxy.totals().event(event);
-    // The store's writer also reads the disk (slot marks). The writer counts these reads, and this count is
-    // subtracted.
+    // The store's writer also reads the disk. The test subtracts these reads, which the writer counts.
     let reads = || {
         let by_writer = stored.foxy.engine.stats().stores[0].counts.reads;
         stored.disk.counts().reads.saturating_sub(by_writer)
     };
     let before = (reads(), event(Event::DiskReads));
-    // The loop ends after the first group of requests that arrive while the disk read for the first request
-    // of the group is under way.
+    // Sixteen requests for one object are sent at the same time. They share a disk read if they arrive while
+    // the read for the first of them is under way. The loop ends as soon as this has happened.
     for n in 0..20 {
         std::thread::scope(|scope| {
             for _ in 0..16 {

@@ -1,4 +1,4 @@
-//! Connections that end, in one or both directions, at awkward moments, and clients that read slowly.
+//! Connections that end at awkward moments, in one or both directions, and clients that read slowly.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -33,8 +33,8 @@ fn an_origin_that_closes_between_requests_is_asked_on_a_new_connection() {
     });
     let mut client = foxy.connect();
     for n in 1..=6 {
-        // A POST must not be sent twice. So it succeeds only if Foxy has already noticed that the origin has
-        // closed the pooled connection.
+        // Foxy must not send a POST twice. So the POST succeeds only if Foxy has already noticed that the
+        // origin has closed the pooled connection.
         if n % 2 == 0 {
             client.send(post(&origin, "/p", 3) + "abc");
         } else {
@@ -64,7 +64,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
     client.send(post(&origin, "/second", 0));
     assert_eq!(client.answer().status, 502);
     assert_eq!(origin.asked(), 2);
-    // A request with a safe method is sent a second time.
+    // Foxy sends a request with a safe method a second time.
     let mut client = foxy.connect();
     client.send(get(&origin, "/first"));
     assert_eq!(client.answer().status, 200);
@@ -212,7 +212,8 @@ fn a_slow_reader_slows_its_origin_down_and_memory_stays_bounded() {
             assert!(foxy.proxy.fill_bytes() <= 4 << 20);
         }
         let sent = sent.load(Ordering::SeqCst);
-        // The limit covers the window, the bytes of a small object, and the sockets' buffers on both sides.
+        // The limit is the sum of the fetch's window (buffer), the bytes of a small object, and the socket
+        // buffers on both sides.
         assert!(sent < 24 << 20, "{sent} bytes were taken from the origin");
         assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
         drop(client);

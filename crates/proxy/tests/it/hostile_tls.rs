@@ -131,7 +131,7 @@ impl Raw {
     }
 }
 
-/// Returns true if a valid request on a separate connection gets its answer.
+/// Returns true if Foxy still works: a valid request on a new connection gets its answer.
 fn is_well(foxy: &Foxy, authority: &Authority) -> bool {
     let (session, tcp) = shaken(foxy, trusting(authority));
     let mut stream = StreamOwned::new(session, tcp);
@@ -207,7 +207,7 @@ fn floods_of_new_keys_end_the_connection_and_single_ones_do_not() {
         said.len()
     );
     assert!(is_well(&foxy, &authority));
-    // A client that renews its keys at times is still served.
+    // A client that renews its keys sometimes still gets its answers.
     let (session, tcp) = shaken(&foxy, trusting(&authority));
     let mut stream = StreamOwned::new(session, tcp);
     for _ in 0..100 {
@@ -252,7 +252,8 @@ fn broken_records_end_the_connection() {
         raw.tcp.write_all(&record).unwrap();
         assert!(raw.is_closed(), "{word}");
     }
-    // A record that is sent twice does not pass the check of the cipher, so a request cannot be replayed.
+    // If an attacker sends a TLS record twice, the cipher detects the second copy. So a request cannot be
+    // replayed.
     let mut raw = Raw::new(&foxy, &authority);
     let record = raw.record(ContentType::ApplicationData, request);
     raw.tcp.write_all(&[&record[..], &record].concat()).unwrap();
@@ -292,7 +293,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     let mut session = ClientConnection::new(Arc::new(trusting(&authority)), name).unwrap();
     let mut hello = Vec::new();
     session.write_tls(&mut hello).unwrap();
-    // The clients send half of a hello, only a hello, or nothing.
+    // The clients send half of a ClientHello, a complete ClientHello, or nothing.
     let pieces = [&hello[..hello.len() / 2], &hello[..], &[]];
     let held: Vec<TcpStream> = (0..600)
         .map(|n| {
@@ -310,7 +311,7 @@ fn half_handshakes_by_the_hundred_cost_others_nothing() {
     drop(held);
 }
 
-/// Shows one of several certificates. Another thread chooses the certificate.
+/// A server's choice among several certificates. The test chooses the certificate through `now`.
 #[derive(Debug)]
 struct InTurn {
     keys: Vec<Arc<rustls::sign::CertifiedKey>>,

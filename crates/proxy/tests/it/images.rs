@@ -1,5 +1,6 @@
 //! A mirror of a registry of container images, tested with a fake registry. The fake registry has a separate
-//! token service, a storage with signed URLs for layers, no validators, and limits on tags.
+//! token service, and a storage server for the layers. It sends no validators, and limits the requests for
+//! tags.
 
 mod fake;
 
@@ -91,7 +92,8 @@ fn an_image_is_pulled_once_and_by_everybody() {
     );
 }
 
-/// Clients use several names for the registry, and for each credential there is a separate copy of the tag.
+/// Clients use several names for the registry, and Foxy stores a separate copy of the tag for each
+/// credential. One purge must remove all copies.
 #[test]
 fn a_purge_of_a_tag_or_a_layer_covers_all_names_and_credentials() {
     let fake = Fake::start();
@@ -177,8 +179,8 @@ fn a_layer_is_for_those_who_may_have_it_alone() {
     assert_eq!(refused.status, 401, "{}", refused.text());
     let own = get(&foxy, &of("team/secret"), &ann);
     assert_eq!((own.status, own.body.len()), (200, 100_000));
-    // The layer is stored now. No client gets the layer through a public repository that does not have the
-    // layer. No client gets the layer without the credential or with another credential.
+    // The layer is stored now. A client must not get it through a public repository that does not have it,
+    // without the credential, or with another credential.
     assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
     assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
     for other in [
@@ -217,7 +219,7 @@ fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
     assert_eq!(get(&foxy, &layer, "").status, 200);
     let sent = state.count("registry GET");
     let at = |seconds: i64| foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
-    // The manifest is unchanged, so a HEAD request is enough.
+    // The manifest is unchanged, so Foxy sends only a HEAD request.
     at(61);
     assert_eq!(get(&foxy, path, "").body, first);
     assert_eq!(state.count("registry GET"), sent, "{:?}", state.asked);
@@ -263,8 +265,8 @@ fn a_proof_ends_when_the_registry_says_no() {
         fake.state.fails.store(no, Ordering::SeqCst);
         foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
         assert_eq!(get(&foxy, &path, "").status, no);
-        // The refusal has removed the proof that clients may have this layer. So the client gets an error
-        // while the registry fails.
+        // The registry has refused the layer, so Foxy has removed the proof (the stored confirmation that
+        // clients may have the layer). So while the registry fails, the client gets an error.
         fake.state.fails.store(503, Ordering::SeqCst);
         assert_eq!(get(&foxy, &path, "").status, 502, "after {no}");
     }

@@ -1,4 +1,5 @@
-//! A response in progress that several requests share, and events that end its storing.
+//! A response that is still arriving, and that several requests share. While it arrives, other answers may
+//! change its lifetime or forbid that it is stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ struct Page {
 }
 
 impl Page {
-    /// Starts an origin with one page. `fields` are the fields of answers with a body; the origin appends the
-    /// number of the answer to them. `checked` are the fields of a 304.
+    /// Starts an origin with one page. `fields` are the fields of answers with a body. The origin appends the
+    /// number of the answer to the last of them. `checked` are the fields of a 304.
     fn start(fields: &'static str, checked: &'static str) -> Self {
         let (open, bodies) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let (held, sent): (_, Arc<AtomicUsize>) = (Arc::clone(&open), Arc::clone(&bodies));
@@ -60,7 +61,7 @@ impl Page {
         (client, head)
     }
 
-    /// Lets the bodies end, and waits for the end of all fetches.
+    /// Lets the origin complete all bodies, and waits for the end of all fetches.
     fn end(&self, foxy: &Foxy, clients: Vec<Client>) {
         self.open.store(true, Ordering::SeqCst);
         for mut client in clients {

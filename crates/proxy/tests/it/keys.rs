@@ -1,5 +1,5 @@
-//! Normal forms of URLs in keys and in requests to the origin, and variants that are selected by the fields
-//! sent to the origin.
+//! Normal forms of URLs in keys and in requests to the origin. Variants are selected by the fields that Foxy
+//! sends to the origin, not by the fields that the client sends.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -57,7 +57,8 @@ fn a_path_has_one_form_in_keys_and_at_the_origin() {
     let hit = foxy.get(&origin, "/A~%C3?%41");
     assert!(hit.cache().contains("memory-hit"), "{hit:?}");
     assert_eq!(foxy.get(&origin, "/A~%C3?A").text(), "/A~%C3?A");
-    // The normal form does not create dot segments, and it keeps invalid escapes.
+    // The normal form of a path must not create segments `.` or `..` out of escapes, and it keeps invalid
+    // escapes.
     for (path, sent) in [
         ("/a/%2e%2e/b", "/a/%2E%2E/b"),
         ("/%zz%41", "/%zzA"),

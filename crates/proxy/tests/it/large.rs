@@ -1,5 +1,5 @@
-//! Large objects with missing fragments. A request for such an object is a miss, and the answer is never
-//! truncated.
+//! Large objects are stored in fragments. If fragments that a request needs are missing, the request is a
+//! miss, and the answer is never truncated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -173,8 +173,7 @@ fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
     stored.settle(0);
     foxy.get(&origin, "/large");
     let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
-    // Only the second disk read is slow. At this time, the client already gets the bytes of the first
-    // fragment.
+    // Only the second disk read is slow. The client already receives the first fragment during this read.
     stored
         .disk
         .set_faults(FaultPlan::none().and(slow.after(1).times(1)));

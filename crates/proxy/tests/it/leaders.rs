@@ -1,5 +1,5 @@
-//! Failures of the leader's fetch. If the origin can answer the followers, these failures must not affect the
-//! followers.
+//! The first request for a page (the leader) starts a fetch, and other requests (followers) wait for it. If
+//! this fetch fails but the origin can answer the followers, they must get good answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,8 +28,8 @@ fn good(asked: &mut Asked) -> bool {
     true
 }
 
-/// Sends a request and `followers` more requests for the same page. When all requests wait, `bad` answers the
-/// first request. All other requests get a good answer.
+/// Sends a request and `followers` more requests for the same page. When all of them wait, `bad` answers the
+/// first request that has reached the origin. The origin gives good answers to all other requests.
 fn crowd(followers: usize, bad: fn(&mut Asked)) -> (Vec<Answer>, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! The parts of a site's behaviour that do not come from its origins: redirects to https, maintenance, error
-//! pages, timeouts.
+//! Answers that a site makes without its origins (redirects to https, maintenance, error pages), and the
+//! timeouts of a site's origins.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn plain_requests_are_sent_to_the_same_url_with_https() {
         }
         let old = foxy.ask("GET / HTTP/1.0\r\n\r\n");
         assert_eq!((old.status, old.field("Location")), (400, None));
-        // If a body is not read, the connection ends.
+        // Foxy does not read the body of this request, so it ends the connection.
         let mut client = foxy.connect();
         client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET");
         assert_eq!(client.answer().field("Connection"), Some("close"));

@@ -1,5 +1,5 @@
-//! Tests of the proxy on real sockets, from the point of view of clients and origins. All files form one
-//! program, because it builds in a tenth of the time that separate programs need.
+//! Tests of the proxy on real sockets, from the point of view of clients and origins. All files form one test
+//! program. A separate program for each file would take ten times as long to build.
 
 #![allow(
     clippy::unwrap_used,

@@ -68,8 +68,8 @@ fn no_document_leads_to_a_foreign_host_by_way_of_the_mirror() {
                 text.contains(&url) && !text.contains(&foxy.addr.to_string()),
                 "{text}"
             );
-            // If the mirror listed the server of this URL, the URL would have this path. The path does not
-            // lead to the server either.
+            // A mirror gives the servers that it lists paths of this form. The mirror does not list the
+            // server of this URL, so this path must not lead to the server either.
             let asked = origin.asked();
             let rest = url.split_once("//").map_or("evil.test/x", |(_, rest)| rest);
             let rest = rest.replace(['[', ']'], "").replace(':', "~");
@@ -106,8 +106,8 @@ fn no_redirect_leads_to_a_foreign_host() {
     }
 }
 
-/// Servers of presets are public. If the name of such a server has a private address, the server is not
-/// asked.
+/// The servers in presets (built-in settings for registries) are public. If the name of such a server has a
+/// private address, Foxy must not send a request to it.
 #[test]
 fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     let origin = Origin::start(|asked| {
@@ -140,7 +140,8 @@ fn a_server_that_nobody_has_named_is_not_asked_at_a_private_address() {
     assert_eq!(origin.asked(), 0);
 }
 
-/// A public index names the digest of a stored private file. A digest alone never gives a client the bytes.
+/// The index of a public package contains the digest of a stored private file. A client must not get the
+/// bytes of the file only because of the digest.
 #[test]
 fn a_poisoned_index_brings_no_bytes_of_another_package() {
     const SECRET: &[u8] = b"the private package";

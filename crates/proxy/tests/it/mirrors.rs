@@ -15,7 +15,8 @@ use crate::common::{Answer, Asked, Foxy, Origin};
 const TOKEN: &str = "0123456789abcdef";
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// A mirror of `preset` whose upstream is this origin. Its documents are fresh for a minute.
+/// Returns a mirror with the preset (built-in settings) of this name. Its upstream is `origin`, and its
+/// documents are fresh for a minute.
 pub(crate) fn mirror(name: &str, origin: &Origin) -> MirrorSite {
     let preset = preset(name).unwrap();
     let at = |host: &str| {
@@ -73,8 +74,8 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// An index that uses two names for its own host, as PyPI does. Its answers have no validator, like the
-/// answers of some gateways, and contain fields that usually forbid storing.
+/// A fake PyPI. Its index uses two names for its own host, as the real index does. Its answers have no
+/// validator, like the answers of some gateways, and contain fields that usually forbid storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
@@ -134,7 +135,7 @@ fn documents_lead_back_to_the_mirror_and_artefacts_live_for_ever() {
             answer.text(),
             format!("<a href=\"http://{}{file}#sha256=00\">a</a>", foxy.addr)
         );
-        // Directives of the client have no effect, because the bytes under this URL never change.
+        // Cache directives of the client have no effect here, because the bytes under this URL never change.
         let answer = get(&foxy, &file, "Cache-Control: max-age=0, no-cache\r\n");
         assert_eq!(answer.text(), "wheel");
         assert!(answer.cache().contains(cache), "{}", answer.cache());
@@ -264,12 +265,13 @@ fn only_listed_hosts_own_names_and_harmless_methods() {
     );
     assert_eq!(foxy.ask(&put).status, 405);
     assert_eq!(origin.asked(), 2, "two names, two documents");
-    // The forward proxy on the same listener works as if there were no mirrors.
+    // For all other requests, the listener works as if there were no mirrors.
     assert_eq!(get(&foxy, "/other", "").status, 400);
     assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
 }
 
-/// A packument with a validator. It is always sent compressed.
+/// A fake npm registry. It sends a packument (npm's document about a package) with a validator, and always
+/// compressed.
 fn npm(failing: &Arc<AtomicU16>) -> Origin {
     let failing = Arc::clone(failing);
     Origin::start(move |asked: &mut Asked| {
@@ -321,7 +323,7 @@ fn documents_are_validated_by_the_upstreams_own_validator() {
     assert_eq!((second.body, second.status), (first.body, 200));
     assert_eq!(origin.asked(), 2);
     assert!(get(&foxy, "/npm/a", "").cache().contains("hit"));
-    // A part of a document is never requested from the upstream.
+    // Foxy never requests a part of a document from the upstream.
     let part = get(&foxy, "/npm/b", "Range: bytes=0-3\r\n");
     assert_eq!(part.status, 200);
 }

@@ -18,7 +18,7 @@ use crate::common::{Answer, Foxy, NOON, until};
 
 /// Login that may store and remove objects.
 const CI: &str = "Authorization: Bearer token-of-ci\r\n";
-/// Login that may also store and remove objects below `ac`.
+/// Login that may also store and remove objects below `ac`, which are results of actions (build steps).
 const MAIN: &str = "Authorization: Bearer token-of-main\r\n";
 /// Login of a known user who has no permissions.
 const GUEST: &str = "Authorization: Bearer token-of-guest\r\n";
@@ -146,7 +146,7 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
         Some("application/octet-stream")
     );
     assert!(answer.cache().contains("hit"), "{}", answer.cache());
-    // This is the empty blob, which Bazel requests very often.
+    // Bazel requests the empty object very often.
     let empty = format!("/cas/{}", sha(b""));
     assert_eq!(put(&foxy, &empty, CI, b""), 201);
     assert_eq!(get(&foxy, &empty), (200, Vec::new()));
@@ -199,7 +199,7 @@ fn gradle_waits_for_100_and_logs_in_by_password() {
     let answer = client.answer();
     assert_eq!((answer.status, answer.body == body), (200, true));
     assert_eq!(answer.field("Content-Length"), Some("2097152"));
-    // The refusal is sent instead of the 100 response, so the client does not send the body.
+    // The client waits for the interim answer 100 before it sends the body. Foxy sends the refusal instead.
     for (length, login, status) in [
         (SIZE_MAX + 1, &*login, 413),
         (10, "", 401),
@@ -261,7 +261,7 @@ fn nobody_writes_without_a_login_and_nothing_else_is_taken() {
         assert_eq!(get(&foxy, path).0, 404, "{path}");
         assert_eq!(put(&foxy, path, MAIN, b"x"), 400, "{path}");
     }
-    // The name of an action's result has only one valid spelling.
+    // The path of an action's result has only one valid spelling.
     for path in [
         format!("/%61c/{sha}"),
         format!("/ac//{sha}"),

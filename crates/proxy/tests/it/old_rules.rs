@@ -1,7 +1,7 @@
-//! Records that an older version of Foxy has written. Its rules about cookies, heuristic lifetimes and
-//! variants were less strict. The tests show which of these records are served, and how the other records are
-//! replaced. A record contains the caching facts that Foxy has derived from the answer. The tests write these
-//! facts byte by byte, as format version 1 defines them.
+//! Records on disk that an older version of Foxy has written. Its rules about cookies, heuristic lifetimes
+//! and variants were less strict. So Foxy serves some of these records and replaces others, and the tests
+//! check which. A record contains the caching facts (such as the lifetime) that Foxy has derived from the
+//! answer. The tests write these facts byte by byte, as format version 1 defines them.
 
 use crate::common::{Answer, Asked, Foxy, NOON, Origin};
 use bytes::Bytes;
@@ -32,7 +32,7 @@ fn facts(source: u8, flags: u16) -> [u8; 64] {
     out
 }
 
-/// Stores an object with these caching facts, like a record that was found on a disk.
+/// Stores an object with these caching facts, as if it had been found on a disk.
 fn put(foxy: &Foxy, origin: &Origin, path: &str, rules: [u8; 64], vary: &str, fields: &str) {
     let key = format!("forward GET http://{}{path}", origin.authority());
     let mut block = FieldBlockBuilder::default();

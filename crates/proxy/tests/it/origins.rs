@@ -106,8 +106,8 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
     });
     let (named, _) = start(settings(&[seen.addr.port(), dead()]), Config::default());
     assert_eq!(get(&named, "/").1, "shop.internal");
-    // Two ejected origins get requests again. One of these origins works again. The other origin fails again,
-    // and is ejected again.
+    // The two ejected origins get requests again. One of them works now. The other fails again, and is
+    // ejected again.
     failing.store(false, Ordering::SeqCst);
     foxy.clock.advance(Duration::from_secs(11));
     for n in 0..60 {
@@ -182,8 +182,8 @@ fn if_all_fail_stale_answers_go_on_and_retries_stay_within_the_budget() {
         assert_eq!(get(&foxy, &format!("/{n}")).0, 502);
     }
     let sent = asked_broken.load(Ordering::SeqCst);
-    // The budget permits about 20 % retries. A few more requests are sent twice, because a pooled connection
-    // was broken.
+    // The budget permits retries for about 20 % of the requests. In addition, a few requests are sent twice
+    // because a pooled connection was broken.
     assert!(sent <= (requests * 13) / 10 + 10, "{sent} for {requests}");
     assert_eq!(get(&foxy, "/kept"), (200, "page".into()));
     let out = health_states(&foxy, &origins);

@@ -8,7 +8,7 @@ use foxy_proxy::Event;
 use crate::common::over_tls::{SWITCH, is_on};
 use crate::common::{Foxy, Origin};
 
-/// The modules whose tests do not use TLS themselves.
+/// The modules whose tests are repeated. They do not use TLS themselves.
 const MODULES: [&str; 13] = [
     "access::",
     "broken::",

@@ -1,4 +1,4 @@
-//! Requests through other proxies.
+//! Requests through parents, which are other proxies.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -37,7 +37,7 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
         // If one process starts two proxies at the same moment, both choose the same name for Via. So the
-        // child has a configured name.
+        // child (the proxy that uses the parent) has a configured name.
         headers: HeaderConfig {
             instance: "child".to_owned(),
             ..HeaderConfig::default()
@@ -70,7 +70,7 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
     );
     let answer = foxy.ask(&get("a.here.test", port, "/x"));
     assert_eq!(answer.status, 200, "{}", answer.head);
-    // The origin sees two hops, and a request in origin form.
+    // The field Via shows that the request has passed two proxies. The origin gets the target in origin form.
     assert!(
         answer.text().starts_with("GET /x HTTP/1.1"),
         "{}",
@@ -87,8 +87,8 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }
-    // The parent's copy gets older. The age in the child's answer is the age in the parent's answer, plus the
-    // time since the child stored the answer.
+    // The parent's copy gets older. The age that the child states is the age that the parent stated, plus the
+    // time since then.
     parent.clock.advance(Duration::from_secs(30));
     let other = parent.ask(&get("a.here.test", port, "/y"));
     assert_eq!(other.status, 200);
@@ -155,7 +155,7 @@ fn a_parent_over_tls_leads_to_destinations_over_tls() {
         assert_eq!(answer.status, 200, "{}", answer.head);
         assert!(answer.body == body, "{path}: {} bytes", answer.body.len());
     }
-    // Both requests use one connection.
+    // Both requests used one connection to the destination.
     assert_eq!(front.full.load(Ordering::SeqCst), 1);
     // A body without a length is complete only if the origin announces the end of the inner TLS connection.
     // The parent announces the end of the outer connection in both cases.

@@ -1,5 +1,5 @@
-//! Stored parts on real sockets. Stored parts are reused, combined and completed. Parts of different versions
-//! are never mixed.
+//! Stored parts of objects, which come from range requests and truncated answers. They are reused, combined
+//! and completed. Parts of different versions are never mixed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent. In
-/// `Range`, Foxy requests a wider range than the client requests. So the client repeats its own range in
-/// `X-Part`, and the origin sends only this range.
+/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent.
+/// Foxy usually requests a wider range than the client. A client that needs exactly its own range repeats it
+/// in `X-Part`, and the origin then sends this range.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
@@ -106,7 +106,8 @@ fn versions_are_never_mixed() {
     let (origin, log) = ranged(etag.clone());
     range(&foxy, &origin, "0-7");
     *etag.lock().unwrap() = "\"v2\"".into();
-    // A part of another version arrives. The first part is dropped, and the two parts are not combined.
+    // A part of another version arrives. Foxy drops the stored part, because the two parts must not be
+    // combined.
     range(&foxy, &origin, "8-9");
     range(&foxy, &origin, "6-7");
     assert_eq!(log.lock().unwrap().len(), 3);
@@ -234,7 +235,7 @@ fn a_purge_takes_parts_too_and_head_is_not_answered_from_one() {
 #[test]
 fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     let origin = Origin::start(|asked| {
-        // The part has six bytes by Content-Range, but five bytes by Content-Length.
+        // According to Content-Range, the part has six bytes. According to Content-Length, it has five.
         let fields = "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n";
         asked.reply("206 Partial Content", fields, "45678");
         true
@@ -276,7 +277,8 @@ fn a_purge_covers_the_old_bytes_of_a_part_that_grows() {
     let mut holds = foxy.connect();
     holds.send(format!("GET http://{to}/held HTTP/1.1\r\nHost: x\r\n\r\n"));
     until(|| origin.asked() == 2);
-    // This request has looked up the stored part, and waits until it may ask the origin.
+    // This request has found the stored part. It waits until it may send a request to the origin, because
+    // only one may be under way.
     let mut grows = foxy.connect();
     grows.send(format!(
         "GET http://{to}/x HTTP/1.1\r\nHost: x\r\nRange: bytes=10-14\r\nX-Part: bytes=10-14\r\n\r\n"

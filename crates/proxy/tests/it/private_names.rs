@@ -18,7 +18,8 @@ use crate::mirrors::{config, get, mirror};
 /// Paths and credentials of the requests to a registry.
 type Asked = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
-/// A registry that has every package, and states its own name in its answers.
+/// A fake registry that has every package. Its answers contain its own name, so that a test knows which
+/// registry has answered.
 fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     let (seen, status) = (Asked::default(), Arc::clone(status));
     let asked = Arc::clone(&seen);
@@ -44,7 +45,8 @@ fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     (origin, seen)
 }
 
-/// Returns the private registry, with a second server that its documents may name.
+/// Returns a mirror of the private registry. `entries` are the names of packages that only it may have. It
+/// also lists a second server.
 fn private(origin: &Origin, entries: &[&str]) -> MirrorSite {
     let preset = preset("npm").unwrap();
     let at = |host: &str| {
@@ -98,7 +100,8 @@ fn both_with(change: impl Fn(Config) -> Config) -> Both {
     }
 }
 
-/// Requests to the public mirror for a private package, and the paths to which they are redirected.
+/// Paths of requests to the public mirror for a private package, each with the path to which the request is
+/// redirected.
 const WAYS: [(&str, &str); 8] = [
     ("/npm/@acme/x", "/own/@acme/x"),
     ("/npm/@acme%2fx", "/own/@acme%2Fx"),
@@ -192,8 +195,8 @@ fn the_credential_goes_to_the_upstream_alone() {
     assert_eq!(get(&both.foxy, "/own/@acme/x", user).status, 200);
     let file = "/own/@acme/x/-/x-1.0.0.tgz";
     assert_eq!(get(&both.foxy, file, user).status, 200);
-    // Requests to another host of the private mirror do not contain the credential, and neither do requests
-    // to the public registry.
+    // Only requests to the private registry itself contain the credential. Requests to another server of the
+    // private mirror and requests to the public registry do not.
     let elsewhere = format!("/own/~origin.test~{}/@acme/x/-/x-2.0.0.tgz", both.port);
     assert_eq!(get(&both.foxy, &elsewhere, user).status, 200);
     assert_eq!(get(&both.foxy, "/npm/left-pad", user).status, 200);
@@ -218,7 +221,8 @@ fn tokens_have_the_characters_of_tokens() {
     }
 }
 
-/// Only Alice may use the private mirror. Users log in at the partitions in `at`.
+/// Returns a change of the settings: only Alice may use the private mirror, and users log in at the partition
+/// `at`.
 fn guarded(at: &str, required: bool) -> impl Fn(Config) -> Config {
     let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
     let passwords = ["alice", "bob"].map(|user| (user.to_owned(), hash(user)));
@@ -264,7 +268,7 @@ fn login(user: &str) -> String {
 fn rules_and_logins_hold_at_mirrors_by_their_names() {
     for at in ["forward", "own"] {
         let both = both_with(guarded(at, false));
-        // In the second round, the answers come from the store. The rules also apply to these answers.
+        // In the second round, the answers are already stored. The rules also apply to stored answers.
         for path in ["/own/@acme/x", "/own/@acme/x/-/x-1.0.0.tgz"] {
             for _ in 0..2 {
                 let status = |login: &str| get(&both.foxy, path, login).status;

@@ -1,5 +1,5 @@
-//! The PROXY protocol. Only trusted senders may name a client. If they do, access lists, limits and
-//! forwarding fields use the address of the named client.
+//! The PROXY protocol, by which a proxy in front of Foxy names the client of a connection. Only trusted
+//! proxies may do so. Access lists, limits and forwarding fields then use the address of the named client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn start(trusted: &str, origin: &Origin) -> Foxy {
     Foxy::serving(listener, config, 1, engine, clock)
 }
 
-/// An origin that answers with the client that the request names.
+/// An origin whose answer contains the client's address, as the request states it.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let client = asked.field("X-Forwarded-For").unwrap_or("none").to_owned();

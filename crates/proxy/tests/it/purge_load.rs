@@ -1,4 +1,5 @@
-//! Purges under load. On a disk without faults each purge is durable, and a flood of purges is refused.
+//! Purges under load. On a disk without faults, each purge is durable: it survives a power failure. A flood
+//! of purges is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,7 +89,8 @@ fn a_purge_that_a_power_cut_could_undo_is_no_success() {
     for (path, fields) in [("/one", ""), ("/tagged", "Surrogate-Key: page\r\n")] {
         let answer = purge(foxy, &origin, path, fields);
         assert_eq!(answer.status, 500, "{path}: {}", answer.head);
-        // The purge is not durable. But it is effective until this process ends.
+        // The purge is not durable (it would not survive a crash). But it is effective until this process
+        // ends.
         assert!(!foxy.get(&origin, path).cache().contains("hit"), "{path}");
     }
 }

@@ -1,5 +1,5 @@
-//! Purges of many objects while fetches run. If a fetch began before a purge, the purge covers the object of
-//! the fetch.
+//! Purges of many objects while fetches run. A purge must also remove the objects of fetches that began
+//! before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

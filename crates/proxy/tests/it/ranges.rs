@@ -11,7 +11,7 @@ use foxy_proxy::Event;
 
 const LEN: u64 = 1_900_017;
 
-/// The byte at `at` of version `version`.
+/// Returns the byte at offset `at` of this version of the object.
 fn byte(version: u8, at: u64) -> u8 {
     ((at * 7 + at / 251) % 253) as u8 ^ version
 }
@@ -20,7 +20,7 @@ fn bytes(version: u8, from: u64, to: u64) -> Vec<u8> {
     (from..to).map(|at| byte(version, at)).collect()
 }
 
-/// The behaviour of an origin, and the ranges that the origin has sent.
+/// The state of the origin: the version of its object, its faults, and the ranges that it has sent.
 #[derive(Default)]
 struct Media {
     version: Mutex<u8>,
@@ -122,7 +122,7 @@ fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
     check(&inside, 0, 1_000_050, 1_000_061);
     assert!(inside.cache().contains("hit"), "{}", inside.cache());
     assert_eq!(origin.asked(), 1);
-    // This range includes the stored part, so there are two gaps.
+    // This range includes the stored part, so bytes are missing before and after this part.
     let around = range(
         &foxy,
         &origin,
@@ -235,8 +235,8 @@ fn another_version_supersedes_the_old_fragments() {
     );
     assert!(other.body == bytes(1, 1_600_000, 1_600_100));
     check(&range(&foxy, &origin, "0-99"), 1, 0, 100);
-    // The same test, but after the stored part has expired. The object is validated together with the range,
-    // and is not fetched completely.
+    // The same again, but after the stored part has expired. Foxy validates the object with a range request,
+    // and does not fetch it completely.
     let before = media.total();
     foxy.clock.advance(Duration::from_secs(100));
     *media.version.lock().unwrap() = 2;
@@ -331,7 +331,8 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // An answer without body bytes is not checked, because its Content-Range comes from the origin.
+        // An answer without body bytes is not checked, because Foxy passes it on with the origin's own
+        // Content-Range.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");

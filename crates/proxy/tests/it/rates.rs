@@ -8,12 +8,12 @@ use foxy_base::{Clock, SystemClock};
 use foxy_proxy::access_rules::{Rate, RuleSet};
 use foxy_proxy::{Config, Gatekeeper, Limit, Per, Role};
 
-/// Length of a long body. A long body is stored in fragments, and a short body is stored as one object.
+/// Length of a long body, which is stored in fragments.
 const LONG: usize = 1_000_003;
 const SHORT: usize = 200_000;
 /// Rate in bytes per second.
 const RATE: usize = 50_000_000;
-/// Size of the burst in bytes.
+/// Number of bytes that may be sent at once, before the rate applies.
 const BURST: usize = 10_000;
 
 fn config() -> Config {
@@ -86,7 +86,7 @@ fn answers_of_every_way_are_slowed() {
             "{path} {fields}: {}",
             answer.body.len()
         );
-        // Even on a fast machine, a shorter time is impossible.
+        // The limit permits no shorter time, even on a fast machine.
         let least = Duration::from_secs_f64((bytes - BURST) as f64 / RATE as f64);
         assert!(
             took >= least,

@@ -24,7 +24,7 @@ fn gated(open: &Arc<AtomicBool>) -> Origin {
     })
 }
 
-/// Returns the settings of [`Foxy::start`], but without a permitted client.
+/// Returns settings that permit no client on this machine.
 fn closed_to_all() -> Config {
     let mut config = Config::default();
     config.access.allow_clients = vec!["192.0.2.1/32".parse().unwrap()];

@@ -159,8 +159,8 @@ fn secretive() -> Origin {
     })
 }
 
-/// Returns the answer to a request with this line and these fields. Checks that the rules of the test have
-/// changed the answer, and that its Cache-Status contains `cache`.
+/// Sends a request with this request line and these fields. Checks that the rules of the test have changed
+/// the answer, and that its Cache-Status contains `cache`.
 fn changed(foxy: &Foxy, line: &str, fields: &str, (status, cache): (u16, &str)) -> Answer {
     let mut client = foxy.connect();
     client.send(format!(
@@ -264,7 +264,7 @@ fn paths_are_rewritten_for_the_origin_and_kept_in_keys() {
         seen("uri-miss");
         seen("memory-hit");
     }
-    // Two URLs that lead to the same URL at the origin are still two objects.
+    // Two URLs of clients may lead to the same URL at the origin. They are still stored as two objects.
     assert!(get(&foxy, "/a?b=c").cache().contains("uri-miss"));
     let purge = |path: &str| foxy.ask(&format!("PURGE {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     assert_eq!(purge("/u/7?x=1").status, 200, "the client's URL is purged");
@@ -306,7 +306,8 @@ fn rewriting_does_not_climb_out() {
 }
 
 /// The answer to a POST may be stored for GET if its Content-Location is the client's URL. Here the
-/// Content-Location is the URL at the origin, which differs from the client's URL.
+/// Content-Location is the URL at the origin, which differs from the client's URL. So the answer must not be
+/// stored.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {

@@ -28,8 +28,8 @@ impl Gate {
     }
 }
 
-/// Answers with a page for the user in Cookie. Each user has a different validator, and a request with the
-/// user's validator gets a 304.
+/// Answers with a page for the user in Cookie. The page has a different ETag for each user. A request with
+/// the user's ETag gets a 304.
 fn personal(asked: &mut Asked, fields: &str) {
     let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
     let etag = format!("\"{user}\"");
@@ -46,7 +46,8 @@ fn personal(asked: &mut Asked, fields: &str) {
     }
 }
 
-/// `users` request the same page together. The first answer is sent when all users wait.
+/// All `users` request the same page at the same time. The origin sends its first answer when all of them
+/// wait.
 fn crowd(
     foxy: &Foxy,
     origin: &Origin,
@@ -101,7 +102,8 @@ fn pages_that_need_validation_are_not_shared_unvalidated() {
     }
 }
 
-/// An origin that uses only dates as validators answers 304 to every client.
+/// The page of each user has the same date. So an origin that uses only dates as validators answers 304 to
+/// every client.
 #[test]
 fn the_page_of_a_user_is_not_validated_by_its_date_for_others() {
     for control in [
@@ -253,8 +255,8 @@ fn late_joiners_of_a_body_are_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Both clients get the head before the body is sent. The second client gets the head from the fetch
-        // of the first client.
+        // Both clients get the head before the body is sent. The second client gets it through the fetch of
+        // the first client.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();

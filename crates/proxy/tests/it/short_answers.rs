@@ -1,5 +1,5 @@
-//! Origins that answer a range with fewer bytes or with other content. The client still gets the requested
-//! bytes, and later requests for the URL still succeed.
+//! Origins that answer a range request with fewer bytes than requested, or with other content. The client
+//! still gets the requested bytes, and later requests for the URL still succeed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ fn bytes(from: u64, to: u64) -> Vec<u8> {
     (from..to).map(byte).collect()
 }
 
-/// Returns the requested range.
+/// Returns the range that a request to the origin contains.
 fn asked_for(asked: &Asked) -> Option<(u64, u64)> {
     let range = asked.field("Range")?.strip_prefix("bytes=")?;
     let (from, to) = range.split_once('-')?;

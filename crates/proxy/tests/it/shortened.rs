@@ -1,5 +1,5 @@
-//! Answers whose lifetime a 304 has shortened. The lifetime is still short after the object was evicted from
-//! memory, and after a restart.
+//! Stored answers whose lifetime a 304 has shortened. The lifetime must stay short when the object is read
+//! from disk again, and after a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +35,13 @@ fn origin() -> Origin {
 
 const PATHS: [&str; 2] = ["/shorter", "/no-cache"];
 
-/// Stores both objects with the long lifetime, and then shortens the lifetime with a reload.
+/// Stores both objects with the long lifetime. Then shortens the lifetime by a reload: a request that makes
+/// Foxy validate the object.
 fn shortened(stored: &Stored, origin: &Origin) {
     for path in PATHS {
         assert_eq!(stored.foxy.get(origin, path).status, 200);
-        // The object is on disk with its long lifetime. This lifetime must not be used again.
+        // Now the object is on disk with its long lifetime. After the 304, this lifetime must not be used
+        // again.
         stored.settle(0);
         let reload = stored
             .foxy
@@ -89,7 +91,7 @@ fn after_a_restart() {
     }
     let foxy = Foxy::with_engine(Role::Forward, Config::default(), 1, engine, clock);
     check(&foxy, &origin);
-    // The objects were not lost: they were validated, and not fetched again.
+    // The log shows that the objects were validated, and not fetched again. So they were not lost.
     let why = foxy.logged();
     assert!(
         why.iter().any(|line| line.starts_with("revalidated")),

@@ -1,5 +1,5 @@
-//! Several sites on one listener. The answering site is chosen by the name in the handshake, the host and the
-//! path. The tests also check that keys, purges and access lists follow the chosen site.
+//! Several sites on one listener. The name in the TLS handshake, the host and the path determine which site
+//! answers. The tests also check that this site's keys, purges and access lists apply.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -162,13 +162,13 @@ impl rustls::client::danger::ServerCertVerifier for Any {
 /// Name in the handshake, host, and the site that answers. `-` means that the handshake is refused.
 type Row = (&'static str, &'static str, &'static str);
 
-/// Site `a` has `a.test` and `*.a.test`. Site `b` has `b.test`, and site `c` has `c.test`. The certificates
-/// of `a` are for both of its names and for `c.test`. `b` and `c` have their own certificates.
+/// Site `a` has the hosts `a.test` and `*.a.test`. Site `b` has `b.test`, and site `c` has `c.test`. The
+/// certificates of `a` are for both of its hosts and for `c.test`. `b` and `c` have their own certificates.
 const ROWS: [Row; 12] = [
     ("a.test", "a.test", "200 a"),
     ("a.test", "www.a.test:443", "200 a"),
     ("a.test", "b.test", "421"),
-    // The name is on the certificate, but `c` has its own certificates.
+    // The host is on the certificate of the connection, but its site `c` has its own certificates.
     ("a.test", "c.test", "421"),
     ("a.test", "unknown.test", "421"),
     ("www.a.test", "a.test", "200 a"),

@@ -69,8 +69,9 @@ fn the_body_of_a_refused_request_is_no_request() {
 /// Memory for a few requests, in bytes.
 const MEMORY: usize = 256 << 10;
 
-/// Clients whose requests wait at an origin until `ends` is dropped. When the proxy is dropped, it waits for
-/// its requests. So `ends` must be dropped before the proxy: it is the first field.
+/// Clients whose requests wait at the origin. Each message through `ends` lets the origin answer one request.
+/// When `ends` is dropped, the origin answers all of them. When the proxy is dropped, it waits for its
+/// requests. So `ends` must be dropped before the proxy, and is the first field.
 struct Held {
     ends: Sender<()>,
     clients: Vec<Client>,
@@ -85,7 +86,7 @@ impl Held {
         let (ends, ended) = channel::<()>();
         let ended = Mutex::new(ended);
         let origin = Origin::start(move |asked| {
-            // The origin waits until the sender is dropped.
+            // The origin waits for a message from `ends`, or until `ends` is dropped.
             let _ = ended.lock().unwrap().recv();
             asked.reply("200 OK", "", "late");
             true
@@ -122,9 +123,9 @@ impl Held {
         (0..100).find_map(unchanged).unwrap()
     }
 
-    /// Opens connections one after the other, until a connection has to wait. So the memory for each earlier
-    /// request is already entered when the next connection is opened. The clock does not advance, so no
-    /// connection is served because it has waited for the longest permitted time.
+    /// Opens connections one after the other, until a connection has to wait for memory. Each connection is
+    /// opened only after Foxy has counted the memory of the earlier requests. The clock does not advance, so
+    /// no connection is served because it has waited for the longest permitted time.
     fn fill(&mut self) {
         while {
             self.ask();
@@ -138,8 +139,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     held.fill();
-    // The number of connections does not exceed the share of one client. Otherwise Foxy could refuse a
-    // connection when it stops waiting.
+    // The client has no more connections than its share. Otherwise Foxy could refuse one of them when its
+    // wait ends.
     (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     let (accepted, served) = held.settled();
@@ -161,7 +162,7 @@ impl Held {
         (client, answer)
     }
 
-    /// From now on, the process uses far more memory than permitted, even after connections end.
+    /// Makes Foxy believe that the process uses far more memory than permitted, even after connections end.
     fn have_too_much(&self) {
         self.foxy.proxy.observe_memory(1 << 30, false);
     }
@@ -180,8 +181,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     assert_eq!(held.settled(), (accepted, served + 1));
 }
 
-/// Foxy closes a connection because the process uses too much memory. Its memory is returned to the system,
-/// so no waiting connection may use this memory.
+/// Foxy closes an idle connection because the process uses too much memory. No waiting connection may replace
+/// the closed one, because then no memory would become free.
 #[test]
 fn a_connection_closed_for_its_memory_lets_nobody_in() {
     let mut held = Held::with_memory(MEMORY);
@@ -258,8 +259,8 @@ fn a_connection_with_many_requests_ends_while_many_wait() {
         held.ends.send(()).unwrap();
         assert_ne!(busy.answer().field("Connection"), Some("close"), "{n}");
     }
-    // The first of these two requests reaches the origin before all other requests, so that the origin answers
-    // it first.
+    // Two requests are sent. The first of them reaches the origin before all other requests, so that the origin
+    // answers it first.
     busy.send(request(MANY) + &request(MANY + 1));
     until(|| held.origin.asked() as u64 == MANY);
     held.settled();
@@ -290,7 +291,8 @@ fn a_client_that_waited_is_not_served_beyond_its_share() {
     assert!(accepted > SHARE && served < SHARE, "{accepted}, {served}");
     let refused = || held.foxy.proxy.totals().event(Event::ConnectionsRefused);
     let before = refused();
-    // From now on, waiting connections are served one after the other, even if no memory is free.
+    // The longest permitted wait is over. So waiting connections are now served one after the other, even if
+    // no memory is free.
     held.foxy.clock.advance(Duration::from_secs(2));
     let (_, now) = held.settled();
     assert!(served < now && now <= SHARE, "{served} to {now}");
@@ -306,7 +308,8 @@ fn an_idle_connection_makes_room_for_a_new_one() {
     let mut idle = foxy.connect();
     idle.send(get(&origin, "/a"));
     assert_eq!(idle.answer().status, 200);
-    // A connection that has been idle for such a short time is not closed to free memory.
+    // The connection has been idle only briefly. To free memory, Foxy would not close it yet. For a new
+    // connection above the limit, it does.
     sleep(Duration::from_millis(50));
     let mut new = foxy.connect();
     new.send(get(&origin, "/a"));
@@ -359,8 +362,9 @@ fn a_client_has_its_connections_and_no_more() {
     assert_eq!(again.answer().status, 200);
 }
 
-/// A client that does not read keeps its reservation in the send queues only until a part of its window is
-/// used. So there is memory for other answers, and Foxy need not close connections.
+/// Each answer needs a reservation: memory in the kernel's send queues. The reservation of a client that does
+/// not read shrinks to the bytes that wait for this client. So there is memory for other answers, and Foxy
+/// need not close connections.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

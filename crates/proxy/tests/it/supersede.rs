@@ -1,4 +1,5 @@
-//! Answers that do not replace a stored answer. The stored answer remains (RFC 9111 sections 3.3 and 4.3).
+//! Answers from the origin that must not replace the stored answer, such as errors and partial answers (RFC
+//! 9111 sections 3.3 and 4.3).
 
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ fn parts_heads_conditions_and_errors_remove_no_whole_object() {
             ("HEAD", "X-Status: 404 Not Found\r\n", 404),
             ("HEAD", "X-Status: 503 Service Unavailable\r\n", 503),
         ] {
-            // The object becomes fresh again, so the state at the end of the last round has no effect.
+            // This request makes the object fresh again. So the previous round has no effect on this round.
             foxy.clock.advance(Duration::from_secs(61));
             foxy.get(&origin, path);
             let before = foxy.stored(&origin, path).expect("stored whole");

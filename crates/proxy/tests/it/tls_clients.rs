@@ -1,4 +1,5 @@
-//! Clients that use TLS: certificates by name, refusals, renewal, truncated answers, misbehaviour.
+//! Clients that use TLS: the choice of the certificate by name, refusals, renewal of certificates, truncated
+//! answers, and clients that misbehave.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -299,7 +300,7 @@ fn clients_that_misbehave_are_closed_in_time() {
     assert_eq!(raw(b""), b"", "silence");
     foxy.counts(Event::TlsFailedTimeout, 2);
     foxy.counts(Event::TlsFailedHandshake, 2);
-    // One byte at a time is slow, but valid.
+    // A client may send its handshake one byte at a time. This is slow, but valid.
     let name = ServerName::try_from("shop.test").unwrap();
     let mut session = ClientConnection::new(client(&authority), name).unwrap();
     let mut tcp = TcpStream::connect(foxy.addr).unwrap();
@@ -324,8 +325,8 @@ fn clients_that_misbehave_are_closed_in_time() {
     while foxy.proxy.connections() > 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Only the pooled connection to the origin is still open. It uses no memory for connections, because it
-    // is plain and has no read buffer.
+    // Only the pooled connection to the origin is still open. Foxy counts no memory for it, because it is
+    // plain and has no read buffer.
     assert_eq!(
         foxy.proxy.memory_used(Use::Connections),
         0,

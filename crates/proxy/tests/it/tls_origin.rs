@@ -184,8 +184,8 @@ fn a_connection_is_used_again_and_a_session_is_continued() {
     assert_eq!(counted(Event::UpstreamResumed), 2);
 }
 
-/// Expects an error page with this reason. The request must not have reached the origin, and no object may be
-/// stored.
+/// Checks that the answer is an error page with this reason, that the request has not reached the origin, and
+/// that no object is stored.
 fn refused(foxy: &Foxy, origin: &Origin, answer: &Answer, status: u16, reason: &str) {
     assert_eq!(answer.status, status, "{reason}: {}", answer.text());
     assert!(
@@ -198,7 +198,7 @@ fn refused(foxy: &Foxy, origin: &Origin, answer: &Answer, status: u16, reason: &
         "{reason}: {}",
         answer.cache()
     );
-    // The log is written after the answer.
+    // Foxy writes the log record after the answer, so the test waits for it.
     let last = loop {
         match foxy.logged().pop() {
             Some(line) => break line,
@@ -342,7 +342,8 @@ fn an_end_that_is_not_announced_truncates_the_answer() {
         assert_eq!(first.whole, !truncates, "{}", first.head);
         let again = of(&foxy, &front, "/end", "");
         assert_eq!(again.cache().contains("; hit"), hit, "{}", again.cache());
-        // If the framing marks the end of the body, TLS need not announce the end of the connection.
+        // If chunks or a length mark the end of the body, it does not matter that TLS does not announce the
+        // end of the connection.
         assert!(of(&foxy, &front, "/chunked", "").whole);
         assert!(of(&foxy, &front, "/chunked", "").cache().contains("; hit"));
     }

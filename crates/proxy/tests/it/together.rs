@@ -91,8 +91,9 @@ fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
     }
 }
 
-/// Clients on two workers request one page at about the same time. The fetch for one client may end after
-/// another client's lookup, but before the other client's request joins a fill.
+/// Clients on two workers request one page at about the same time. A client may find no stored page, and the
+/// fetch of another client may end before the first client can join it. Nevertheless, the page must be
+/// fetched only once.
 #[test]
 fn a_page_is_fetched_once_though_its_fetch_ends_between_lookup_and_join() {
     const PAGES: usize = 3_000;

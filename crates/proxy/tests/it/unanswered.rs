@@ -1,5 +1,5 @@
-//! Requests that the origin does not answer. An unsafe request invalidates its URL. HEAD gets the same answer
-//! as GET. Stale answers are used while an origin cannot be reached.
+//! Requests that the origin does not answer. An unsafe request such as POST still invalidates its URL. HEAD
+//! gets the same answer as GET. Stale answers are used while an origin cannot be reached.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -188,8 +188,9 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     let seconds = |n| foxy.clock.advance(Duration::from_secs(n));
     assert_eq!(ask("GET", "/s", "").status, 200);
     seconds(100);
-    // The first request waits nine seconds for the name servers. For the next 27 s, other requests do not
-    // wait, although the name cache forgets the failure after one second.
+    // The first request waits nine seconds for the name servers. Foxy remembers this failure for three times
+    // as long. So for the next 27 s, other requests do not wait, although the name cache forgets the failure
+    // after one second.
     for method in ["GET", "GET", "HEAD", "GET"] {
         assert!(is_stale(&ask(method, "/s", "")), "{method}");
         assert_eq!(lookups(), 2, "{method}");

@@ -1,4 +1,4 @@
-//! The order of versions. An answer that arrives last may be older than the stored answer, because its
+//! The order of versions of an object. The answer that arrives last may be the older version, because its
 //! request was sent first (RFC 9111 section 4). If both answers have a Date, the answer with the later Date
 //! is the newer version.
 
@@ -13,9 +13,9 @@ fn wait_for(flag: &AtomicBool) {
     until(|| flag.load(Ordering::SeqCst));
 }
 
-/// Sends two overlapping reloads. The slow reload is sent first and answered last. The answer to the slow
-/// reload has the Date `slow_date`, and all other answers have the Date noon. Returns the answer to a request
-/// after both reloads.
+/// Sends two reloads (requests with `no-cache`) that overlap. The slow reload is sent first and answered
+/// last. The answer to the slow reload has the Date `slow_date`, and all other answers have the Date noon.
+/// Returns the answer to a request after both reloads.
 fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
     let (first_asked, release) = (
         Arc::new(AtomicBool::new(false)),
@@ -143,7 +143,8 @@ fn a_later_request_does_not_join_an_older_question() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| foxy.get_with(&origin, "/", "X-Speed: slow\r\n"));
         wait_for(&first_asked);
-        // A request with credentials has a separate fetch, but its answer may be shared.
+        // A request with credentials does not join another fetch, but its answer may be used for other
+        // requests.
         let quick = foxy.get_with(&origin, "/", "Authorization: x\r\n");
         assert_eq!(quick.text(), "two");
         let later = foxy.get(&origin, "/");
@@ -158,8 +159,8 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
-/// The steps of a test origin, by number of the request. `asked` is true when the request has arrived. `may`
-/// is true when the origin may answer the request.
+/// The state of each request to a test origin, by number of the request. `asked` is true when the request has
+/// arrived. `may` is true when the origin may answer it.
 #[derive(Default)]
 struct Steps {
     asked: [AtomicBool; 3],

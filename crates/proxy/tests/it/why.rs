@@ -1,6 +1,6 @@
-//! `foxy why` in forty situations. It explains misses, answers that are not stored, revalidations, stale
-//! answers, and requests that bypass the cache. Each situation is created on real sockets before the question
-//! is put to `why`.
+//! `foxy why` in forty situations. The command explains misses, answers that are not stored, revalidations,
+//! stale answers, and requests that bypass the cache. Each test first creates the situation by real requests,
+//! and then puts the question to `why`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use foxy_proxy::rules::RuleSet;
 use foxy_proxy::rules::rules::{Bypass, Pattern, Rule};
 use foxy_proxy::{Config, Role, Why, WhyRequest};
 
-/// One situation. Lists of fields are written as `Name: value | Name: value`.
+/// One situation. In its texts, fields are written as `Name: value | Name: value`.
 struct Case {
     /// The answer of the origin. The text has a status and then fields.
     says: &'static str,
@@ -45,7 +45,8 @@ const STALE: (&str, &str) = ("stale-hit", "");
 const MISS: (&str, &str) = ("fetch", "uri-miss");
 const REVALIDATE: (&str, &str) = ("revalidate", "stale");
 
-/// The path of a case is `/N`. With a rule it is `/rule-X/N`.
+/// All situations. The path of situation N is `/N`. For a situation with the caching rule X, the path is
+/// `/rule-X/N`.
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     // Reasons for a hit.

@@ -195,7 +195,8 @@ fn a_truncated_answer_is_neither_whole_nor_stored() {
             );
         }
         until(|| foxy.proxy.fills() == 0);
-        // The answer is not stored as a part either, because no validator identifies its version.
+        // The received bytes are not stored as a part of the object either, because no validator identifies
+        // their version.
         assert!(foxy.stored(&origin, path).is_none(), "{path}");
     }
     assert_eq!(origin.asked(), 4);
@@ -433,8 +434,8 @@ fn a_dead_pooled_connection_is_replaced() {
     let foxy = Foxy::forward();
     let origin = Origin::start(|asked| {
         asked.reply("200 OK", "Cache-Control: no-store\r\n", "x");
-        // The answer permits another request on the connection, but the origin closes the connection shortly
-        // afterwards.
+        // According to the answer, the connection stays open for another request. But the origin closes it
+        // shortly afterwards.
         std::thread::sleep(Duration::from_millis(50));
         false
     });
@@ -463,7 +464,8 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
             }
             None => {
                 let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
-                // The second client joins before the body begins.
+                // The origin waits until the second client has joined the fetch. Only then does it send the
+                // body.
                 until(|| seen.load(Ordering::SeqCst));
                 asked.reply("200 OK", fields, whole);
             }

@@ -1,4 +1,4 @@
-//! Explains the access rules that decide about a request, in words for people.
+//! Explains to the operator which access rule decides about a request, and why the earlier rules do not.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -80,8 +80,8 @@ impl AccessQuestion {
         }
     }
 
-    /// Returns the same question for a site. An address in the URL is dropped, because it is not the address
-    /// of the site's origin.
+    /// Returns the same question for a request to a site. An address in the URL is then not the address of
+    /// the destination, because the destination is the site's origin. So the address is dropped.
     #[must_use]
     pub fn of_site(self, site: &str) -> Self {
         Self {
@@ -93,8 +93,8 @@ impl AccessQuestion {
 }
 
 impl Gatekeeper {
-    /// Returns one line for each rule, up to and including the rule that decides. The line states whether the
-    /// rule fits.
+    /// Returns one line for each rule, from the first rule to the rule that decides. The line states whether
+    /// the rule fits the request.
     #[must_use]
     pub fn explain(&self, question: &AccessQuestion, now: WallTime) -> Vec<String> {
         let rules = self.rules();

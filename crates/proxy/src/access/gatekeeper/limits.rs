@@ -2,7 +2,7 @@
 //!
 //! Each subject of a limit (a client, a user, a token or a site) has a bucket, in which its requests and
 //! bytes are counted. The number of buckets is bounded. If the table is too full for a new bucket, idle
-//! buckets are dropped. If it is still too full, the new subject shares one bucket with other such subjects.
+//! buckets are dropped. If it is still too full, all further subjects share one bucket.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ const SHARDS: usize = 64;
 /// Number of buckets at which a shard is full. A shard is a part of the table of buckets with a separate
 /// lock.
 const BUCKETS: usize = 1024;
-/// Second part of the key of a shared bucket. If the shard is full, new subjects share this bucket.
+/// Second part of the key of a shared bucket. The first part is the index of the limit. If a shard is full,
+/// new subjects share this bucket.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
@@ -30,8 +31,8 @@ pub enum Per {
     Client,
     /// Requests of one user. Requests without a user are counted by address.
     User,
-    /// Requests with one token. Requests without a token are counted in the same way as with
-    /// [`User`](Self::User).
+    /// Requests with one token. Requests without a token are counted by user, and requests without a user by
+    /// address.
     Token,
     /// Requests to one site.
     Site,
@@ -144,10 +145,10 @@ impl Limits {
         change(shard.entry(key).or_default())
     }
 
-    /// Counts a request under all limits that apply to it.
+    /// Counts a request in the buckets of all limits that apply to it.
     ///
     /// # Errors
-    /// Returns the limit that the request exceeds. In this case, no limit counts the request.
+    /// Returns the limit that the request exceeds. The request is then counted in no bucket.
     fn enter(&self, subject: &Subject<'_>, now: MonoTime) -> Result<Vec<Key>, Exceeded> {
         let mut keys = Vec::new();
         for (at, limit) in self.all.iter().enumerate() {
@@ -178,8 +179,8 @@ impl Limits {
         Ok(keys)
     }
 
-    /// Removes a request from the buckets `keys`. This is needed if a later limit in the list refuses the
-    /// request.
+    /// Removes a request from the buckets `keys`. The caller needs this if a later limit in the list refuses
+    /// the request.
     fn undo(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
             self.with(*key, now, |bucket| {
@@ -209,7 +210,8 @@ impl Limits {
     }
 }
 
-/// A request under way that the limits count. When this value is dropped, the request has ended.
+/// A request under way, which is counted in the buckets of its limits. When this value is dropped, it no
+/// longer counts as under way.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gate: Arc<Gatekeeper>,
@@ -219,7 +221,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Counts a request. Returns `None` if there are no limits.
+    /// Counts a request in the buckets of its limits. Returns `None` if there are no limits.
     ///
     /// # Errors
     /// Returns the limit that the request exceeds.
@@ -418,7 +420,7 @@ mod tests {
         }]);
         let keys = limits.enter(&subject("10.0.0.1", ""), at(0)).unwrap();
         let (mut sent, mut next) = ([0u64; 50], [0u64; 50]);
-        // Clients write pieces of different sizes.
+        // The pieces of different clients have different sizes.
         for ms in 0..60_000u64 {
             for client in 0..50 {
                 if next[client] <= ms {

@@ -1,8 +1,10 @@
-//! The gatekeeper judges requests by rules about the client, the destination and the time.
+//! The gatekeeper decides whether a request is permitted. It applies the operator's access rules about the
+//! client, the destination and the time.
 //!
-//! A request is judged before the lookup in the cache, so that a denied request gets no hit. If a rule
-//! depends on the destination's address, the name is resolved first. Each address is judged again right
-//! before the connection is opened. So a client cannot evade a rule by a name whose addresses change.
+//! The gatekeeper judges a request before the lookup in the cache, so that a denied request gets no stored
+//! answer. If a rule depends on the destination's address, the name is resolved first. Each address is judged
+//! again right before the connection is opened. So a client cannot evade a rule by a name whose addresses
+//! change.
 
 mod explain;
 mod limits;
@@ -84,9 +86,9 @@ impl Gatekeeper {
         self
     }
 
-    /// Returns the group of parents for a request of the forward proxy. If the rule that decided names a
-    /// group, the result is that group. Otherwise the result is the first group with `always` that includes
-    /// this scheme and does not except this host.
+    /// Returns the group of parents (other proxies) for a request to the forward proxy. If `rule`, the access
+    /// rule that decided, names a group, the result is that group. Otherwise the result is the first group
+    /// that takes requests without a rule and has no exception for this scheme or host.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,
@@ -124,7 +126,8 @@ impl Gatekeeper {
         own.cloned().unwrap_or_default()
     }
 
-    /// Returns the settings of the gatekeeper as a text. Two gatekeepers with equal texts judge equally.
+    /// Returns the settings of the gatekeeper as a text. Two gatekeepers with equal texts decide in the same
+    /// way.
     #[must_use]
     pub fn settings(&self) -> String {
         let logins = self.logins.as_ref().map(Logins::config);
@@ -158,7 +161,8 @@ impl Gatekeeper {
         found
     }
 
-    /// Returns the minute of the week of a time, in the zone of the rules.
+    /// Returns the minute of the week that a time has in the time zone of the rules. The week begins on
+    /// Monday.
     #[must_use]
     pub fn minute_of_week(&self, at: WallTime) -> u16 {
         let Ok(at) = Timestamp::from_second(at.secs()) else {

@@ -1,4 +1,5 @@
-//! The pass: the judgement that permits a request. `ClientIdentity` contains the pass of the request.
+//! The pass of a request: the gatekeeper's decision that permits the request. The type `ClientIdentity`
+//! contains it.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -11,18 +12,18 @@ use foxy_access::{
 use super::Gatekeeper;
 use crate::access::parents::Parents;
 
-/// The judgement that permits a request.
+/// The gatekeeper's decision that permits a request.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) user: Option<Arc<Principal>>,
-    /// Index of the rule that decided, in the list of rules.
+    /// Index of the access rule that decided, in the list of rules.
     pub(crate) rule: Option<usize>,
     pub(crate) reach: Option<Arc<Reach>>,
-    /// True if the request's `Authorization` was a login at Foxy itself. Such a field is not meant for the
-    /// origin.
+    /// True if the request's field `Authorization` was a login at Foxy itself. Such a field is not meant for
+    /// the origin.
     pub(crate) spent: bool,
-    /// The parents that the request is sent through.
+    /// The group of parents (other proxies) through which the request is sent.
     pub(crate) parents: Option<Arc<Parents>>,
 }
 
@@ -89,7 +90,8 @@ impl Pass {
     }
 }
 
-/// A request whose judgement depends on the address of its destination.
+/// The facts about a request for which the decision of the access rules depends on the address of the
+/// destination.
 #[derive(Debug)]
 pub(crate) struct Reach {
     pub(crate) gate: Arc<Gatekeeper>,
@@ -103,7 +105,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Returns the judgement about the request at this address.
+    /// Returns the decision about the request, if its destination has this address.
     pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let user = self.user.as_ref();
         let request = Request {

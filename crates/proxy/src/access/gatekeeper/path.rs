@@ -1,4 +1,4 @@
-//! Paths and hosts in the form that rules are compared with.
+//! Converts paths and hosts of requests to the form that access rules are compared with.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,10 +15,10 @@ pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
     Some(address.into())
 }
 
-/// Writes the path of a target, without its query, in the form that rules are compared with. Needless escapes
-/// are decoded, the segments `.` and `..` are resolved, and empty segments are left out. The reason is that
-/// some origins resolve paths in the same way. If rules saw the original form, a client could reach a denied
-/// path by another spelling of the path.
+/// Writes the path of a target, without its query, in the form that access rules are compared with. Needless
+/// percent escapes are decoded, the segments `.` and `..` are resolved, and empty segments are left out. The
+/// reason is that some origins resolve paths in the same way. If rules saw the original form, a client could
+/// reach a denied path by another spelling of the path.
 pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     let end = target.iter().position(|b| matches!(b, b'?' | b'#'));
     let mut normal = Vec::with_capacity(target.len());
@@ -54,8 +54,8 @@ pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the number of dots if the segment is `.` or `..`, with or without escapes. Returns 0 for other
-/// segments.
+/// Returns the number of dots if the segment is `.` or `..`, with the dots written as such or as `%2e`.
+/// Returns 0 for other segments.
 fn dots(segment: &[u8]) -> usize {
     let (mut rest, mut count) = (segment, 0);
     loop {

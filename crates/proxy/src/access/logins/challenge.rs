@@ -1,4 +1,4 @@
-//! The answer fields that ask a client to log in.
+//! Makes the answer fields that ask a client to log in.
 
 use foxy_http1::write;
 

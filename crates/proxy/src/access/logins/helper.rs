@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer of the program, in bytes.
 const LONGEST: usize = 4096;
 
-/// A running helper. It belongs to one thread, which asks one question at a time.
+/// A running helper program. It belongs to one thread, which asks one question at a time.
 #[derive(Debug)]
 pub(super) struct Child {
     process: process::Child,
@@ -30,7 +30,8 @@ impl Drop for Child {
 }
 
 impl Child {
-    /// Asks the helper, and starts it first if it does not run. A failure counts as a wrong login.
+    /// Asks the helper program whether the login is right. If the program does not run, starts it first. A
+    /// failure of the program counts as a wrong login.
     pub(super) fn ask(
         slot: &mut Option<Self>,
         helper: &Helper,

@@ -20,9 +20,9 @@ struct Entry {
     until: MonoTime,
 }
 
-/// Recent results of checks. If a shard is full, a wrong login is not added, and a right login displaces all
-/// wrong logins of the shard. If a full shard contains no wrong login, a right login displaces all logins of
-/// the shard. A displaced login has to be checked again.
+/// Recent results of checks, in several shards (parts with separate locks). If a shard is full, a wrong login
+/// is not added, and a right login displaces all wrong logins of the shard. If a full shard contains no wrong
+/// login, a right login displaces all logins of the shard. A displaced login has to be checked again.
 pub(super) struct Memory {
     key: (u64, u64),
     shards: Vec<Mutex<HashMap<u128, Entry>>>,

@@ -2,7 +2,7 @@
 //!
 //! Passwords are checked on separate threads, because a check takes milliseconds by design. A right login is
 //! remembered for a limited time, and at most until a reload. A wrong login is remembered for a few seconds.
-//! Instead of the value that the client sent, a keyed hash of this value is kept.
+//! Foxy does not keep the value that the client sent, but a keyed hash of this value.
 
 mod challenge;
 mod helper;
@@ -34,7 +34,7 @@ const LONGEST: usize = 256;
 /// Users, and the credentials with which they log in.
 #[derive(Clone, Default)]
 pub struct LoginsConfig {
-    /// The name of the realm.
+    /// The name of the realm (RFC 9110 section 11.5). Clients show it to the user.
     pub realm: String,
     /// The partitions where users log in: `forward` and names of sites.
     pub at: Vec<String>,
@@ -100,26 +100,26 @@ impl fmt::Debug for LoginsConfig {
     }
 }
 
-/// The users that the settings of one start or reload contain.
+/// The users that can log in, and the results of recent logins. Each start or reload makes a new value.
 #[derive(Debug)]
 pub struct Logins {
     config: Arc<LoginsConfig>,
     memory: Memory,
     verifier: Verifier,
-    /// By user name: the user's groups, and the access rules that name the user or these groups.
+    /// The users by name. A user has groups, and a set of access rules that name the user or these groups.
     principals: Principals,
 }
 
 type Principals = parking_lot::Mutex<HashMap<Box<str>, Arc<Principal>>>;
 
-/// The result of checking the credentials of a request without a password check.
+/// The result of the quick check of a request's credentials, which compares no password with its hash.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// The login is right, and belongs to this user.
     Known(Arc<Principal>),
     /// The login is wrong.
     Wrong,
-    /// The login must still be checked.
+    /// The password must be checked, because it is not known whether the login is right.
     Unchecked(Box<Login>),
 }
 
@@ -170,8 +170,8 @@ impl Logins {
         self.config.required
     }
 
-    /// Checks the value of `Proxy-Authorization` or `Authorization`, as far as that is possible without a
-    /// password check.
+    /// Checks the value of `Proxy-Authorization` or `Authorization` quickly: by the tokens and by the results
+    /// of recent logins, without comparing a password with its hash.
     pub(crate) fn check(
         &self,
         rules: &RuleSet,
@@ -191,7 +191,7 @@ impl Logins {
             };
         }
         match scheme(value, b"basic").and_then(basic) {
-            // For programs that support only Basic, a token also counts as a password of its user.
+            // Some programs support only Basic. So a token also counts as a password of its user.
             Some((user, password))
                 if let Some(found) = self.live_token(&password, wall)
                     && rule!(
@@ -260,13 +260,14 @@ impl Logins {
         groups.map(|group| &group[..]).collect()
     }
 
-    /// Returns the principal for a user whose name is proved by a verified certificate.
+    /// Returns the user with this name, which a verified certificate proves.
     pub(crate) fn principal(&self, rules: &RuleSet, name: &str) -> Arc<Principal> {
         let mut all = self.principals.lock();
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // The names come only from verified logins and certificates, so there are normally few names.
+        // The names come only from verified logins and certificates. So there are normally fewer names, and
+        // dropping all of them is good enough.
         if all.len() >= memory::MOST {
             all.clear();
         }
@@ -278,7 +279,7 @@ impl Logins {
     /// Waits for the check of user and password. Returns `None` if user or password is wrong. Cancel safe.
     ///
     /// # Errors
-    /// Too many checks are waiting.
+    /// An error if too many checks are waiting.
     pub(crate) async fn verify(
         &self,
         rules: &RuleSet,

@@ -110,7 +110,7 @@ fn what_is_no_login() {
         b"Basic !!!",
         b"Digest username=\"alice\"",
         b"BasicYWxpY2U6c2VjcmV0",
-        // Values with no colon, with no user, and with a control character.
+        // Values whose decoded text has no colon, no user, or a control character.
         b"Basic YWxpY2U=",
         b"Basic OnNlY3JldA==",
         b"Basic YWxp\nY2U6c2VjcmV0",

@@ -122,7 +122,8 @@ impl Verifier {
             for number in 0..config.threads.max(1) {
                 let inner = Arc::clone(&self.0);
                 let named = thread::Builder::new().name(format!("foxy-login-{number}"));
-                // If no thread can be started, the check waits until its client gives up.
+                // An error is ignored. If no thread can be started, the check waits until its client gives
+                // up.
                 let _ = named.spawn(move || inner.run());
             }
         }

@@ -1,5 +1,5 @@
-//! Admission of a request by the gatekeeper. This module carries out the checks that the gatekeeper needs,
-//! and answers the request if it is not admitted.
+//! Admission of a request by the gatekeeper (the access rules, logins and limits). This module waits for
+//! login checks and name look-ups that the gatekeeper needs, and answers the request if it is not admitted.
 
 use foxy_base::MonoTime;
 use foxy_http1::RequestParts;

@@ -1,4 +1,5 @@
-//! Admission of requests, before the cache lookup.
+//! Two checks of each request before the cache lookup: whether the client is allowed, and whether the port
+//! is.
 
 use foxy_base::rule;
 use foxy_http1::Url;
@@ -18,7 +19,8 @@ pub(crate) const PORT: Refusal = Refusal {
     reason: "port-not-allowed",
 };
 
-/// True if a request may use this port. A site's origin may have any port, because the operator chose it.
+/// True if a request for this URL may use the URL's port. A site's origin may have any port, because the
+/// operator chose it.
 pub(crate) fn port(access: &Access, role: &Role, url: &Url<'_>) -> bool {
     let port = url.authority.port_or_default(url.scheme);
     !matches!(role, Role::Forward)

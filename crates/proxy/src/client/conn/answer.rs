@@ -38,7 +38,7 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Outcome, Role};
 
-/// The next step for a request, if [`Conn::short`] did not answer the request.
+/// The next step for a request that [`Conn::short`] did not answer.
 pub(super) enum Instead {
     /// The request is refused.
     Refuse(Refusal, Outcome),
@@ -58,23 +58,23 @@ pub(super) enum Long {
     Purge,
     Options,
     Trace,
-    /// Send the file by which browsers find the proxy.
+    /// Send the file `/proxy.pac`, by which browsers find the proxy.
     Pac,
     /// Store or remove an object of a build cache.
     Object(ObjectWish),
-    /// Send the answer by which a registry of images identifies itself.
+    /// Send the answer by which a registry of container images identifies itself.
     Registry,
-    /// Find out whether the client may have a layer.
+    /// Find out whether the client may have a layer of a container image.
     Prove,
-    /// Find out whether a stored artefact has this digest.
+    /// Find out whether a stored artefact of a mirror has this digest.
     Compare(Arc<Object>, Digest),
-    /// Note the digests in a stored document.
+    /// Note the digests that a stored document of a mirror contains.
     Learn(Arc<Object>),
     /// Pass the request to the origin without the cache.
     Pass(Fwd),
-    /// Fetch a head from the origin, or send a stored answer if the origin fails.
+    /// Answer a HEAD request: fetch a head from the origin, or send a stored answer if the origin fails.
     Head(Want),
-    /// Answer through a fill.
+    /// Answer through a fill: a fetch that other requests may share.
     Fill(Want),
 }
 
@@ -82,8 +82,8 @@ pub(super) enum Long {
 /// send queues is counted separately.
 const LONG_BYTES: usize = 4 << 10;
 
-/// Largest number of comparisons of stored artefacts for one request. A further comparison is needed only if
-/// the object or the named digest changed during the previous comparison.
+/// Largest number of comparisons of stored artefacts with their digests for one request. A further comparison
+/// is needed only if the object or its expected digest changed during the previous comparison.
 const COMPARISONS_MAX: usize = 4;
 const UNSETTLED: Refusal = Refusal {
     status: 503,
@@ -119,7 +119,8 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Routes the request, looks it up, decides, and answers fresh hits.
+    /// Routes the request, looks it up in the cache, and decides. If a stored answer can be sent at once,
+    /// sends it. Otherwise returns the next step.
     pub(super) async fn short(
         &mut self,
         parts: &RequestParts,
@@ -239,7 +240,7 @@ impl<T: Transport> Conn<T> {
         self.done(parts, started, &here)
     }
 
-    /// Answers a request from an owned copy of the request, so that the read buffer is no longer needed.
+    /// Makes a copy of the request and answers it. So the read buffer of the connection is no longer needed.
     async fn longer(
         &mut self,
         parts: &RequestParts,
@@ -259,8 +260,8 @@ impl<T: Transport> Conn<T> {
         let mut exchange = self.exchange(Rc::clone(&req), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_room(SliceLost::Memory).await,
-            // Only the future of a fill is not boxed. If the other futures were not boxed either, every miss
-            // would need as much memory as the largest of them.
+            // Only the future of a fill is not boxed. If the others were not boxed, every miss would need as
+            // much memory as the largest of these futures.
             Long::Purge => Box::pin(exchange.purge()).await,
             Long::Fill(want) => exchange.through_fill(want).await,
             Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
@@ -303,8 +304,9 @@ fn is_bypass(local: &Local, client: &ClientIdentity, by: RuleId, head: &RequestH
     )
 }
 
-/// Returns the answer that the request's site prescribes. The site prescribes it even if an object is stored.
-/// Returns `None` if the site prescribes no answer.
+/// Returns the answer that the settings of the request's site demand, such as a redirect or the refusal
+/// during maintenance. Such an answer has priority over a stored object. Returns `None` if the settings
+/// demand no answer.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -342,8 +344,9 @@ fn absent(
     }
 }
 
-/// Returns the step that passes a request to the origin if the request does not concern the cache. Returns
-/// `None` for all other requests. Also returns `None` if the site is a build cache, because it has no origin.
+/// Returns the step that passes a request to the origin, if the cache cannot answer requests of this kind.
+/// Returns `None` for all other requests. Also returns `None` if the site is a build cache, because it has no
+/// origin.
 #[inline]
 fn bypass(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     let reason = bypass_reason(&head.parts())?;
@@ -352,8 +355,8 @@ fn bypass(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the next step for a request to a build cache, if the request stores or removes an object, or if
-/// the build cache refuses it. Returns `None` for all other requests.
+/// Returns the next step for a request that stores or removes an object of a build cache, or that the build
+/// cache refuses. Returns `None` for all other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {
@@ -369,7 +372,8 @@ fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     }
 }
 
-/// Returns the URL to fetch if this client may fetch it. Otherwise returns the answer to send instead.
+/// Returns the URL of the request if this client may fetch it, and if the cache can answer the request.
+/// Otherwise returns the next step.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     to: ResponseContext<'b>,
@@ -407,7 +411,7 @@ fn to_fetch<'b>(
     }))
 }
 
-/// The results of a lookup, if they do not answer the request.
+/// The objects that a lookup has found, but that cannot be sent as the answer.
 pub(super) struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,

@@ -1,6 +1,6 @@
-//! Handles two kinds of stored objects of mirrors. The first kind are artefacts that were stored before a
-//! document named their digest: they are compared with this digest. The second kind are documents whose
-//! digests Foxy no longer knows: they are read again.
+//! Handles two kinds of stored objects of mirrors, before they are used. The first kind are artefacts that
+//! were stored before a document named their digest: they are compared with this digest. The second kind are
+//! documents. After a start, Foxy does not know the digests that they contain, so it reads them again.
 
 use std::sync::Arc;
 
@@ -18,15 +18,16 @@ use crate::mirrors::{Comparison, DigestCheck, Mirrored};
 use crate::state::local::Local;
 use crate::{Event, Role};
 
-/// Bytes of a document that are parsed at once. After these bytes, the digests that were found are noted.
+/// Number of bytes of a document that are parsed at once. After these bytes, the digests found in them are
+/// noted.
 const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
-    /// Compares a stored object with the digest that documents of a mirror name for this request.
+    /// Compares a stored object with the digest that documents of the mirror contain for this request.
     ///
     /// # Errors
     /// Returns the step that must come before the object is used. If the object must not be used, returns the
-    /// step that `unusable` returns.
+    /// value of `unusable`.
     #[inline]
     pub(super) fn usable(
         &self,
@@ -42,10 +43,10 @@ impl Local {
         digest_check.ok_or_else(unusable)
     }
 
-    /// Returns the result of comparing a stored object with the digests that documents name for this request.
-    /// Returns `None` if the object must not be used. Also returns `None` for a stored part of an object, if
-    /// documents name a digest that was never compared with the object. If the bytes of such a part were
-    /// wrong, every object that is completed from this part would be wrong.
+    /// Compares a stored object with the digest that documents of the mirror contain for this request.
+    /// Returns `None` if the object must not be used. If only a part of the object is stored, it cannot be
+    /// compared, and also must not be used: if its bytes were wrong, every object that is completed from it
+    /// would be wrong.
     #[inline]
     fn digest_check(
         &self,
@@ -97,8 +98,8 @@ impl Local {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
     }
 
-    /// Notes the digests that a stored document names. If a fragment is missing, notes only the digests
-    /// before that fragment.
+    /// Notes the digests that a stored document contains. If a fragment of the document is missing, notes
+    /// only the digests before that fragment.
     async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
         let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
         let Some(mut rewriter) = part.rewriter((path, content_type)) else {
@@ -146,7 +147,7 @@ impl Local {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Notes the digests that a stored document names. Then looks the request up again.
+    /// Notes the digests that a stored document contains. Then looks the request up again.
     pub(super) async fn learnt(
         &mut self,
         parts: &RequestParts,
@@ -166,8 +167,8 @@ impl<T: Transport> Conn<T> {
         self.short(parts, keep).await
     }
 
-    /// Hashes a stored artefact, unless another request has hashed it meanwhile. If the digest of the
-    /// artefact differs from `digest`, removes the artefact. Then looks the request up again.
+    /// Computes the digest of a stored artefact, unless another request has already done so. If it differs
+    /// from `digest`, removes the artefact. Then looks the request up again.
     pub(super) async fn compared(
         &mut self,
         parts: &RequestParts,
@@ -207,8 +208,7 @@ impl<T: Transport> Conn<T> {
     /// answer, returns that step.
     ///
     /// # Errors
-    /// An error means that the answer was sent. The value of the error is true if the connection carries
-    /// another request.
+    /// An `Err` means that the answer was sent. Its value is true if the connection carries another request.
     pub(super) async fn resumed(
         &mut self,
         short: Result<Finish, Instead>,

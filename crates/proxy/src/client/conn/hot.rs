@@ -1,4 +1,5 @@
-//! Answers from memory: the complete object, a part of it, a compressed form, or only a head.
+//! Answers with stored objects that are in memory: with the complete object, a part of it, a compressed form,
+//! or only a head.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::http::reply::Scratch;
 use crate::http::rewriting::ResponseContext;
 use crate::state::local::Local;
 
-/// A stored object that may answer the request.
+/// A stored object in memory that may answer the request.
 pub(super) struct Hot<'a> {
     pub(super) head: &'a RequestHead<'a>,
     pub(super) request: &'a RequestFacts,
@@ -33,11 +34,12 @@ pub(super) struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// Returns the shape of the answer, if the answer can be sent from memory.
+    /// Returns the shape of the answer (complete body, ranges, 304 and so on), if the answer can be sent from
+    /// memory.
     ///
     /// # Errors
-    /// Returns the next step if the body is in fragments, or if the origin must judge the request's
-    /// conditions. In a build cache, the next step may also be a refusal.
+    /// Returns the next step if the body is stored in fragments, or if only the origin can evaluate the
+    /// request's conditions. In a build cache, the next step may also be a refusal.
     #[inline]
     pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
         // For most requests this condition is false, because most requests want a complete object that is not
@@ -68,7 +70,7 @@ impl Hot<'_> {
         {
             return Err(Instead::Refuse(refusal, outcome));
         }
-        // The origin cannot judge conditions on a rewritten document, because the origin does not know the
+        // The origin cannot evaluate conditions on a rewritten document, because it does not know the
         // rewritten form.
         let shape = match shape {
             Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
@@ -90,7 +92,8 @@ impl Hot<'_> {
         Ok(shape)
     }
 
-    /// Returns the coding that the client prefers to the stored form, if the site compresses answers.
+    /// Returns the coding (such as gzip) that the client prefers to the stored form, if the site compresses
+    /// answers.
     #[inline]
     pub(super) fn coding(&self) -> Option<Coding> {
         let compress = self.to.role.compress()?;

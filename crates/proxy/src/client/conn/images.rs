@@ -1,4 +1,4 @@
-//! Requests for layers of images. A client gets a layer only if the registry allows it.
+//! Requests for layers of container images. A client gets a layer only if the registry allows it.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::http::net::Transport;
 use crate::{Outcome, mirrors};
 
 impl<T: Transport> Conn<T> {
-    /// Asks the registry whether the client may have the layer. If so, looks the layer up.
+    /// Asks the registry whether the client may have the layer. If it may, looks the layer up.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,

@@ -1,4 +1,5 @@
-//! Hits on large objects, from the wait for memory of the send queues to the end of the body.
+//! Hits on large objects, whose bodies are stored in fragments: the wait for memory in the kernel's send
+//! queues, and the sending of the body.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub(super) struct LargeHit {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Answers with a large object. Many answers may wait for memory of the send queues. So an answer that
-    /// waits uses neither a read buffer nor a future on the heap.
+    /// Answers with a large object. Many answers may wait for memory in the kernel's send queues. So an
+    /// answer that waits uses neither a read buffer nor a future on the heap.
     pub(super) async fn large_answer(
         &mut self,
         parts: &RequestParts,
@@ -72,8 +73,8 @@ impl<T: Transport> Conn<T> {
         }
         let decision = decide_miss(&req.facts, Miss::Uri);
         let parts = req.head().parts();
-        // The head of the object remains stored until a new answer replaces it, because requests find the
-        // variants through this head.
+        // The head of the object is not removed. It remains stored until a new answer replaces it, because
+        // requests find the variants through it.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&req.facts, self.local.wall()), decision, known) {
             Instead::Long(Long::Fill(want)) => exchange.through_fill(want).await,

@@ -1,6 +1,6 @@
 //! Answers that Foxy itself makes. Foxy answers those OPTIONS and TRACE requests that it does not send to an
 //! origin. It also sends the file by which browsers find the proxy (PAC), and the answer by which a registry
-//! identifies itself.
+//! of container images identifies itself.
 
 use foxy_access::HostPattern;
 use foxy_base::{Fields, rule};
@@ -16,7 +16,8 @@ use crate::http::reply::send_plain;
 pub(super) type Plain = (&'static str, Vec<u8>);
 
 impl<T: Transport> Conn<T> {
-    /// Sends an answer of Foxy. If the request has a body, the connection ends, because the body is not read.
+    /// Sends an answer that Foxy makes itself. If the request has a body, the connection ends, because the
+    /// body is not read.
     pub(super) async fn plain(
         &mut self,
         parts: &RequestParts,
@@ -88,7 +89,7 @@ pub(super) fn trace(head: &RequestHead<'_>) -> Plain {
     ("Content-Type: message/http\r\n", echo)
 }
 
-/// The answer by which a registry of images identifies itself.
+/// Returns the answer by which a registry of container images identifies itself.
 pub(super) fn registry() -> Plain {
     let fields =
         "Content-Type: application/json\r\nDocker-Distribution-Api-Version: registry/2.0\r\n";

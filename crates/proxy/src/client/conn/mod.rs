@@ -1,7 +1,7 @@
 //! One client connection: reads requests and answers them, until one side ends the connection.
 //!
-//! Hits are answered from the connection's own buffers. A request that takes longer is copied, and its answer
-//! has its own future on the heap.
+//! Foxy answers a hit while the request is still in the connection's read buffer. A request that takes longer
+//! is copied, and its answer has its own future on the heap.
 
 mod admission;
 mod admit;
@@ -43,9 +43,9 @@ use crate::{Outcome, Role, SiteTable};
 
 use context::ConnectionContext;
 
-/// Number of requests after which a connection ends with its present answer, while many other connections
-/// wait to be served. Without this limit, the connections that were admitted first would use processors and
-/// memory for as long as their clients send requests.
+/// Number of requests after which a connection ends with its present answer. This limit applies only while
+/// many other connections wait to be served. Without this limit, the connections that were admitted first
+/// would use processors and memory for as long as their clients send requests.
 const MANY_REQUESTS: u32 = 64;
 
 /// A client connection.
@@ -54,14 +54,14 @@ pub(crate) struct Conn<T> {
     /// The settings for the present request.
     local: Rc<Local>,
     /// The [`Post`] of the listener, which contains the newest settings. `settings` is the number of the
-    /// settings that this connection uses.
+    /// settings that this connection uses now.
     post: Rc<Post>,
     settings: u64,
     link: Link<T>,
     context: ConnectionContext,
     /// Number of requests that were answered on the connection.
     answers: u32,
-    /// The operator's rule that decides about the present request.
+    /// The operator's caching rule (`[[rule]]`) that applies to the present request.
     rule: RuleId,
 }
 
@@ -110,8 +110,8 @@ impl<T: Transport> Conn<T> {
         loop {
             self.rule = RuleId::default();
             let keep = match self.link.next_request(&self.local).await {
-                // The listener is closed: the idle connection ends without an answer, and the client
-                // may repeat the request.
+                // The listener was closed while this connection was idle. So the connection ends without an
+                // answer, and the client may repeat the request.
                 Ok(_) if self.post.is_closed() && self.answers > 0 => break,
                 Ok(parts) => {
                     self.renew();
@@ -173,7 +173,7 @@ impl<T: Transport> Conn<T> {
         self.finished(None, started, &finish);
     }
 
-    /// Sends a page of Foxy. Returns the number of body bytes.
+    /// Sends a page that Foxy makes itself. Returns the number of body bytes.
     async fn page(
         &mut self,
         refusal: Refusal,
@@ -223,9 +223,9 @@ impl<T: Transport> Conn<T> {
         self.carries_on(finish)
     }
 
-    /// Returns true if the connection carries another request. If the client left or stalled during an
-    /// answer, the connection ends by a reset. Otherwise an HTTP/1.0 client that still reads would take the
-    /// bytes received so far for the complete answer.
+    /// Returns true if the connection carries another request. If the client left or stopped reading during
+    /// an answer, the connection ends by a reset. Without a reset, an HTTP/1.0 client that still reads would
+    /// take the bytes received so far for the complete answer.
     fn carries_on(&self, finish: &Finish) -> bool {
         if finish.outcome == Outcome::ClientGone {
             self.link.reset();

@@ -1,4 +1,4 @@
-//! Redirects of a site: from http to https, and redirects that its rules state.
+//! Redirects of a site: from http to https, and the redirects in its rewriting rules.
 
 use foxy_http1::{Authority, RequestHead, Scheme};
 

@@ -6,7 +6,7 @@ use foxy_http1::{Method, RequestHead, TargetForm};
 /// Paths under which clients request the file.
 const PATHS: [&[u8]; 2] = [b"/proxy.pac", b"/wpad.dat"];
 
-/// True if the request to a forward listener is for the file.
+/// True if a request to a listener of the forward proxy is for this file.
 pub(crate) fn is_wanted(head: &RequestHead<'_>) -> bool {
     let plain = matches!(head.method(), Method::Get | Method::Head);
     plain && head.form() == TargetForm::Origin && PATHS.contains(&head.target().path)

@@ -95,8 +95,8 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// The request's fields that a log record can contain, as received. A field that the request does not have is
-/// empty.
+/// The request's fields that a log record can contain, as received. A field is empty if the request does not
+/// have it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said<'b> {
     host: &'b [u8],

@@ -1,4 +1,4 @@
-//! The answer to a request that the gatekeeper does not admit.
+//! The answer to a request that the gatekeeper (access rules, logins, limits) does not admit.
 
 use std::rc::Rc;
 

@@ -13,7 +13,7 @@ use crate::{Origins, Role, Site, SiteTable};
 /// Largest number of connections that wait for `accept`.
 pub(crate) const BACKLOG: i32 = 4096;
 
-/// A bound listening socket and the requests that it is for.
+/// A bound listening socket, and the way in which Foxy handles the requests on its connections.
 #[derive(Debug)]
 pub struct Listener {
     /// Bound, listening, non-blocking.
@@ -22,15 +22,17 @@ pub struct Listener {
     pub serves: Serves,
     /// Certificates, if clients use TLS. `None`: plain connections.
     pub tls: Option<ListenerTls>,
-    /// True if trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
+    /// True if trusted proxies name the client at the beginning of each connection (PROXY protocol, version 1
+    /// or 2).
     pub proxy_protocol: bool,
 }
 
-/// The roles that requests on the connections of a listener may have.
+/// The roles that requests on the connections of a listener may have. A role determines how Foxy handles a
+/// request: as a forward proxy, or for a site.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each listener")]
 pub enum Serves {
-    /// All requests are for one role.
+    /// All requests have this role, except requests for mirrors.
     One(Role),
     /// Each request chooses its site by host and path. The sites are in the order of the table, each with its
     /// certificates.
@@ -38,7 +40,7 @@ pub enum Serves {
 }
 
 impl Serves {
-    /// Returns the sets of origins, one set for each site of this listener that has several origins.
+    /// Returns the sets of origins of this listener's sites. Sites that have no such set are left out.
     pub(crate) fn origins(&self) -> impl Iterator<Item = &Origins> {
         let (one, several) = match self {
             Self::One(Role::Site(site)) => (Some(site), &[][..]),
@@ -56,7 +58,7 @@ impl Serves {
 /// kernel chooses one port for all sockets.
 ///
 /// # Errors
-/// The error of the system: the address is in use, is not of this machine, or is not permitted.
+/// The error of the system, if the address is in use, is not of this machine, or is not permitted.
 pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
     can_bind(address)?;
     let first = bind_one(address)?;
@@ -74,7 +76,7 @@ pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>>
 /// So this function tries to bind a socket without SO_REUSEPORT.
 ///
 /// # Errors
-/// The error of the system: the address is in use, is not of this machine, or is not permitted.
+/// The error of the system, if the address is in use, is not of this machine, or is not permitted.
 pub fn can_bind(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -100,7 +102,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    // The worker that accepts sets the queue length that fits its memory.
+    // The worker that accepts the connections later sets a shorter queue, if its memory requires one.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

@@ -31,11 +31,12 @@ const IN_A_ROW: u64 = 16;
 pub(crate) struct Listening {
     local: Rc<Local>,
     open: HashMap<SocketAddr, Open>,
-    /// Sets of origins that are checked, and the tasks that check them.
+    /// The sets of origins that are checked regularly, and the tasks that check them.
     checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
 }
 
-/// Certificates of a listener. The flag is true if trusted proxies name the client of a connection.
+/// Certificates of a listener. The flag is true if trusted proxies name the client of each connection (PROXY
+/// protocol).
 type Way = (Option<ListenerTls>, bool);
 
 struct Open {
@@ -52,7 +53,7 @@ impl Listening {
         }
     }
 
-    /// Accepts connections from now on.
+    /// Starts to accept connections on a socket.
     pub(crate) fn open(
         &mut self,
         address: SocketAddr,
@@ -71,7 +72,7 @@ impl Listening {
         let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
         // The socket listens already. This second call only changes the length of its queue.
         SockRef::from(&socket).listen(backlog)?;
-        // A service manager may pass several sockets of one address.
+        // There may already be a socket for this address, because a service manager may pass several.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {
             post: Post::new(self.posted(serves.clone(), way)),
@@ -84,7 +85,7 @@ impl Listening {
         Ok(())
     }
 
-    /// Opens a listener without a socket: its connections come from a test.
+    /// Opens a listener without a socket. A test passes its connections.
     #[cfg(test)]
     pub(crate) fn open_without_socket(&mut self, address: SocketAddr, serves: Serves) -> Rc<Post> {
         let post = Post::new(self.posted(serves, (None, false)));
@@ -119,7 +120,7 @@ impl Listening {
         }
     }
 
-    /// Ends the checks of origins that no listener uses any more.
+    /// Ends the checks of those origins that no listener uses any more.
     fn end_checks(&mut self, used: &[Origins]) {
         self.checks.retain(|(origins, tasks)| {
             let keep = used.contains(origins);
@@ -220,7 +221,7 @@ async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
             Ok((stream, client)) => start(post, stream, client),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
-                // Descriptors or memory are used up: connections in progress must end first.
+                // The process has no free file descriptor or memory. Connections in progress must end first.
                 tracing::warn!(%error, "cannot accept connections for a moment");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -231,7 +232,7 @@ async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
     }
 }
 
-/// True if an error of accept concerns only one connection.
+/// True if an error of `accept` concerns only one connection, and not the socket.
 fn is_clients_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -13,9 +13,9 @@ use crate::state::local::Local;
 const REFUSAL: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Reads the header and no byte after it. The time limit is the same as for a request head. Returns the
-/// client, or `peer` if the header names no client. Returns `None` if there is no valid header. The
-/// connection then ends.
+/// Reads the header from the connection, and no byte after it. The time limit is the same as for a request
+/// head. Returns the client that the header names, or `peer` if it names none. Returns `None` if there is no
+/// valid header. The caller then ends the connection.
 pub(crate) async fn client(
     local: &Local,
     stream: &TcpStream,
@@ -71,7 +71,8 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
     }
 }
 
-/// Removes bytes from the receive queue of the socket. An earlier `peek` has already returned these bytes.
+/// Removes bytes from the receive queue of the socket. They belong to the header, and an earlier `peek` has
+/// already returned them.
 async fn take(stream: &TcpStream, mut into: &mut [u8]) -> std::io::Result<()> {
     while !into.is_empty() {
         stream.readable().await?;

@@ -1,4 +1,5 @@
-//! The present settings of a listener. Its connections read them before each request.
+//! The place where a worker puts the newest settings of a listener. The listener's connections look there
+//! before each request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,11 +10,11 @@ use tokio::sync::Notify;
 use crate::client::conn::Door;
 use crate::state::local::Local;
 
-/// The settings of one listener on one worker.
+/// The newest settings of one listener on one worker.
 #[derive(Debug)]
 pub(crate) struct Post {
     current: RefCell<Posted>,
-    /// A number that changes with the settings.
+    /// A number that increases with each change of the settings.
     number: Cell<u64>,
     closed: Rc<Cell<bool>>,
     closing: Notify,
@@ -44,7 +45,7 @@ impl Post {
         self.current.borrow().clone()
     }
 
-    /// Returns a number that changes with the settings.
+    /// Returns a number that increases with each change of the settings.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.get()

@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The first bytes of a header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Bytes of the fixed part of a header of version 2: signature, version and command, family, length.
+/// Number of bytes of the fixed part of a header of version 2: signature, version and command, address
+/// family, length.
 const FIXED: usize = 16;
 /// Largest number of bytes of a header of version 1 (section 2.1).
 const LINE_MAX: usize = 107;
@@ -120,7 +121,8 @@ fn binary(bytes: &[u8]) -> Result<Option<ProxyHeader>, &'static str> {
         _ if local => None,
         0x11 => Some(v4(rest).ok_or("bad-proxy-header")?),
         0x21 => Some(v6(rest).ok_or("bad-proxy-header")?),
-        // An unspecified family, datagrams and Unix sockets are valid, but name no client.
+        // These values stand for an unspecified family, datagrams and Unix sockets. They are valid, but name
+        // no client.
         0x00 | 0x12 | 0x22 | 0x31 | 0x32 => None,
         _ => return Err("bad-proxy-header"),
     };

@@ -15,7 +15,7 @@ use crate::{Proxy, Serves};
 pub struct Renewal {
     /// The new proxy. [`Proxy::renewed`] has made it from the proxy that the worker uses.
     pub proxy: Arc<Proxy>,
-    /// All listeners of the worker from now on.
+    /// All listeners that the worker has from now on.
     pub listeners: Vec<RenewedListener>,
 }
 

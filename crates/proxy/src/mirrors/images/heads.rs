@@ -4,7 +4,7 @@ use foxy_base::eq_name;
 
 use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
 
-/// The changes to a request.
+/// The changes to the head of a client's request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changed<'a> {
     pub(crate) method: &'a str,
@@ -16,7 +16,8 @@ pub(crate) struct Changed<'a> {
     pub(crate) range: Option<&'a str>,
 }
 
-/// Returns the head of a request with the changes.
+/// Returns the head of the request to a server. It consists of the changed values in `to` and of the other
+/// fields of `head`.
 pub(crate) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(head.len() + 256);
     let line = |out: &mut Vec<u8>, parts: [&str; 2]| {

@@ -1,4 +1,5 @@
-//! Container images: the part of a mirror that a request is for, and the requests to its registry.
+//! Container images: requests for parts of images (manifests, layers, lists of tags), and the heads of the
+//! requests to the registry.
 //!
 //! Each layer of a registry is stored once, under its digest. A client gets a layer only after the registry
 //! has confirmed that the repository has the layer, for the credential of this client. This answer of the
@@ -13,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) use tokens::Tokens;
 
-/// Seconds for which a proof is valid. After that time, the registry is asked again. While the registry
+/// Seconds for which a proof is valid. After that time, the registry is asked again. If the registry then
 /// fails, the old proof is used.
 const PROOF_SECONDS: u32 = 86_400;
-/// Seconds for which a proof is used while the registry fails.
+/// Seconds for which an old proof is used while the registry fails.
 const PROOF_STALE: u32 = 365 * 86_400;
 
 /// A credential for a registry: user and password, or a token.
@@ -72,8 +73,9 @@ impl Login {
     }
 }
 
-/// Returns a name that distinguishes the objects of one credential from the objects of other credentials. The
-/// name reveals no part of the credential, and it changes with each start.
+/// Returns a name for a credential. The name separates the objects that were fetched with this credential
+/// from other objects. It reveals no part of the credential. With each start of Foxy, the seed changes, and
+/// so the name changes too.
 pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -91,19 +93,20 @@ enum Step {
     Answer,
 }
 
-/// The part of a mirror of images that a request is for.
+/// The part of an image that a request is for, and the state of the request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ImagePart {
     image: Image,
     step: Step,
     login: Option<Login>,
-    /// Name of the client's own credential. If it is empty, the credential of the mirror is used.
+    /// The name of the client's own credential (see the function `mark`). If the name is empty, the
+    /// credential of the mirror is used.
     mark: String,
 }
 
 impl ImagePart {
-    /// Makes the part of the mirror for a new request. `own` contains the client's credential, and the seed
-    /// for the name of this credential.
+    /// Makes the value for a new request. `own` contains the client's credential, and the seed for the name
+    /// of this credential.
     pub(crate) fn new(
         image: Image,
         own: Option<(Login, u64)>,
@@ -125,7 +128,7 @@ impl ImagePart {
         }
     }
 
-    /// Returns the same part in the step after the proof.
+    /// Returns the value for the same request after the proof: the client may have the answer.
     pub(crate) fn proven(&self) -> Self {
         Self {
             step: Step::Answer,
@@ -142,12 +145,13 @@ impl ImagePart {
         &self.image
     }
 
-    /// Returns the credential for the registry.
+    /// Returns the credential that is sent to the registry.
     pub(crate) const fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
 
-    /// Returns the key of the token for the part's repository at this mirror.
+    /// Returns the key under which the table of tokens keeps the token for this request. All requests for the
+    /// same repository with the same credential have the same key.
     pub(crate) fn token_key(&self, mirror: &str) -> String {
         format!("{mirror} {} {}", self.mark, self.image.repository)
     }
@@ -156,7 +160,7 @@ impl ImagePart {
         self.step == Step::Proof
     }
 
-    /// Returns true if the part is a layer, and it is known that the client may have the layer.
+    /// Returns true if the request is for a layer, and it is known that the client may have the layer.
     pub(super) fn is_layer(&self) -> bool {
         matches!(self.image.wanted, Wanted::Blob(_)) && !self.is_proof()
     }
@@ -166,8 +170,8 @@ impl ImagePart {
         self.image.wanted == Wanted::Base
     }
 
-    /// Returns the suffix of the partition. A layer is shared by all clients that may have it. All other
-    /// objects belong to one credential.
+    /// Returns the suffix of the name of the partition for the stored answer. All clients that may have a
+    /// layer share it. All other objects belong to one credential.
     pub(crate) fn partition(&self) -> String {
         match (&self.image.wanted, self.step) {
             (Wanted::Blob(_), Step::Answer) => "@blobs".to_owned(),
@@ -176,7 +180,7 @@ impl ImagePart {
         }
     }
 
-    /// Returns the path of the URL in keys.
+    /// Returns the path that the key of the stored answer contains.
     pub(crate) fn key_path(&self) -> String {
         match (&self.image.wanted, self.step) {
             (Wanted::Blob(_), Step::Answer) => format!("/{}", self.image.reference),
@@ -184,7 +188,7 @@ impl ImagePart {
         }
     }
 
-    /// Returns path and query at the registry.
+    /// Returns path and query of the request to the registry.
     pub(crate) fn target(&self) -> &str {
         &self.image.path
     }
@@ -192,7 +196,7 @@ impl ImagePart {
     /// Returns the digest that the answer must have. `said` is the digest in the head of the answer.
     pub(crate) fn digest(&self, said: Option<&[u8]>) -> Option<Digest> {
         match self.image.wanted {
-            // The answer to a request for a proof has no body.
+            // The answer to the request for a proof has no body, so it has no digest.
             Wanted::Blob(_) if self.is_proof() => None,
             Wanted::Blob(digest) | Wanted::Manifest(digest) => Some(digest),
             Wanted::Tag => foxy_mirror::digest_of_name(std::str::from_utf8(said?).ok()?),

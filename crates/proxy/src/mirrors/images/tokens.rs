@@ -1,4 +1,5 @@
-//! Values of `Authorization` for requests to registries, in a bounded table.
+//! A bounded table of credentials for requests to registries. Each entry is a value of the field
+//! `Authorization`.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 
 /// Largest number of entries. If the table is full, all entries are dropped. Each entry can be fetched again.
 const ENTRIES: usize = 4096;
-/// Number of seconds before the end of a value's validity at which Foxy stops using the value.
+/// Number of seconds by which Foxy stops using a value before the value's validity ends.
 const EARLY: u64 = 10;
 /// Longest time in seconds for which a value is kept.
 const SECONDS_MAX: u64 = 3600;

@@ -11,8 +11,8 @@ use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
 /// Sends a request without a body to an origin and waits for the first head of the answer. After an error,
-/// GET and HEAD are sent to another origin, as long as the budget permits. If all attempts fail, the last
-/// answer is returned. If no origin has answered, the last error is returned.
+/// GET and HEAD are sent to another origin, as long as the budget of retries permits this. If all attempts
+/// fail, the last answer is returned. If no origin has answered, the last error is returned.
 pub(crate) async fn ask(
     local: &Local,
     origins: &Origins,

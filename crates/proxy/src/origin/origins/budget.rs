@@ -6,7 +6,7 @@ const PARTS: u32 = 5;
 /// Largest number of retries that can be saved.
 const BURST: u32 = 100;
 
-/// The remaining retries, in parts.
+/// The remaining retries, counted in parts. A retry costs [`PARTS`] parts.
 #[derive(Clone, Debug)]
 pub(super) struct Budget(u32);
 

@@ -161,7 +161,7 @@ impl Group {
         }
     }
 
-    /// Returns the last results of an origin, so that results can be added.
+    /// Returns the record of an origin's last results. The caller adds results to it.
     pub(super) fn record(&mut self, at: usize) -> Option<&mut Record> {
         self.members.get_mut(at).map(|member| &mut member.record)
     }

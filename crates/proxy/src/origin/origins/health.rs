@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// Longest time between two errors of a series.
+/// Longest time between two errors that count as errors in a row (a series).
 const SERIES: Duration = Duration::from_secs(10);
 /// Longest time for which an origin is left out, unless the configured time ([`HealthRules::out`]) is longer.
 const OUT_MAX: Duration = Duration::from_secs(300);
 /// Time for which an answer with status 5xx counts as a request under way, in nanoseconds. Without this rule,
 /// an origin that fails fast would have the fewest requests under way, and so it would get the most requests.
 const ERROR_COUNTS: u64 = 1_000_000_000;
-/// Number of parts into which [`ERROR_COUNTS`] is divided.
+/// Number of parts into which the time [`ERROR_COUNTS`] is divided.
 const PARTS: usize = 10;
-/// Fraction of the weight of an origin at the beginning of its slow start.
+/// Fraction of its weight that an origin has at the beginning of its slow start. The slow start is the time
+/// after the return of an origin, in which its share of requests grows.
 const FIRST_SHARE: f64 = 0.1;
 
-/// Rules for leaving out an origin, and for its return.
+/// Rules for leaving out an origin (sending it no requests), and for its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRules {
     /// Errors in a row after which the origin is left out. If it is 0, an origin is never left out because of
@@ -90,13 +91,14 @@ pub(super) struct Health {
     out_until: Option<MonoTime>,
     /// Length of the last ejection, and the number of ejections in a row.
     out: (Duration, u32),
-    /// True if the origin has not answered well since it was last left out.
+    /// True if the origin has not yet answered well since it was last left out. The next error then suffices
+    /// to leave it out again.
     on_trial: bool,
     /// Time at which checks showed that the origin is up again.
     up_since: Option<MonoTime>,
     /// True if checks have shown that the origin is down.
     down: bool,
-    /// Number of checks in a row that contradict `down`.
+    /// Number of the last checks in a row whose result contradicts `down`.
     checks: u32,
     errors: RecentErrors,
 }
@@ -207,7 +209,7 @@ impl Health {
     }
 }
 
-/// Numbers of errors in parts of a second, in a ring.
+/// The numbers of errors in the last second, one number for each part of the second. The array is a ring.
 #[derive(Clone, Debug, Default)]
 struct RecentErrors {
     counts: [u32; PARTS],

@@ -85,7 +85,8 @@ struct Inner {
     /// True if at least one origin has its own limit.
     limited: bool,
     group: Mutex<Group>,
-    /// Signals that a request has ended.
+    /// Signals that a request has ended, to requests that wait because all origins have as many requests as
+    /// their limits allow.
     freed: Notify,
     /// Counts of requests of the site.
     requests: SiteCounters,
@@ -194,8 +195,8 @@ impl Origins {
         self.0.requests.finished(local.index, outcome, status);
     }
 
-    /// Begins a request at the only origin, so that no origin must be chosen. Returns `None` if there are
-    /// several origins, or if the origin has a limit.
+    /// Counts a request as under way at the only origin. Returns `None` if an origin must be chosen: if there
+    /// are several origins, or if the only origin has a limit.
     pub(crate) fn only(&self) -> Option<OutstandingRequest> {
         if !self.0.is_only() {
             return None;
@@ -210,8 +211,9 @@ impl Origins {
         self.0.group.lock().retries()
     }
 
-    /// Begins a request at an origin that was not tried before. If all connections are in use, the first
-    /// attempt waits for a free connection, for at most the connect timeout. Cancel safe.
+    /// Chooses an origin that was not tried before, and counts the request as under way there. If all
+    /// connections are in use, the first attempt waits for a free connection, for at most the connect
+    /// timeout. Cancel safe.
     async fn begin(
         &self,
         local: &Local,
@@ -339,7 +341,8 @@ impl OutstandingRequest {
         }
     }
 
-    /// Notes that the request no longer waits for an answer, without a result of the origin.
+    /// Notes that the request no longer waits for an answer. This counts neither as a success nor as a
+    /// failure of the origin.
     fn end_wait(&self, now: MonoTime) {
         if self.asked.take().is_some()
             && let Some(record) = self.origins.0.group.lock().record(self.at)

@@ -28,8 +28,8 @@ pub(crate) async fn ask(
         match Leased::ask_one(local, &to, &request, replay).await {
             Ok((leased, parts)) => {
                 parent.answered();
-                // The parent demands a login. Only Foxy can have a login for the parent, so the client must
-                // not be asked for one.
+                // The parent demands a login. Foxy must not pass this demand on to the client, because only
+                // Foxy can have a login for the parent.
                 if parts.status() == 407 {
                     return Err(UpstreamError::BadResponse(WANTS_LOGIN));
                 }

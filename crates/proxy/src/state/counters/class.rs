@@ -1,4 +1,4 @@
-//! Classes of status codes.
+//! The classes of status codes, such as 2xx, that metrics distinguish.
 
 /// Labels of the classes. The class `none` is for requests without an answer: their clients left before an
 /// answer began.

@@ -9,7 +9,7 @@ use super::{add_all, bump};
 /// lower bucket counts them. The last bucket counts all longer durations.
 pub const BUCKETS: usize = 28;
 
-/// A histogram that is written by one worker.
+/// A histogram of durations. Only one worker writes it.
 #[derive(Debug)]
 pub(super) struct Histogram {
     buckets: [AtomicU64; BUCKETS],

@@ -1,4 +1,4 @@
-//! Counts of the requests of one site, by the result of the cache and by class of the status.
+//! Counts of the requests of one site, by the result of the cache lookup and by class of the status.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -7,8 +7,8 @@ use super::class::{CLASSES, class};
 use super::{add_all, bump};
 use crate::Outcome;
 
-/// Labels of the result of the cache: the cache answered the request, the cache did not answer it, or the
-/// cache was not asked.
+/// Labels of the result of the cache lookup: the cache answered the request, the cache did not answer it, or
+/// the cache was not asked.
 pub const CACHED: [&str; 3] = ["hit", "miss", "none"];
 
 /// Counts of requests: the outer index is a position in [`CACHED`], the inner index a position in

@@ -25,13 +25,13 @@ use super::{Entry, Ledger, Pressure, Use};
 /// Smallest size of a reservation, in bytes: two packets of a loopback interface. If only one packet were in
 /// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const RESERVATION_MIN: usize = 128 << 10;
-/// Largest size of a reservation, in bytes. If the reservation of a queue was never smaller than this, the
-/// kernel chooses the length of the queue.
+/// Largest size of a reservation, in bytes. As long as the reservation of an answer has always had this size,
+/// Foxy does not limit the send queue, and the kernel chooses its length.
 pub(crate) const RESERVATION_MAX: usize = 2 << 20;
-/// Memory of the kernel for a packet, without the bytes in the packet.
+/// Memory that the kernel needs for a packet, in addition to the bytes in the packet.
 const PACKET_BYTES: usize = 4 << 10;
-/// Number of shares that are left free, so that new reservations need not wait until other reservations have
-/// shrunk.
+/// Number of shares that stay free. So a new reservation need not wait until the other reservations have
+/// become smaller.
 const FREE_SHARES: usize = 3;
 
 /// The reservation of one answer in the send buffers. It is released when dropped.
@@ -145,8 +145,8 @@ impl SendReservation {
         bytes.bytes()
     }
 
-    /// Reduces the reservation to the memory that a queue of `kept` bytes needs. [`fit`](Self::fit) makes the
-    /// reservation larger again. So clients that do not read leave memory for clients that read.
+    /// Reduces the reservation to the memory that a queue of `kept` bytes needs. So clients that do not read
+    /// leave memory for clients that read. [`fit`](Self::fit) makes the reservation larger again.
     pub(crate) fn keep(&self, kept: usize) {
         let needed = kept + kept / 4 + PACKET_BYTES;
         self.bytes.borrow_mut().shrink_to(needed);
@@ -171,9 +171,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Returns a reservation if no answer has waited longer, and memory for one more reservation is free.
-    /// Only the release of a reservation wakes the task. So the caller must call this function again when
-    /// memory of other uses may have been released.
+    /// Returns a reservation if no other answer has waited longer, and memory for one more reservation is
+    /// free. The release of a reservation wakes the waiting task, but the release of other memory does not.
+    /// So the caller must call this function again when other memory may have been released.
     pub(crate) fn poll_reservation(&self, cx: &Context<'_>) -> Poll<Rc<SendReservation>> {
         let mut line = self.ledger.reservations.line.lock();
         let first = line.waiting.first_key_value();

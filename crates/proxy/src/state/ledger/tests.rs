@@ -1,4 +1,4 @@
-//! The account of memory: limits, shares and pressure.
+//! Tests of the ledger: limits, shares and pressure.
 
 use super::*;
 
@@ -83,8 +83,8 @@ fn rights_that_nobody_uses_refuse_no_work() {
     let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
     assert_eq!(seen(), (Pressure::Spent, true, true));
     ledger.observe(10, true);
-    // The connections may still use all memory that was entered in the ledger for them. So the pressure stays
-    // high, and buffers stay small.
+    // The process uses little memory now. But the connections may still use all memory that was entered for
+    // them. So the pressure stays high, and buffers stay small.
     assert_eq!(seen(), (Pressure::High, true, false));
     drop(connections);
     assert_eq!(seen(), (Pressure::High, false, false));

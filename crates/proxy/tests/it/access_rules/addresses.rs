@@ -1,5 +1,5 @@
-//! Rules about addresses: names whose address changes, names with several addresses, and connections that
-//! other requests have opened.
+//! Access rules about addresses of destinations: names whose address changes, names with several addresses,
+//! and connections that other requests have opened.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -52,7 +52,7 @@ fn of_several_addresses_a_denied_one_is_never_connected_to() {
     assert!(bad.accept().is_err(), "nobody came");
 }
 
-/// A pooled connection to an address serves only clients that may reach the address.
+/// Foxy uses a pooled connection to an address only for clients that may reach the address.
 #[test]
 fn pooled_connections_and_stored_answers_are_judged_by_their_address() {
     let bad = TcpListener::bind("127.0.0.2:0").unwrap();

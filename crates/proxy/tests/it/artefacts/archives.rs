@@ -1,5 +1,5 @@
-//! Debian archives. A release file names a set of index files. A client must not get index files of different
-//! sets.
+//! Mirrors of Debian archives. A release file contains the digests of a set of index files (lists). A client
+//! must not get index files of different sets.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const LIST: &str = "/apt/debian/dists/stable/main/binary-amd64/Packages.xz";
 
 /// State of an archive without validators. The archive may be in the middle of an update.
 struct State {
-    /// The list that the release file names.
+    /// The list whose digest the release file contains.
     named: Vec<u8>,
     /// The list that the archive sends.
     sent: Vec<u8>,
@@ -104,13 +104,14 @@ fn a_new_release_file_invalidates_the_lists_before_it() {
         "the list is fresh, the release file is not"
     );
     archive.update(&new);
-    // No time has passed, so the old list is still fresh. But the old list belongs to the old release file.
+    // No time has passed, so the old list is still fresh. But Foxy must not send it, because it belongs to
+    // the old release file.
     gets_set(&foxy, &new);
     foxy.counts(Event::MirrorReplaced, 1);
     foxy.counts(Event::MirrorMismatch, 0);
 }
 
-/// The list of one client is still arriving when the archive changes and another client sends requests.
+/// One client still receives its list when the archive changes and another client sends requests.
 #[test]
 fn clients_on_both_sides_of_an_update_get_the_list_of_their_own_release_file() {
     for size in SIZES {
@@ -165,8 +166,8 @@ fn without_the_archive_the_last_set_is_served() {
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
     gets_set(&first.foxy, &old);
-    // A new process has not read a release file since its start. This process also does not use a list that
-    // belongs to another release file.
+    // A new process has not read a release file since its start. It too must not send a list that belongs to
+    // another release file.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);

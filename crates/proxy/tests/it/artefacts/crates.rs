@@ -1,4 +1,4 @@
-//! Crates. Their index contains name, version and digest, but no URL.
+//! Mirrors of crates.io. The index of crates contains name, version and digest, but no URL.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -105,8 +105,8 @@ fn the_index_of_one_crate_says_nothing_about_another() {
     foxy.counts(Event::MirrorMismatch, 0);
 }
 
-/// Foxy does not write its own URLs into index files. So one copy serves clients of all host names, and
-/// conditional requests of cargo work.
+/// Foxy does not write its own URLs into index files of crates. So one copy serves clients that use different
+/// names for Foxy, and conditional requests of cargo work.
 #[test]
 fn an_index_file_is_the_registrys_own_for_everybody() {
     let right = file(22, 1000);

@@ -11,7 +11,7 @@ use crate::mirrors::{config, mirror};
 
 const FILES: usize = 120;
 
-/// Returns the bytes of file `n` in a version of the registry.
+/// Returns the bytes of file `n`, which differ for each version of the registry.
 fn release(version: usize, n: usize) -> Vec<u8> {
     file((version * 100 + n) as u8, 900 + n * 700)
 }
@@ -64,9 +64,9 @@ fn faulty(version: &Arc<AtomicUsize>, counts: &Arc<[AtomicUsize; 2]>) -> Origin 
     })
 }
 
-/// Four clients request the files, and halfway through the test each file gets a new version. If a client
-/// gets a complete file, it is the file that the latest index names. Every answer with wrong bytes is
-/// counted.
+/// Four clients request the files. Halfway through the test, each file gets a new version. A complete file
+/// that a client gets must be the file whose digest the latest index contains. Foxy must count every answer
+/// with wrong bytes.
 #[test]
 fn faults_among_many_artefacts_cost_an_error_and_never_a_wrong_file() {
     let (version, counts) = (Arc::default(), Arc::default());

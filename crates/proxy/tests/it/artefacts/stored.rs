@@ -1,4 +1,5 @@
-//! Artefacts that are stored before their digest is known: parts, many clients, and restarts.
+//! Artefacts (package files) of mirrors that are stored before their digest is known: parts, many clients,
+//! and restarts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,8 +45,8 @@ fn a_wrong_prefix_is_not_completed_again_and_again() {
         true
     });
     let foxy = start("pypi", &origin);
-    // No index was fetched yet. So Foxy did not know the digest of the file, and kept the received prefix of
-    // the file.
+    // No index was fetched yet, so Foxy does not know the digest of the file. The origin truncates the file,
+    // and Foxy keeps the bytes that have arrived.
     fails(&foxy, "it is truncated");
     assert_eq!(get(&foxy, INDEX, "").status, 200);
     let part = get(&foxy, FILE, "Range: bytes=90-110\r\n");
@@ -75,8 +76,8 @@ fn a_crowd_waits_for_one_comparison() {
     assert_eq!(registry.asked(), (1, 0));
 }
 
-/// The store is on a disk, and a second process uses the store of the first process. The record of the
-/// artefact contains the digest.
+/// A second process uses the store of the first process. It knows the digest of a stored artefact, because
+/// the artefact's record on disk contains it.
 #[test]
 fn a_restart_keeps_digests_of_stored_artefacts() {
     for (size, named_first) in [
@@ -117,7 +118,8 @@ fn a_restart_keeps_digests_of_stored_artefacts() {
 
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
-/// Fetches the index under a host name of Foxy that is the same after a restart.
+/// Fetches the index with the configured host name of Foxy, which does not change with a restart (the port of
+/// the test's listener does).
 fn page(foxy: &Foxy, accept: &str) -> Answer {
     foxy.ask(&format!(
         "GET {INDEX} HTTP/1.1\r\nHost: cache.test:3128\r\nAccept: {accept}\r\n\r\n"
@@ -149,8 +151,8 @@ fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) ->
     })
 }
 
-/// The store is on a disk, and a second process uses the store of the first process. This process knows the
-/// digests in a stored document as soon as a client gets the document, even if the document is stale.
+/// A second process uses the store of the first process. It knows the digests in a stored document as soon as
+/// a client gets the document, even if the document is stale.
 #[test]
 fn a_restart_keeps_what_stored_documents_name() {
     for (accept, length, fresh) in [

@@ -1,4 +1,4 @@
-//! A client that returns raw answers.
+//! A test client that returns raw answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,5 @@
-//! A proxy on one thread, an origin that calls a closure, and a client that returns raw answers.
+//! The parts of most tests: a running proxy, an origin that calls a closure for each request, and a client
+//! that returns raw answers.
 
 #![allow(
     dead_code,
@@ -144,7 +145,7 @@ impl Foxy {
         Self::serving(listener, config, workers, engine, clock)
     }
 
-    /// Does the same as `listening`, but for several sites.
+    /// Does the same as `listening`, but the listener may have several sites, and may use the PROXY protocol.
     pub fn serving(
         (serves, tls, proxy_protocol): (Serves, Option<foxy_tls::ListenerTls>, bool),
         config: Config,
@@ -277,8 +278,9 @@ impl Foxy {
     }
 }
 
-/// Waits until other threads have done some work. An example: a client gets its answer before the worker has
-/// counted the answer. So a test waits until the counter has the expected value.
+/// Waits until `reached` returns true, because other threads need time for their work. An example: a client
+/// gets its answer before the worker has counted the answer. So a test waits until the counter has the
+/// expected value.
 #[track_caller]
 pub fn until(mut reached: impl FnMut() -> bool) {
     for _ in 0..10_000 {
@@ -314,7 +316,7 @@ impl Foxy {
     }
 }
 
-/// A proxy with a store. A thread drives the writer of the store.
+/// A proxy with a store on a disk in memory. A thread does the work of the store's writer.
 pub struct Stored {
     pub foxy: Foxy,
     pub disk: Arc<MemDisk>,
@@ -338,7 +340,7 @@ impl Stored {
         Self::serving(Role::Forward, disk, config, memory, workers)
     }
 
-    /// Starts a proxy in this role.
+    /// Starts a proxy whose listener has this role, on this disk.
     pub fn serving(
         role: Role,
         disk: Arc<MemDisk>,
@@ -369,7 +371,7 @@ impl Stored {
         }
     }
 
-    /// Waits until at most this number of bytes is left to be written.
+    /// Waits until at most this number of bytes still has to be written to the disk.
     pub fn settle(&self, bytes: u64) {
         while self.foxy.engine.stats().pending_bytes > bytes {
             std::thread::sleep(Duration::from_millis(1));

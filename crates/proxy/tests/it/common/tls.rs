@@ -134,7 +134,7 @@ pub struct Manner {
     pub drips: bool,
 }
 
-/// A TLS server that passes all bytes on to a plain server.
+/// A front: a TLS server that passes all bytes on to a plain server.
 pub struct Front {
     pub addr: SocketAddr,
     /// Number of full handshakes.

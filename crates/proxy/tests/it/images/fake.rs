@@ -18,18 +18,18 @@ pub(super) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Content of the servers, and the requests to them.
+/// The contents of the fake servers, and the requests that they have received.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) asked: Mutex<Vec<String>>,
-    /// Status of every answer of the registry. 0 means that it does not fail.
+    /// Status with which the registry answers every request. 0 means that it does not fail.
     pub(super) fails: AtomicU16,
     pub(super) layer: Mutex<Vec<u8>>,
     /// Bytes that the storage sends instead of the layer.
     pub(super) wrong: Mutex<Option<Vec<u8>>>,
-    /// Flag after which the storage sends the second half of a layer.
+    /// The storage waits for this flag before it sends the second half of a layer.
     pub(super) go: AtomicBool,
-    /// The manifest of `latest`.
+    /// The manifest to which the tag `latest` points.
     pub(super) manifest: Mutex<Vec<u8>>,
     /// URL of the storage that has the layers.
     pub(super) storage: Mutex<String>,
@@ -90,7 +90,7 @@ impl Fake {
         digest(&self.state.layer.lock().unwrap())
     }
 
-    /// Returns a mirror of this registry that lists these other servers.
+    /// Returns a mirror of this registry. Its settings list the servers `others`.
     pub(super) fn mirror(&self, name: &str, others: &[&Origin], login: Option<&str>) -> MirrorSite {
         let at = |origin: &&Origin| {
             format!("http://127.0.0.1:{}", origin.addr.port())

@@ -69,7 +69,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
         reads
     });
     assert!(reads > 0);
-    // Afterwards the path still accepts and returns a complete object.
+    // After all this, an object can still be stored and read under this path.
     let last = of(0, 1);
     assert_eq!(put(foxy, "/one", CI, &last), 204);
     assert_eq!(get(foxy, "/one"), (200, last));

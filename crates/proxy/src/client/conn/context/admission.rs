@@ -1,5 +1,6 @@
-//! The admission of a request by the gatekeeper. This module finds out which user sends the request, and
-//! whether rules and limits admit the request. Without a gatekeeper, this code does not run.
+//! The decision of the gatekeeper about a request. This module finds out which user sends the request, and
+//! whether access rules and limits admit the request. Without a gatekeeper in the settings, this code does
+//! not run.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::state::local::Local;
 pub(in crate::client::conn) enum Admission {
     /// The request is admitted.
     Open,
-    /// The rule with this number refuses the request.
+    /// The access rule with this number refuses the request.
     Refused(usize),
     /// The user has to log in. The value is true if the login that was sent is wrong.
     LogIn(bool),
@@ -33,12 +34,13 @@ pub(in crate::client::conn) enum Admission {
     NoAddress(UpstreamError),
     /// A login has to be checked.
     Check(Box<Login>),
-    /// The judgement depends on the address of the destination, whose name must be resolved.
+    /// The decision depends on the address of the destination. So its name must be resolved first.
     Resolve(Box<Reach>),
 }
 
 impl ConnectionContext {
-    /// Judges a request and counts it, without waiting for a login check or for DNS.
+    /// Decides about a request, and counts it if it is admitted. Does not wait. If a login must be checked or
+    /// a name must be resolved first, the result states this.
     pub(in crate::client::conn) fn judged(
         &mut self,
         local: &Local,
@@ -54,7 +56,7 @@ impl ConnectionContext {
         self.within_limits(local, admission)
     }
 
-    /// If the rules admit a request, counts the request under the limits. Returns `Limited` if a limit is
+    /// Counts the request under its limits, if `admission` admits it. Returns `Limited` if a limit is
     /// exceeded. Otherwise returns `admission`.
     pub(in crate::client::conn) fn within_limits(
         &mut self,
@@ -87,7 +89,8 @@ impl ConnectionContext {
         }
     }
 
-    /// Judges a request. Does not wait. `found` is the user, if a login was checked for this request.
+    /// Decides about a request by the access rules. Does not wait. `found` is the user, if a login was
+    /// checked for this request.
     fn admission(
         &mut self,
         local: &Local,
@@ -153,8 +156,8 @@ impl ConnectionContext {
             Judgement::None => None,
             Judgement::Rule(rule) => Some(rule),
         };
-        // Rules about addresses may precede the rule that decides. These rules are judged again for each
-        // address before Foxy connects to that address.
+        // Rules about addresses may precede the rule that decides, and the address is not known yet. So Foxy
+        // applies the rules again to each address of the destination before it connects to that address.
         let depends = gate.names_addresses() && wanted.address.is_none();
         let reach = depends.then(reach);
         let asked = (&wanted, rule, spent);
@@ -227,7 +230,7 @@ impl ConnectionContext {
     }
 }
 
-/// Decision for a request whose user has to log in before a rule can be judged.
+/// Returns the decision for a request whose user has to log in, because a rule about users must be applied.
 fn for_login() -> Admission {
     rule!(
         "access: a rule about users waits for the login",
@@ -236,7 +239,8 @@ fn for_login() -> Admission {
     )
 }
 
-/// Decision for a request whose address has to be known before a rule can be judged.
+/// Returns the decision for a request whose destination's address must be known, because a rule about
+/// addresses must be applied.
 fn for_address(reach: Reach) -> Admission {
     rule!(
         "access: a rule about addresses waits for the address",
@@ -245,8 +249,8 @@ fn for_address(reach: Reach) -> Admission {
     )
 }
 
-/// Admits or refuses the request by the rule that decides. Keeps the judgement in `requester_rules`, so that
-/// the next request can use this judgement too.
+/// Admits or refuses the request by the rule that decides. Keeps the resulting pass in `requester_rules`, so
+/// that the next request can use it too.
 fn enter(
     gate: &Arc<Gatekeeper>,
     requester_rules: &mut RequesterRules,

@@ -1,4 +1,4 @@
-//! Finds the mirror to which a request on a listener of the forward proxy is addressed.
+//! Finds the mirror that a request on a listener of the forward proxy is for.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -66,8 +66,8 @@ impl ConnectionContext {
             }
             _ => return Err(NoMirror::Path),
         }
-        // If users log in to Foxy for mirrors, `Authorization` may be a login at Foxy. So it is not used as a
-        // credential for the registry.
+        // If users log in to Foxy for mirrors, the field `Authorization` may contain a login for Foxy. So it
+        // is not used as a credential for the registry.
         let gate = config.gatekeeper.as_ref();
         let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
         let login = takes_none.then(|| all_of(&head)).flatten();
@@ -83,8 +83,8 @@ impl ConnectionContext {
     }
 }
 
-/// The credential of a request. Several `Authorization` fields are joined into one credential, because Foxy
-/// does not know which of these fields a registry uses.
+/// Returns the credential of a request. Several `Authorization` fields are joined into one credential,
+/// because Foxy does not know which of these fields a registry uses.
 fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
     let mut all = values(head, "Authorization");
     let one = all.next()?;

@@ -1,4 +1,4 @@
-//! The hosts for which a client may send requests over a TLS connection.
+//! Checks that the host of a request is on the certificate of its TLS connection.
 
 use foxy_base::rule;
 use foxy_http1::{RequestHead, RequestParts, Scheme};

@@ -26,7 +26,8 @@ use crate::state::local::Local;
 pub(super) use admission::Admission;
 use requester_rules::RequesterRules;
 
-/// The context of a connection: its client, and the roles and names that its requests may use.
+/// The context of a connection: its client, and the roles that its requests may have. A role determines how
+/// Foxy handles a request, for example as a forward proxy or for a site.
 #[derive(Debug)]
 pub(super) struct ConnectionContext {
     client: ClientIdentity,
@@ -38,12 +39,12 @@ pub(super) struct ConnectionContext {
     sites: Option<Rc<Sites>>,
     /// The certificate that Foxy has sent to the client.
     given: Option<Arc<Served>>,
-    /// The certificate to which the client is restricted. If set, requests may be only for the names on this
+    /// The certificate that restricts the client. If it is set, requests may be only for the hosts on this
     /// certificate.
     served: Option<Arc<Served>>,
     /// The rules for the requester of the present request.
     applicable: Option<Box<RequesterRules>>,
-    /// The limits that count the present request.
+    /// Entry of the present request in the counts of its limits (such as requests per second).
     counted_by: Option<Rc<Counted>>,
 }
 
@@ -82,7 +83,7 @@ impl ConnectionContext {
         &self.role
     }
 
-    /// Sets the role of the present request. The caller has checked that the client may have this role.
+    /// Sets the role of the present request, after the caller has checked that the client may have this role.
     pub(super) fn prove(&mut self, role: Role) {
         self.role = Rc::new(role);
     }
@@ -139,13 +140,13 @@ impl ConnectionContext {
         self.counted_by.take().is_some()
     }
 
-    /// The limits that slow the answer to the present request.
+    /// The limits of bytes per second for the answer to the present request, if there are any.
     pub(super) fn slowed_by(&self) -> Option<Rc<Counted>> {
         let counted = self.counted_by.as_ref();
         counted.filter(|counted| counted.is_slowed()).cloned()
     }
 
-    /// The client and its role, for answers of Foxy.
+    /// The client and the role of the request, for answers that Foxy makes itself.
     pub(super) fn response_context(&self) -> ResponseContext<'_> {
         ResponseContext::new(&self.role, &self.client)
     }

@@ -1,4 +1,5 @@
-//! The requester of a connection, and the rules that apply while the requester stays the same.
+//! The access rules that apply to the requester: to the client, user, role and time of a request. They are
+//! kept for the next request on the connection, because the requester usually stays the same.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -11,7 +12,8 @@ use crate::Role;
 use crate::access::gatekeeper::{Gatekeeper, Pass};
 use crate::access::parents::Parents;
 
-/// The rules that apply to the requester of a connection while the requester stays the same.
+/// The access rules that apply to a requester: to a client, user, role and minute of the week. They are used
+/// as long as these values stay the same.
 #[derive(Debug)]
 pub(in crate::client::conn) struct RequesterRules {
     client: Option<IpAddr>,
@@ -19,8 +21,8 @@ pub(in crate::client::conn) struct RequesterRules {
     role: Rc<Role>,
     minute: u16,
     pub(super) applicable: ApplicableRules,
-    /// The judgement about the last request. The next request uses the same judgement if the rules decide in
-    /// the same way.
+    /// The pass (the decision) of the last request. The next request uses the same pass if the rules decide
+    /// in the same way.
     pub(super) last: Option<Arc<Pass>>,
 }
 
@@ -97,7 +99,7 @@ impl RequesterRules {
         })
     }
 
-    /// Returns the judgement about the last request, if this judgement is also right for the present request.
+    /// Returns the pass of the last request, if it is also right for the present request.
     pub(super) fn again(
         &self,
         rule: Option<usize>,

@@ -1,4 +1,4 @@
-//! Requests whose judgement depends on the address of their host.
+//! Decides about requests for which the access rules depend on the address of the destination.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::origin::connect::resolve;
 use crate::state::local::Local;
 
 impl ConnectionContext {
-    /// Judges a request by the addresses of its host. The request is admitted if the rules allow one of
-    /// the addresses.
+    /// Resolves the destination of a request and applies the access rules to its addresses. The request is
+    /// admitted if the rules allow one of the addresses.
     pub(in crate::client::conn) async fn resolved(
         &mut self,
         local: &Local,

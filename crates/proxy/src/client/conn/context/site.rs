@@ -41,8 +41,8 @@ impl ConnectionContext {
         misplaced.or_else(|| self.unverified())
     }
 
-    /// Refuses a request to a site whose clients must show a certificate, if the handshake of this connection
-    /// was for another site.
+    /// Returns a refusal if the clients of the request's site must show a certificate, and the handshake of
+    /// this connection was for another site.
     #[inline]
     fn unverified(&self) -> Option<Refusal> {
         let Role::Site(site) = &*self.role else {
@@ -64,7 +64,7 @@ impl ConnectionContext {
         }
     }
 
-    /// Sets the role of the request to the role of the site that the request is for.
+    /// Finds the site that the request is for, and sets its role as the role of the request.
     fn site<T: Transport>(
         &mut self,
         local: &Local,
@@ -92,8 +92,8 @@ impl ConnectionContext {
         if let Some(refusal) = self.misdirected(link, parts) {
             return Err(refusal);
         }
-        // The connection's certificate covers the host. But the site has its own certificates, and the
-        // connection may use the certificate of another site.
+        // The connection's certificate is valid for the host. But the site may have its own certificates, and
+        // the connection may use a certificate of another site.
         if let (Some(own), Some(served)) = (certificates, &self.served)
             && rule!(
                 "site: a connection is for the sites of its certificate",

@@ -1,4 +1,4 @@
-//! The destination of a request, in the form in which rules judge it.
+//! The destination of a request, in the form that access rules are compared with.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -63,8 +63,9 @@ impl Wanted {
         });
         Some(Self {
             host,
-            // Rules about addresses judge the address of a site's origin, not an address in the URL that the
-            // client uses. A build cache has no origin, so its requests do not have to wait for an address.
+            // For a site, rules about addresses are applied to the address of the origin, and not to an
+            // address in the client's URL. A build cache has no origin. So its requests get an address
+            // without meaning, and need not wait for a look-up.
             address: match role.objects() {
                 Some(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
                 None => address.filter(|_| matches!(role, Role::Forward)),
