@@ -1,5 +1,6 @@
-//! Draws the results that the store's example `ratio` printed. The vertical axis is the hit ratio less the
-//! hit ratio of an exact LRU, and the horizontal axis is write amplification.
+//! Draws the results that the store's example `ratio` printed. The vertical axis is the difference between
+//! the store's hit ratio and the hit ratio of an exact LRU of the same size. The horizontal axis is the write
+//! amplification.
 //!
 //! `cargo run --release -p foxy-store --example ratio > ratio.txt`, then
 //! `cargo run --release -p foxy-bench --example curve -- ratio.txt docs/figures/store-ratio`
@@ -14,7 +15,7 @@ fn number(line: &str, word: &str) -> Option<f64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns one curve for each stream.
+/// Returns one curve for each stream of requests that `ratio` ran.
 fn curves(text: &str) -> Vec<Series> {
     let (mut all, mut lru): (Vec<Series>, f64) = (Vec::new(), 0.0);
     for line in text.lines() {

@@ -1,8 +1,8 @@
 //! Bodies that can be verified: every byte follows from the body's identity and the byte's offset.
 //!
-//! A body is a sequence of 64-bit words. Each word is mixed from a key (host, id, version, size) and the
-//! word's number. Each range can be generated or checked without the other parts of the body. The check
-//! detects bytes of another object, another version, another length or another offset.
+//! A body is a sequence of 64-bit words. Each word is a hash of the body's key (host, id, version, size) and
+//! the word's number. So each range can be generated or checked without the other parts of the body. The
+//! check detects bytes of another object, another version, another length or another offset.
 
 use foxy_base::hash64;
 
@@ -19,7 +19,8 @@ pub struct Identity<'h> {
     pub size: u64,
 }
 
-/// The key of the generator. It is small enough to be kept with a request.
+/// A hash of an [`Identity`], from which the bytes of the body are generated. It is small enough to be kept
+/// with each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodyKey(u64);
 
@@ -71,10 +72,11 @@ impl BodyKey {
         tail.copy_from_slice(&self.word(number).to_le_bytes()[..n]);
     }
 
-    /// Compares bytes with the bytes that the body has at `offset`.
+    /// Compares `bytes` with the bytes that the body has at `offset`.
     ///
     /// # Errors
-    /// Offset of the first wrong byte, counted from the beginning of the body.
+    /// If a byte is wrong, returns the offset of the first wrong byte, counted from the beginning of the
+    /// body.
     pub fn check(self, offset: u64, bytes: &[u8]) -> Result<(), u64> {
         let lead = ((8 - offset % 8) % 8).min(bytes.len() as u64) as usize;
         let (first, rest) = bytes.split_at(lead);

@@ -5,7 +5,8 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dechunk {
     state: State,
-    /// Bytes that are left in the chunk. While a chunk size is being read: the value of the digits so far.
+    /// Number of bytes that are left in the chunk. While the line with the chunk's size is being read, it is
+    /// the value of the digits so far.
     left: u64,
     digits: u8,
 }
@@ -27,7 +28,7 @@ enum State {
     Done,
 }
 
-/// Next part of the decoder's input.
+/// Kind and length of the next part of the decoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// This number of bytes is framing (chunk sizes, line ends, trailers). The caller continues after these
@@ -43,7 +44,7 @@ impl Dechunk {
     /// Decodes the beginning of `input`, which must not be empty.
     ///
     /// # Errors
-    /// The coding is invalid.
+    /// Returned if the coding is invalid.
     pub fn next(&mut self, input: &[u8]) -> Result<Piece, &'static str> {
         if self.state == State::Data {
             let n = self.left.min(input.len() as u64);

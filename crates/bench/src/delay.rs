@@ -26,7 +26,7 @@ pub enum Delay {
     Pareto(Duration, f64),
 }
 
-/// Longest delay that is drawn, in seconds. Longer values of heavy tails are reduced to it.
+/// Longest delay in seconds. If a distribution gives a longer time, this delay is used.
 const LONGEST: f64 = 3600.0;
 
 impl Delay {

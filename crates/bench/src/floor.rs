@@ -37,12 +37,12 @@ struct Connection {
 }
 
 impl BaselineServer {
-    /// Binds to `listen`. Before each answer, the server computes for the time `work`. So it represents a
-    /// server that has other work. Every answer is object 0 of `host` with a body of `size` bytes. So a load
-    /// with one object on one server can check the complete answer.
+    /// Binds to `listen`. Before each answer, the server keeps its core busy for the time `work`, as a real
+    /// server does. Every answer is object 0 of `host` with a body of `size` bytes. So a load with one object
+    /// on one server can check the complete answer.
     ///
     /// # Errors
-    /// The address cannot be bound.
+    /// Returned if the address cannot be bound.
     pub fn bind(
         listen: SocketAddr,
         host: &str,
@@ -67,7 +67,7 @@ impl BaselineServer {
     /// Address of the listener.
     ///
     /// # Errors
-    /// The system does not return the address.
+    /// Returned if the system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -75,7 +75,7 @@ impl BaselineServer {
     /// Answers requests until the process ends.
     ///
     /// # Errors
-    /// The readiness call fails.
+    /// Returned if the readiness call fails.
     pub fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = [0; 4096];
@@ -113,8 +113,8 @@ impl BaselineServer {
         }
     }
 
-    /// Sends one answer for all bytes that have arrived, or the rest of an answer that did not fit into the
-    /// socket.
+    /// If bytes have arrived, sends one answer: all bytes that one read returns count as one request.
+    /// Otherwise sends the rest of an answer that did not fit into the socket's buffer.
     fn serve(&mut self, at: usize, readable: bool, buffer: &mut [u8]) {
         let Some(Some(connection)) = self.connections.get_mut(at) else {
             return;

@@ -71,7 +71,7 @@ impl Knobs {
         }
     }
 
-    /// Parses path and query; `None` if they do not have this form.
+    /// Parses path and query; `None` if they do not have the form `/o/<id>?s=<size>&...`.
     #[must_use]
     pub fn parse(target: &[u8]) -> Option<Self> {
         let rest = target.strip_prefix(b"/o/")?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::origin::OriginCounters;
 use crate::{BodyKey, Identity, Knobs};
 
-/// Order of reads.
+/// The ranges to read, and their order.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
     /// The complete object, in `pieces` pieces of different lengths, in a random order. The sequence of
@@ -42,7 +42,7 @@ pub struct RangeReader {
     pub origin: SocketAddr,
     /// Path and properties of the object.
     pub knobs: Knobs,
-    /// Positions of reads.
+    /// The ranges to read, and their order.
     pub plan: Plan,
     /// Seed of the order and of the positions.
     pub seed: u64,
@@ -64,10 +64,10 @@ pub struct RangeReport {
 }
 
 impl RangeReader {
-    /// Reads until all reads are finished, or until something is wrong.
+    /// Sends the reads one after the other. Stops at the first read that fails or returns a wrong byte.
     ///
     /// # Errors
-    /// Target or origin cannot be reached.
+    /// Returned if target or origin cannot be reached.
     pub fn run(&self) -> io::Result<RangeReport> {
         let before = crate::load::read_counters(self.origin)?;
         let host = self.origin.ip().to_string();

@@ -1,5 +1,5 @@
-//! Polling without sleeping. The core stays awake, so no other process uses CPU time to wake it. CPU time of
-//! polls that found nothing is counted separately from work.
+//! The CPU time of a thread that polls and never sleeps. Its core stays awake, so no other process uses CPU
+//! time to wake it. The CPU time of polls that found nothing is counted separately from the thread's work.
 
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ impl Spin {
         }
     }
 
-    /// CPU time of unsuccessful polls so far. In each series, the first poll counts as work.
+    /// CPU time of unsuccessful polls so far. The first poll of each series of unsuccessful polls counts as
+    /// work.
     pub(crate) fn empty_polls(&self) -> Duration {
         let open = self
             .since
@@ -50,7 +51,7 @@ mod tests {
         spin.polled(false);
         let idle = spin.empty_polls();
         assert!(idle <= cpu::of_this_thread() - start);
-        // Work between successful polls is not counted.
+        // The CPU time between two successful polls is work, so it is not counted.
         let mut x = 1u64;
         let work = cpu::of_this_thread();
         while cpu::of_this_thread() - work < Duration::from_millis(2) {

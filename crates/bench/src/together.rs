@@ -3,8 +3,8 @@
 //!
 //! All clients connect before the first request. The leader sends its request first, and the other clients
 //! send theirs after the lead time. Every byte is compared with the byte that the origin generates. All
-//! clients share one thread. The first read of each client is small, so that reads of other clients delay the
-//! first byte of a client only a little.
+//! clients share one thread. The first read of each client is small. So a client waits only a little for the
+//! reads of other clients before it gets its first byte.
 
 mod client;
 
@@ -90,7 +90,7 @@ impl Burst {
     /// Runs the burst to its end.
     ///
     /// # Errors
-    /// Target or origin cannot be reached.
+    /// Returned if target or origin cannot be reached.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<BurstReport> {
         let before = crate::load::read_counters(self.origin)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -147,7 +147,7 @@ impl Burst {
             )));
         };
         let total = clock.mono().since(start);
-        // An error means that no client is left, so there is nothing to stop.
+        // An error means that no slow client is left, so there is nothing to stop.
         let _ = stop.send(true);
         let mut report = self.judge(&seen);
         for task in slow {

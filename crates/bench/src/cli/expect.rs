@@ -66,11 +66,11 @@ pub struct ExpectArgs {
 }
 
 impl ExpectArgs {
-    /// Requests each chosen object once. Returns true if the share of hits was high enough and nothing was
-    /// wrong.
+    /// Requests each chosen object once. Returns true if the share of hits was high enough and all answers
+    /// were correct.
     ///
     /// # Errors
-    /// The record cannot be read, or the load could not run.
+    /// Returned if the record cannot be read, or if the load could not run.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         let known = read_record(&self.record)?;
         let specs = self.choose(&known);

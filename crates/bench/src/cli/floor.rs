@@ -1,4 +1,5 @@
-//! `bench floor`: the command line of the simplest possible server.
+//! `bench floor`: the command line of the baseline server, which is the simplest possible server
+//! ([`BaselineServer`]).
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ impl FloorArgs {
     /// Answers requests until the process ends.
     ///
     /// # Errors
-    /// The server cannot listen.
+    /// Returned if the server cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
         let mut server =
             BaselineServer::bind(self.listen, &self.host, self.size.bytes(), self.work, clock)?;

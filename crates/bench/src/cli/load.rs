@@ -164,7 +164,7 @@ impl LoadArgs {
     /// Runs the load and prints the report. Returns true if all answers were correct.
     ///
     /// # Errors
-    /// The load could not run.
+    /// Returned if the load could not run.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         if self.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
             return Err(invalid("--rate must be above 0"));
@@ -185,7 +185,7 @@ impl LoadArgs {
         Ok(report.is_clean())
     }
 
-    /// The hit ratio of an exact LRU in the measured part of the same stream.
+    /// The hit ratio of an exact LRU of `bytes` bytes for the measured part of the same stream of requests.
     fn lru_hit_ratio(&self, bytes: u64, asked: u64) -> io::Result<f64> {
         let overhead = self.lru_overhead.bytes();
         let mut lru = ByteLru::new(bytes);

@@ -21,10 +21,10 @@ pub struct ObjectArgs {
 }
 
 impl ObjectArgs {
-    /// The settings in the path.
+    /// The settings of the object that its path contains.
     ///
     /// # Errors
-    /// The path is not an object of the origin.
+    /// Returned if the path is not an object of the origin.
     pub(super) fn knobs(&self) -> io::Result<Knobs> {
         Knobs::parse(self.object.as_bytes()).ok_or_else(|| {
             invalid(format!(

@@ -44,7 +44,7 @@ impl OriginArgs {
     /// Answers requests until the process ends.
     ///
     /// # Errors
-    /// The origin cannot listen.
+    /// Returned if the origin cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
         let config = OriginConfig {
             listen: self.listen,

@@ -32,10 +32,10 @@ pub struct RangesArgs {
 }
 
 impl RangesArgs {
-    /// Reads, and prints a JSON report. Returns false if something was not correct.
+    /// Reads the ranges and prints a JSON report. Returns false if a read failed or returned a wrong byte.
     ///
     /// # Errors
-    /// Target or origin cannot be reached, or the path is not an object of the origin.
+    /// Returned if target or origin cannot be reached, or if the path is not an object of the origin.
     pub fn run(&self) -> io::Result<bool> {
         let knobs = self.object.knobs()?;
         if knobs.size == 0 {

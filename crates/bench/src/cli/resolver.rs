@@ -28,10 +28,10 @@ pub struct ResolverArgs {
 }
 
 impl ResolverArgs {
-    /// Answers questions until the process ends.
+    /// Answers DNS queries until the process ends.
     ///
     /// # Errors
-    /// The server cannot listen.
+    /// Returned if the server cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
         let zone = Zone {
             addresses: self.address.clone(),

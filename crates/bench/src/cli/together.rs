@@ -43,7 +43,7 @@ impl TogetherArgs {
     /// Runs the burst and prints a JSON report. Returns false if a client did not get the complete object.
     ///
     /// # Errors
-    /// Target or origin cannot be reached, or the path is not an object of the origin.
+    /// Returned if target or origin cannot be reached, or if the path is not an object of the origin.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         let burst = Burst {
             target: self.object.target,

@@ -1,4 +1,4 @@
-//! The workload, in the syntax of the command line.
+//! Options of the command line that select a workload: the stream of requests that a load sends.
 
 use std::io;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ pub enum Kind {
     Trace,
 }
 
-/// A distribution of sizes, in the syntax of the command line.
+/// A distribution of body sizes, in the syntax of the command line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizesArg(pub Sizes);
 
@@ -124,11 +124,11 @@ impl WorkloadArgs {
         self.sizes.map_or(default, |s| s.0)
     }
 
-    /// The stream without its first `skip` requests. If the kind needs a length, the stream has at most
-    /// `requests` requests.
+    /// The stream without its first `skip` requests. A stream that is generated for a certain length (such as
+    /// polygraph or web) has at most `requests` requests.
     ///
     /// # Errors
-    /// The trace cannot be read, or options that are needed are missing.
+    /// Returned if the trace cannot be read, or if an option that the workload needs is missing.
     pub fn source(&self, requests: u64, seed: u64) -> io::Result<Source> {
         let mut source = self.whole(requests.saturating_add(self.skip), seed)?;
         for _ in 0..self.skip {

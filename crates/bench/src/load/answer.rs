@@ -26,7 +26,7 @@ pub(crate) enum Framing {
     UntilClose,
 }
 
-/// The `Bench-Object` field of an answer.
+/// The `Bench-Object` field of an answer, in which the origin states the identity of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim<'b> {
     pub(crate) host: &'b [u8],
@@ -35,7 +35,7 @@ pub(crate) struct Claim<'b> {
     pub(crate) size: u64,
 }
 
-/// A parsed head.
+/// The parsed head of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head<'b> {
     pub(crate) length: usize,

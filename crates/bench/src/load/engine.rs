@@ -56,7 +56,7 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
-    /// Time of the last sweep that found an established connection.
+    /// Time of the last pass over all connections (`sweep`) that found an established connection.
     last_stood: u64,
     spin: Spin,
 }
@@ -129,8 +129,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs until one of three events: the run is stopped, all requests of the source are answered, or no
-    /// connection was open for the longest permitted time of an answer.
+    /// Runs until one of three events: the run is stopped, all requests of the source are answered, or all
+    /// connections were closed for as long as an answer may take.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {
@@ -164,8 +164,7 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// Starts the requests that are due on idle connections. Returns the time until the next request may
-    /// start.
+    /// Sends the due requests on idle connections. Returns the time until the next request may be sent.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();
         while !self.exhausted && !self.idle.is_empty() {
@@ -253,7 +252,8 @@ impl<'a> Engine<'a> {
                 Ok(n) => connection.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The answer or the end of the connection may still be readable.
+                // The server has closed the connection. It may have sent an answer before, so the bytes that
+                // have arrived are read first.
                 Err(_) => return self.receive(at, true),
             }
         }

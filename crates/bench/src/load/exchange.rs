@@ -20,7 +20,7 @@ pub(crate) struct Expect {
     pub(crate) full: bool,
 }
 
-/// Result of an exchange.
+/// Summary of a complete, correct answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) status: u16,
@@ -80,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// True if any part of the answer has arrived.
+    /// True if the complete head of the answer has arrived.
     pub(crate) const fn begun(&self) -> bool {
         !matches!(self.state, State::Head)
     }

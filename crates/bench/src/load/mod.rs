@@ -47,13 +47,13 @@ pub use wire::{Mode, Style, server_address, write_url};
 pub struct LoadConfig {
     /// Address that receives the requests: a proxy, or an origin.
     pub target: SocketAddr,
-    /// Form of requests.
+    /// Form of the requests: the kind of proxy for which they are written, and additional fields.
     pub style: Style,
     /// Number of connections of all threads together.
     pub connections: usize,
     /// Number of generator threads.
     pub threads: usize,
-    /// Times at which requests are sent.
+    /// The rule that determines when requests are sent.
     pub pace: Pace,
     /// Share of answers whose bytes are all compared, 0 to 1. For the other answers, only head and length are
     /// checked.
@@ -69,13 +69,14 @@ pub struct LoadConfig {
     /// After the measured time, the load continues until all requests of the measured time are answered,
     /// but not longer than this time. Later answers are not counted.
     pub cool_down: Duration,
-    /// Poll for answers without ever sleeping, so that no server uses CPU time to wake the generator.
+    /// True if the generator polls for answers and never sleeps. Then no server uses CPU time to wake the
+    /// generator.
     pub poll: bool,
     /// Longest permitted time for one answer.
     pub timeout: Duration,
     /// Seed of all random values.
     pub seed: u64,
-    /// Process whose CPU time is counted.
+    /// Process whose CPU time is measured, with its descendants.
     pub pid: Option<u32>,
     /// Origin whose counters are read before and after the measurement.
     pub origin: Option<SocketAddr>,
@@ -84,11 +85,11 @@ pub struct LoadConfig {
     /// Objects that were stored before the run, each with its version. With [`Style::same_url`], an answer
     /// must not contain an older version of its object.
     pub known: Vec<RequestSpec>,
-    /// Record the number of answers and hits over time.
+    /// True if the report also contains the number of answers and hits over time.
     pub timeline: bool,
-    /// Wait while the target refuses connections, and do not count this as faults.
+    /// True if the load waits while the target refuses connections, and does not count this as faults.
     pub patient: bool,
-    /// Show a progress line on standard error.
+    /// True if a progress line is shown on standard error.
     pub progress: bool,
 }
 
@@ -125,8 +126,8 @@ impl LoadConfig {
 /// Runs a load until the source is empty or a limit is reached. Blocks until then.
 ///
 /// # Errors
-/// The system refuses threads or sockets, or the record file cannot be written. Faults of the target are
-/// not errors here; the report contains them.
+/// Returned if the system refuses threads or sockets, or if the record file cannot be written. Faults of the
+/// target are not errors here; the report contains them.
 pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::Result<Report> {
     let start = clock.mono().nanos();
     let measuring = config.warm_up.is_zero();
@@ -142,7 +143,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
         shared.record = Some(Mutex::new(Recorder::create(path, clock.clone())?));
     }
     let source = SharedSource::new(source);
-    // Without a warm-up the first snapshot must come before the first request.
+    // Without a warm-up, the measurement begins with the first request. So the counters must be read before
+    // the threads start.
     let first = (measuring && config.warm_up_requests == 0).then(|| Snapshot::take(config, clock));
     let (finished, extra) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..config.threads.max(1))
@@ -179,8 +181,8 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     Ok(Report::new(&finished.stats, timeline, &extra))
 }
 
-/// Runs one engine. Measures the fraction of wall time in which the engine was busy. The time of polls that
-/// found nothing does not count as busy.
+/// Runs one generator thread to its end. Also returns the fraction of wall time in which the thread was busy.
+/// The time of polls that found nothing does not count as busy.
 fn run_thread(
     config: &LoadConfig,
     shared: &Shared,
@@ -280,7 +282,7 @@ fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
 /// Reads the counters of an origin.
 ///
 /// # Errors
-/// The origin cannot be reached, or its answer has no counters.
+/// Returned if the origin cannot be reached, or if its answer has no counters.
 pub fn read_counters(origin: SocketAddr) -> io::Result<OriginCounters> {
     let mut stream = TcpStream::connect_timeout(&origin, Duration::from_secs(2))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

@@ -1,5 +1,5 @@
-//! Times at which requests are sent: as soon as a connection is free, or at random times that are chosen
-//! beforehand.
+//! The times at which requests are sent: as soon as a connection is free, or at random times that do not
+//! depend on the answers.
 
 use std::time::Duration;
 
@@ -9,24 +9,26 @@ use foxy_trace::generate::exponential;
 /// Pace of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each connection sends the next request as soon as it has its answer.
+    /// Closed loop: each connection sends the next request as soon as it has the answer to the last one.
     Closed,
-    /// Open loop: Poisson arrivals at this rate per second. Times count from the intended start of a
-    /// request, so a slow server cannot slow down its own load.
+    /// Open loop: Poisson arrivals at this rate per second. The time of an answer counts from the intended
+    /// start of its request. So it includes the time for which the request waited for a free connection of a
+    /// slow server.
     Open(f64),
 }
 
-/// Times of requests of one thread.
+/// The times at which one thread sends its requests.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Mean gap in ns; 0 for a closed loop.
+    /// Mean time between two requests, in ns; 0 for a closed loop.
     gap: f64,
     next: f64,
     rng: Rng,
 }
 
 impl Schedule {
-    /// Schedule of this thread, beginning at `now` (ns). The rate of `pace` is divided by `threads`.
+    /// Schedule of one of `threads` threads, beginning at `now` (ns). The thread sends its share of the rate
+    /// of `pace`.
     pub(crate) fn new(pace: Pace, threads: usize, now: u64, rng: Rng) -> Self {
         let gap = match pace {
             Pace::Closed => 0.0,

@@ -69,22 +69,23 @@ impl Recorder {
     }
 }
 
-/// An object in a record, with the time of its last store. An object counts as stored when an answer was not
-/// a hit, or had a newer version than all earlier answers.
+/// An object in a record. When an answer was not a hit, or had a newer version than all earlier answers, the
+/// cache has stored the object at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The object, with the version that was seen last.
     pub spec: RequestSpec,
-    /// Time of the last store of the object.
+    /// Time when the cache last stored the object.
     pub stored: WallTime,
     /// Time of the last answer.
     pub used: WallTime,
 }
 
-/// Reads a record. Returns every object once, in order of its last store, oldest first.
+/// Reads a record. Returns every object once. The object that was not stored for the longest time is the
+/// first.
 ///
 /// # Errors
-/// The file cannot be read, or a line does not have the form that `load --record` writes.
+/// Returned if the file cannot be read, or if a line does not have the form that `load --record` writes.
 pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
     let mut objects: std::collections::HashMap<(u32, u64), Known> =
         std::collections::HashMap::new();

@@ -28,7 +28,7 @@ pub struct Report {
     pub checked: u64,
     /// Number of all faults.
     pub errors: u64,
-    /// Number of faults by name. Only faults that happened are included.
+    /// Number of faults of each kind, by the name of the kind. Kinds that did not happen are missing.
     pub faults: std::collections::BTreeMap<&'static str, u64>,
     /// Number of answers with wrong bytes, with wrong length, of another object, or of a superseded
     /// version.
@@ -40,11 +40,11 @@ pub struct Report {
     /// Number of requests that were sent again on a new connection, because an idle connection had been
     /// closed.
     pub resent: u64,
-    /// Times of hits.
+    /// Response times of hits.
     pub hits: Times,
-    /// Times of misses.
+    /// Response times of misses.
     pub misses: Times,
-    /// Times of answers that do not state their source.
+    /// Response times of answers that do not state their source.
     pub unknown: Times,
     /// Share of hits among the correct answers, as the answers state it; `None` if no answer states it.
     pub hit_ratio: Option<f64>,
@@ -58,7 +58,8 @@ pub struct Report {
     pub generator_busy: f64,
     /// True if the generator was below 90 % busy. Then the server, and not the generator, limits the results.
     pub valid: bool,
-    /// Times of a cache's restart, and the answers over time.
+    /// The answers over time, for a run that begins with the restart of a cache. `None` without
+    /// [`LoadConfig::timeline`](super::LoadConfig::timeline).
     pub restart: Option<Restart>,
 }
 
@@ -75,7 +76,7 @@ pub struct CpuPerRequest {
     pub cores: f64,
 }
 
-/// Times of answers, in microseconds.
+/// Response times, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Times {
     /// Number of answers.
@@ -94,7 +95,7 @@ pub struct Times {
     pub max: f64,
 }
 
-/// Restart of a cache.
+/// The answers over time, after the restart of a cache at the start of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restart {
     /// Seconds from the start of the run to the first correct answer.
@@ -109,7 +110,7 @@ pub struct Restart {
     pub steps: Vec<(u32, u32)>,
 }
 
-/// Measurements in addition to the answers.
+/// Measurements that the answers themselves do not contain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraMeasurements {
     pub(crate) wall: Duration,

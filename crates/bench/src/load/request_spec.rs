@@ -59,8 +59,9 @@ impl SharedSource {
     }
 }
 
-/// Turns trace records into specifications of requests. It maps servers to `servers` numbers, fills in
-/// missing sizes and reduces sizes that are too large. A changed size counts as a new version.
+/// Turns trace records into specifications of requests. It maps the servers of the trace to `servers`
+/// numbers, fills in missing sizes and reduces sizes that are too large. A changed size counts as a new
+/// version.
 #[derive(Debug)]
 pub struct FromTrace<I> {
     requests: I,
@@ -70,8 +71,8 @@ pub struct FromTrace<I> {
 }
 
 impl<I: Iterator<Item = Request>> FromTrace<I> {
-    /// With `servers` 0, there are 2^20 numbers, so that nearly every server of the trace gets a separate
-    /// number. Sizes above `most` are reduced to `most`.
+    /// If `servers` is 0, there are 2^20 numbers for servers, so that nearly every server of the trace gets a
+    /// separate number. Sizes above `most` are reduced to `most`.
     pub fn new(requests: I, servers: u32, most: u64) -> Self {
         let servers = if servers == 0 { 1 << 20 } else { servers };
         Self {
@@ -127,8 +128,8 @@ pub struct Popular {
 }
 
 impl Popular {
-    /// Draws from `objects`, which must not be empty. The first object is drawn most often. `alpha` is the
-    /// exponent.
+    /// Returns random draws from `objects`, which must not be empty. The first object is drawn most often.
+    /// `alpha` is the exponent.
     #[must_use]
     pub fn new(objects: Vec<RequestSpec>, alpha: f64, rng: foxy_base::Rng) -> Self {
         let weights: Vec<f64> = (1..=objects.len())

@@ -19,8 +19,8 @@ pub(crate) struct Shared {
     requests: u64,
     /// Number of measured requests that have no answer yet.
     waiting: AtomicU64,
-    /// Number of correct answers, including the warm-up. The progress line shows this number, and also
-    /// `failed`, the number of faults.
+    /// Number of correct answers, including the warm-up. The progress line shows this number, and the number
+    /// of faults (`failed`).
     pub(crate) answered: AtomicU64,
     pub(crate) failed: AtomicU64,
     /// Start of the run, in ns.
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) record: Option<Mutex<Recorder>>,
 }
 
-/// Treatment of the next request.
+/// Treatment of the next request: whether it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     WarmUp,
@@ -90,7 +90,7 @@ impl Shared {
         self.cooling.store(true, Relaxed);
     }
 
-    /// Must be called when a measured request has been answered or has failed.
+    /// Counts the end of a measured request. Must be called when the request has been answered or has failed.
     pub(crate) fn ended(&self) {
         self.waiting.fetch_sub(1, Relaxed);
     }

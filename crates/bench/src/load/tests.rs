@@ -143,8 +143,8 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
-    // The load has no time limit. It ends when the target was unreachable for the longest permitted time of
-    // an answer.
+    // The load has no time limit. It ends when the target was unreachable for as long as an answer may take
+    // (100 ms).
     config.duration = None;
     config.timeout = Duration::from_millis(100);
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
@@ -226,7 +226,8 @@ fn versions_on_one_url_replace_each_other() {
             .iter()
             .all(|k| k.spec.version >= 8 && k.stored <= k.used)
     );
-    // An object in the record must not be answered with an older version.
+    // The known versions are now higher than the version that the origin sends (0, because of the additional
+    // field `Bench-Want`). So each answer is too old, which is a fault.
     config.known = known
         .iter()
         .map(|k| RequestSpec {

@@ -53,8 +53,8 @@ impl Timeline {
         share(self.steps.get(self.steps.len() / 2..).unwrap_or_default())
     }
 
-    /// Milliseconds until the share of hits in a window of 100 ms first reaches the fraction `part` (0 to
-    /// 1) of `level`.
+    /// Milliseconds until the share of hits in some window of 100 ms reaches the fraction `part` (0 to 1) of
+    /// `level` for the first time.
     #[must_use]
     pub fn reaches(&self, part: f64, level: f64) -> Option<u64> {
         let window = 10.min(self.steps.len().max(1));
@@ -62,7 +62,7 @@ impl Timeline {
             .steps
             .windows(window)
             .position(|steps| steps.iter().any(|s| s.0 > 0) && share(steps) >= part * level)?;
-        // Finds the first step in the window that has answers.
+        // The time counts to the first step of the window that has answers.
         let lead = self.steps[at..].iter().position(|s| s.0 > 0).unwrap_or(0);
         Some((at + lead) as u64 * STEP_MS)
     }

@@ -2,8 +2,8 @@
 //!
 //! A reload announces a new version: its request names the version to the origin. While the reload runs,
 //! answers may contain the old or the new version. When the reload is finished, answers must contain the new
-//! version. A reload waits until no other request for its object is running. So the load generator knows the
-//! order in which a cache gets the answers.
+//! version. A reload is sent only when no other request for its object is running; before, the object is
+//! requested in its old version. So the load generator knows the order in which a cache gets the answers.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ struct Entry {
     under_way: u32,
 }
 
-/// Permission for the next request.
+/// The next request as it must be sent, and the versions that its answer may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
     pub(crate) spec: RequestSpec,
@@ -71,7 +71,7 @@ impl VersionTracker {
         }
     }
 
-    /// Adds an object of an earlier run, with the version that was stored.
+    /// Adds an object that was stored in an earlier run, with its version.
     pub(crate) fn know(&mut self, spec: &RequestSpec) {
         let fresh = Entry {
             oldest: spec.version,

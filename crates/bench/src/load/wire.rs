@@ -1,10 +1,11 @@
-//! Requests as bytes. They contain absolute URLs for a forward proxy, and paths for a reverse proxy.
+//! Writes the bytes of requests. Requests to a forward proxy contain absolute URLs, and requests to a reverse
+//! proxy contain paths.
 
 use crate::knobs::{Knobs, push_number};
 
 use super::request_spec::RequestSpec;
 
-/// Addressing of requests.
+/// The way in which requests name their origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Requests to a forward proxy contain absolute URLs. Each origin server is an address 127.x.y.z with
@@ -24,7 +25,7 @@ pub enum Mode {
 /// The properties that all requests of a load share.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Addressing of the requests.
+    /// The way in which the requests name their origin server.
     pub mode: Mode,
     /// True if the version is in a request field `Bench-Want` and not in the URL. Then all versions of an
     /// object share one URL and replace each other.
@@ -83,7 +84,7 @@ pub fn write_url(style: &Style, spec: &RequestSpec, out: &mut Vec<u8>) {
     out.extend_from_slice(style.knobs.as_bytes());
 }
 
-/// Writes a complete request. With `reload`, the request makes caches fetch the object again.
+/// Writes a complete request. If `reload` is true, the request makes caches fetch the object again.
 pub(crate) fn write_request(style: &Style, spec: &RequestSpec, reload: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"GET ");
     write_url(style, spec, out);

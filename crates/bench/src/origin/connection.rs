@@ -38,7 +38,7 @@ pub(super) struct Site {
 /// Greatest number of body bytes that are generated in one piece.
 const PIECE: usize = 64 << 10;
 
-/// Accepts connections until the origin is stopped.
+/// Accepts connections and serves them until the origin is stopped.
 pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let mut stopped = site.stopped.clone();
@@ -72,7 +72,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
-/// After this time without requests the runtime may sleep, because no client is waiting.
+/// If no request arrived for this time, the runtime may sleep, because no client is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Keeps the runtime from sleeping. The runtime polls its sockets between two polls of this task. After an
@@ -256,7 +256,7 @@ impl Connection {
                 self.flush().await?;
             }
             if bandwidth > 0 && sent < total {
-                // The time counts from the start of the body, so that delays of timers do not add up.
+                // The time is computed from the start of the body, so that delays of timers do not add up.
                 let due = Duration::from_secs_f64(sent as f64 / bandwidth as f64);
                 let ahead = due.saturating_sub(self.site.clock.mono().since(begun));
                 if ahead > Duration::from_millis(1) {

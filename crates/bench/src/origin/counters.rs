@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct OriginCounters {
     /// Number of accepted connections.
     pub connections: u64,
-    /// Number of answered requests, without control requests.
+    /// Number of answered requests, without requests for the counters.
     pub requests: u64,
     /// Number of body bytes sent.
     pub bytes: u64,
@@ -145,7 +145,7 @@ impl Shared {
 /// Parses the answer to `/__counters`.
 ///
 /// # Errors
-/// The text is not the expected JSON.
+/// Returned if the text is not the expected JSON.
 pub fn parse_counters(json: &[u8]) -> Result<OriginCounters, serde_json::Error> {
     serde_json::from_slice(json)
 }

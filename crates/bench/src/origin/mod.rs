@@ -40,7 +40,7 @@ pub struct OriginConfig {
     pub bandwidth: Speed,
     /// Share of requests that are answered with 503, 0 to 1.
     pub failures: f64,
-    /// Never sleep, so that clients use no CPU time to wake this core.
+    /// True if the threads never sleep. Then clients use no CPU time to wake their cores.
     pub poll: bool,
     /// Seed of all random values.
     pub seed: u64,
@@ -74,7 +74,7 @@ impl Origin {
     /// Starts an origin. Returns when the origin accepts connections.
     ///
     /// # Errors
-    /// The address cannot be bound, or a thread cannot start.
+    /// Returned if the address cannot be bound, or if a thread cannot start.
     pub fn start(config: OriginConfig, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let threads = config.threads.max(1);
         let counters = Arc::new(counters::Shared::new(threads));

@@ -1,11 +1,11 @@
-//! The origin's answer: the status, the head, and the part of a body that follows.
+//! The origin's answer: its status, its head, and the part of the body that follows.
 
 use crate::body::{BodyKey, Identity};
 use crate::knobs::{Knobs, push_number};
 
 use super::request::{Range, Request};
 
-/// Answer to send.
+/// The answer to a request for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -190,7 +190,7 @@ fn field(out: &mut Vec<u8>, name: &str, value: u64) {
     text(out, &["\r\n"]);
 }
 
-/// Writes an answer without an object, such as counters or errors.
+/// Writes an answer that contains no object, such as the counters or an error.
 pub(super) fn write_plain(status: u16, kind: &str, body: &[u8], out: &mut Vec<u8>) {
     status_line(out, status);
     text(

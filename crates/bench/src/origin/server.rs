@@ -1,5 +1,5 @@
-//! Differences between origin servers. Each address is a separate server: near or far, on a fast or a slow
-//! link.
+//! The differences between origin servers. Each address of the origin is a separate server: near or far, on a
+//! fast or a slow link.
 
 use std::time::Duration;
 
@@ -18,8 +18,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The server called `host`. Its properties are drawn from the distributions and depend only on its name
-    /// and the seed.
+    /// The server called `host`. Its properties are random values that depend only on its name and the seed.
     pub(super) fn of(config: &OriginConfig, host: &[u8]) -> Self {
         if let (Delay::None, Speed::Fixed(bandwidth)) = (config.server_latency, config.bandwidth) {
             // The usual case: no value has to be drawn.

@@ -1,4 +1,4 @@
-//! Tests of the origin over real sockets: bodies, knobs, ranges, counters.
+//! Tests of the origin over real sockets: bodies, the settings in URLs (knobs), ranges, counters.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! The part of DNS messages that the tests need (RFC 1035 section 4): one question and its answers. The code
-//! builds answers byte by byte, because some answers must be wrong.
+//! The part of DNS messages that the name server for tests needs (RFC 1035 section 4): one question and its
+//! answers. The code builds answers byte by byte, because some answers must be invalid.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ const TYPE_A: u16 = 1;
 const TYPE_CNAME: u16 = 5;
 const TYPE_AAAA: u16 = 28;
 const CLASS_IN: u16 = 1;
-/// A pointer to the name in the question.
+/// The name of a record: a pointer to the name in the question.
 const NAME: [u8; 2] = [0xc0, HEADER as u8];
 
 /// A query with one question.
@@ -66,7 +66,7 @@ impl<'a> Question<'a> {
         self.text.get(1..=len)
     }
 
-    /// Builds the message with this answer.
+    /// Builds the message that contains this answer.
     pub(super) fn answer(&self, answer: &Answer<'_>) -> Vec<u8> {
         let (code, records) = match answer {
             Answer::Code(code) => (*code, Vec::new()),

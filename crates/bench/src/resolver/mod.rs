@@ -1,5 +1,5 @@
-//! A name server for tests and experiments. Every name exists. The server is slow, fails or sends invalid
-//! answers in phases. So a test can show how a proxy reacts.
+//! A name server for tests and experiments. Every name exists. The server's behaviour has phases. In some
+//! phases it is slow, fails or sends invalid answers, so that a test can show how a proxy reacts.
 //!
 //! A name such as `127-1-0-5.anything` has the address that it contains. Any other name has the addresses
 //! of the [`Zone`].
@@ -19,7 +19,7 @@ use foxy_base::{Clock, MonoTime};
 use crate::parse_time;
 use message::{Answer, Question};
 
-/// Records of the names.
+/// The records that the server returns.
 #[derive(Clone, Debug)]
 pub struct Zone {
     /// Addresses of every name that does not contain its own address.
@@ -117,7 +117,7 @@ impl TestResolver {
     /// other. After all phases, the behaviour of the last phase continues.
     ///
     /// # Errors
-    /// The address cannot be bound, or no thread could be started.
+    /// Returned if the address cannot be bound, or if the thread cannot be started.
     pub fn start(
         listen: SocketAddr,
         zone: Zone,
@@ -185,7 +185,7 @@ struct Server {
     begun: MonoTime,
     clock: Arc<dyn Clock>,
     asked: Arc<AtomicU64>,
-    /// Answers that are sent later.
+    /// Answers that are sent later: time, receiver and bytes of each answer.
     held: Vec<(MonoTime, SocketAddr, Vec<u8>)>,
 }
 

@@ -1,8 +1,9 @@
-//! `files`: the papers claim that a layout in one large file is faster than one file per object. This
-//! measurement tests the claim on present hardware. It uses one stream of the operations URL-read, URL-write
-//! and URL-delete. These are the operations of a disk level behind a memory level. The stream runs through
-//! the engine, and through one file per object on usual file systems. The engine also runs on a device that
-//! is much slower than the engine, so that only the device limits the result.
+//! `bench store files`: the papers in docs/reproduction.md claim that a layout in one large file is faster
+//! than one file per object. This measurement tests the claim on present hardware. It generates a stream of
+//! three operations: URL-read, URL-write and URL-delete. A cache that keeps objects in memory and on a disk
+//! makes these operations on its disk. The stream runs through the engine, and through one file per object on
+//! usual file systems. The engine also runs on a device that is much slower than the engine, so that only the
+//! device limits the result.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +23,7 @@ use super::report::{Goal, Section};
 use super::system::{Loop, Scratch};
 use super::throttle::{Limit, Throttle};
 
-/// Number of reads by the engine that run at the same time.
+/// Number of reads of the engine that run at the same time.
 const DEPTH: usize = 32;
 /// Memory of the engine or of a file system, including the page cache.
 const MEMORY: u64 = 64 << 20;
@@ -75,8 +76,8 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Runs the stream as fast as this machine can. Returns MB/s, including reads that were answered from
-/// memory.
+/// Runs the stream through the engine, as fast as this machine can. Returns MB/s, including reads that were
+/// answered from memory.
 fn fast(
     context: &Context<'_>,
     all: &[Operation],
@@ -112,8 +113,8 @@ fn fast(
     Ok(rate)
 }
 
-/// Runs the stream on a device with the limit [`SLOW`]. Reads that were answered from memory do not count.
-/// The result is compared with fio's sequential rate on that device.
+/// Runs the stream through the engine, on a device with the limit [`SLOW`]. Reads that were answered from
+/// memory do not count. The result is compared with the rate of fio's sequential writes on that device.
 fn slow(
     context: &Context<'_>,
     all: &[Operation],
@@ -135,7 +136,7 @@ fn slow(
     Ok(())
 }
 
-/// Returns the MB/s of fio's sequential writes to a new file.
+/// Returns the rate of fio's sequential writes to a new file, in MB/s.
 fn sequential(context: &Context<'_>) -> io::Result<f64> {
     let scratch = Scratch::new(context.folder, "bench-files.fio");
     written_in_sequence(context, &scratch.0)
@@ -145,7 +146,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     let job = Job {
         file,
         pattern: "write",
-        // The kernel splits longer writes. A throttled device counts each write that was split twice.
+        // The kernel splits longer writes, and the limit of a throttled device counts such a write twice.
         block: 256 << 10,
         align: 4096,
         depth: 16,
@@ -157,7 +158,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     Ok(jobs.first().map_or(0.0, |j| j.bytes_per_second / 1e6))
 }
 
-/// Results of the engine for the stream.
+/// Results of a run of the stream through the engine.
 struct Done {
     seconds: f64,
     /// Bytes of the reads that were answered from memory.
@@ -218,7 +219,8 @@ fn engine(
     })
 }
 
-/// Group of an object: the page to which it belongs, or the server's common objects.
+/// Group of an object. The objects of a page form a group, and so do the objects that all pages of a server
+/// share.
 const fn group(object: u64) -> u64 {
     object >> 8
 }
@@ -232,8 +234,8 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object if its bytes are only on the disk. Returns true if a read was begun. If
-    /// [`DEPTH`] reads are running, this function first waits until one of them has ended.
+    /// Starts a disk read of an object if its bytes are only on the disk. Returns true if it started a read.
+    /// If [`DEPTH`] reads are running, it first waits until one of them has ended.
     fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.harness.engine.reads().lookup(hash, &key) else {
@@ -250,7 +252,7 @@ impl Reads<'_> {
         self.queue
             .submit(Op::read(place as u64, plan.at, len, self.pool.take(len)));
         self.flights[place] = Some((plan, key));
-        // Reads are submitted in small groups, with one call for several reads.
+        // One call submits several reads to the kernel.
         if self.free.len().is_multiple_of(8) {
             self.queue.flush_submissions()?;
         }

@@ -1,5 +1,5 @@
-//! fio as a reference for the engine. In the same run as the engine, fio uses the engine's file, pattern,
-//! size and depth.
+//! fio as a reference for the engine. fio runs directly before or after the engine, on the same disk, with
+//! the same pattern, length of operations and number of operations at a time.
 
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(super) struct Job<'a> {
 /// Runs the jobs together for this many seconds. Returns the results in the order of the jobs.
 ///
 /// # Errors
-/// fio is not installed, or fio failed. In the second case the error contains fio's message.
+/// Returned if fio is not installed, or if fio failed. In the second case the error contains fio's message.
 pub(super) fn run(jobs: &[Job<'_>], seconds: u32) -> io::Result<Vec<Measured>> {
     let runtime = format!("--runtime={seconds}");
     let mut arguments: Vec<String> = vec!["--output-format=json".into()];

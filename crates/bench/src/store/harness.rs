@@ -1,5 +1,5 @@
-//! An engine with one store in a file or on a device. Its writer runs on its own thread. Keys and bodies of
-//! the objects follow from a number.
+//! An engine with one store in a file or on a device. The store's writer runs on its own thread. The key and
+//! the body of each object follow from the object's number.
 
 use std::io;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) struct StoreParams<'a> {
     pub(super) options: StoreOptions,
 }
 
-/// Opens store and engine, but starts no thread.
+/// Opens an engine with its store, but starts no thread. The caller must run the returned writer.
 pub(super) fn open(
     params: &StoreParams<'_>,
     clock: &Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub(super) fn open(
 }
 
 impl Harness {
-    /// Opens store and engine and starts the writer.
+    /// Opens an engine with its store, and starts the writer's thread.
     pub(super) fn start(params: &StoreParams<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let (engine, mut writer, disk) = open(params, clock)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -194,14 +194,14 @@ pub(super) fn usual_fields() -> FieldBlock {
     builder.finish()
 }
 
-/// Bytes from which bodies are cut.
+/// Random bytes. Each body is a part of them.
 pub(super) fn stock() -> Bytes {
     let mut rng = foxy_base::Rng::new(7);
     let words = (0..256 << 10).flat_map(|_| rng.next_u64().to_le_bytes());
     Bytes::from(words.collect::<Vec<u8>>())
 }
 
-/// A body that differs from object to object.
+/// The body of object `number`. Objects with successive numbers have different bodies.
 pub(super) fn body(stock: &Bytes, number: u64, bytes: usize) -> Bytes {
     let bytes = bytes.min(stock.len() - 4096);
     let from = (number.wrapping_mul(64) % 4096) as usize;

@@ -1,5 +1,5 @@
-//! `index`: measures the memory per object in bytes, as the system counts it. Also measures the time of a
-//! lookup, and for comparison the time of plain reads of memory.
+//! `bench store index`: measures the memory that the store's index needs per object, in bytes, as the system
+//! counts it. Also measures the time of a lookup, and for comparison the time of plain reads of memory.
 
 use std::hint::black_box;
 use std::io;
@@ -14,8 +14,8 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Number of lookups in one run of the measurement. The report contains the best and the median run,
-/// because other processes also use the machine.
+/// Number of lookups in one run. The report contains the best and the median run, because other processes
+/// also use the machine.
 const LOOKUPS: usize = 50_000;
 const RUNS: u64 = 15;
 
@@ -31,12 +31,12 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     );
     // The index uses pages of the size that the index of the engine uses.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
-    // Measures an empty index once. So the memory that the measurement itself needs is allocated now, and is
-    // not counted for the index later.
+    // Measures a small index once. So the memory that the measurement itself needs is allocated now, and does
+    // not count as memory of the index later.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);
-    // Resident memory of the process without an index: the memory of the empty index is subtracted.
+    // Resident memory of the process without the index, which is still empty.
     let base = system::resident().saturating_sub(index.memory_bytes());
     let (mut resident, mut counted) = (Vec::new(), Vec::new());
     for million in 1..=millions {
@@ -72,10 +72,10 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// Measures times of a hit and of a miss, and for comparison the memory reads that every index needs. In the
-/// first series, each lookup or read waits for the previous lookup or read. In the second series, no lookup
-/// waits. The lookups of a server are like the lookups of the second series: they are for different requests,
-/// so no lookup waits for another lookup. So the goal of 150 ns applies to the second series.
+/// Measures the times of a hit and of a miss, and for comparison the memory reads that every index needs. In
+/// the first series, each lookup or read waits for the previous lookup or read. In the second series, no
+/// lookup waits for another lookup. The lookups of a server are like the lookups of the second series,
+/// because they are for different requests. So the goal of 150 ns applies to the second series.
 fn times(section: &mut Section, index: &Index, million: u64) {
     let count = million * MILLION;
     let memory = index.memory_bytes();
@@ -133,11 +133,11 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     }
 }
 
-/// Returns the nanoseconds per lookup. With `WAITS`, a lookup cannot start before the previous lookup has its
-/// answer. Otherwise no lookup needs the answer of an earlier lookup.
+/// Returns the nanoseconds per lookup. If `WAITS` is true, the processor cannot start a lookup before it has
+/// the result of the previous lookup. Otherwise no lookup needs the result of an earlier lookup.
 fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
-    // The compiler does not know that the mask is zero. So each key depends on `last`, and the processor
-    // waits for `last`.
+    // The mask is zero, but the compiler does not know this. So each key depends on `last` (the result of the
+    // previous lookup), and the processor waits for `last`.
     let mask = if WAITS { black_box(0) } else { 0 };
     let mut last = 0;
     let cpu = cpu::of_this_thread();
@@ -151,7 +151,7 @@ fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
 }
 
 /// Memory of the same size as the index, also in huge pages. All of it is returned to the system when the
-/// value is dropped. If an allocator kept this memory, it would be counted for the index later.
+/// value is dropped. If an allocator kept this memory, it would later count as memory of the index.
 struct ReferenceMemory(AlignedBuf);
 
 impl ReferenceMemory {
@@ -163,8 +163,8 @@ impl ReferenceMemory {
         Self(memory)
     }
 
-    /// Returns the nanoseconds of `reads` (1 or 2) random reads at once. With `wait`, they start after the
-    /// previous reads have ended.
+    /// Returns the time of `reads` (1 or 2) random reads at once, in nanoseconds. If `wait` is true, the
+    /// processor cannot start them before it has the results of the previous reads.
     fn chase(&self, hashes: &[KeyHash], reads: usize, wait: bool) -> f64 {
         let nothing = if wait { black_box(0u64) } else { 0 };
         let (words, _) = self.0.as_chunks::<8>();

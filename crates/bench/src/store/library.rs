@@ -1,5 +1,6 @@
-//! `library`: a stream of requests is turned into the calls of a proxy, as wg-Hummingbird does in paper 004.
-//! These calls run through the library Hummingbird, RocksDB, SQLite and one file per object. Each engine runs
+//! `bench store library`: a stream of requests is turned into the calls that a proxy makes to its storage
+//! library. The program wg-Hummingbird of paper 004 did the same. The calls run through the library
+//! Hummingbird, RocksDB, SQLite and one file per object (the program in bench/store-peers). Each engine runs
 //! in its own process, on its own file system, with the same memory. The counters of the device show how many
 //! bytes it read and wrote.
 
@@ -15,7 +16,8 @@ use super::Context;
 use super::report::Section;
 use super::system::{MemoryLimit, Mounted, Scratch, drop_caches};
 
-/// Longest file in bytes. As in the published runs, files longer than a cluster are left out.
+/// Longest file in bytes: the length of a cluster of Hummingbird. As in the published runs, longer files are
+/// left out.
 const LONGEST: u64 = 64 << 10;
 /// Memory of the process, including the page cache of its files. Some engines use that cache, other engines
 /// use their own memory.
@@ -100,11 +102,11 @@ fn rows(section: &mut Section, name: &str, requests: f64, answer: Answer, moved:
     row("CPU per request", answer.cpu_us, "us");
 }
 
-/// Writes the stream for the program. Returns the number of requests.
+/// Writes the stream of requests to a file, which the measured program reads. Returns the number of requests.
 fn write(path: &Path, requests: u64) -> io::Result<u64> {
     let config = SessionConfig {
         requests,
-        // The ratio of pages to requests is that of the published stream.
+        // The ratio of pages to requests is the same as in the published stream.
         pages: (450_000 * requests / 4_800_000).max(1000),
         ..SessionConfig::isp()
     };
@@ -164,7 +166,8 @@ fn measure(
     Ok((answer, moved, limited))
 }
 
-/// Reads the counters of a device since its creation. They include the journal of the file system.
+/// Reads how many bytes a device read and wrote since its creation. This includes the journal of the file
+/// system.
 fn moved(device: &Path) -> io::Result<Moved> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join("stat");

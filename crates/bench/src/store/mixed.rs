@@ -1,4 +1,4 @@
-//! `mixed`: disk hits of 8 KiB objects while other objects are admitted.
+//! `bench store mixed`: disk hits of 8 KiB objects while other objects are admitted (stored).
 
 use std::io;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["mixed", "mixed-4096"], mixed_on)
 }
 
-/// Results at one depth.
+/// Results with one number of reads at a time (see [`DEPTHS`]).
 struct Step {
     reads: Reads,
     fio: Option<Measured>,
-    /// Bytes that were admitted during the reads.
+    /// Body bytes of the objects that were admitted during the reads.
     admitted: u64,
     written: u64,
 }
@@ -78,8 +78,8 @@ fn mixed_on(
     Ok(section)
 }
 
-/// Measures the engine. Then measures fio with reads of the same length, while fio also writes at the rate
-/// [`RATE`].
+/// Measures the engine with `depth` reads at a time. Then measures fio with reads of the same length, while
+/// another job of fio writes at the rate [`RATE`].
 fn step(
     context: &Context<'_>,
     harness: &Harness,
@@ -90,7 +90,8 @@ fn step(
     let time = context.run_time() * 2;
     let stop = AtomicBool::new(false);
     let before = harness.counts();
-    // Only the newest half is read, because new objects overwrite the oldest segments.
+    // Only the newest half of the objects is read, because the admitted objects overwrite the oldest
+    // segments.
     let newest = objects / 2..objects;
     let (reads, admitted) = std::thread::scope(|scope| {
         let producer = scope.spawn(|| admit(harness, RATE, &stop));

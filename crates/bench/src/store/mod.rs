@@ -2,8 +2,8 @@
 //! disk for comparison.
 //!
 //! Every result that depends on the machine is reported together with a result of fio, of a file system or of
-//! another engine. Both results are measured in the same run, on the same file, with the same pattern, size
-//! and depth.
+//! another engine. Both results are measured in the same run, on the same disk. The pattern, the length and
+//! the number of operations at a time are also the same.
 
 mod files;
 mod fio;
@@ -138,8 +138,8 @@ impl Context<'_> {
 
 type Measurement = fn(&Context<'_>) -> io::Result<Vec<Section>>;
 
-/// Measurements in the order in which they run. The index is measured first, because the process must not
-/// have used much memory before this measurement.
+/// Measurements in the order in which they run. The index is first, because the process must not have used
+/// much memory before the index's memory is measured.
 const ALL: &[(&str, Measurement)] = &[
     ("index", index::index),
     ("read", read::read),
@@ -153,10 +153,10 @@ const ALL: &[(&str, Measurement)] = &[
 ];
 
 impl StoreCommand {
-    /// Measures and prints. Returns false if something could not be measured at all.
+    /// Runs the measurement and prints its results. Returns false if something could not be measured at all.
     ///
     /// # Errors
-    /// The folder cannot be written, or the disk fails.
+    /// Returned if the folder cannot be written, or if the disk fails.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
         let (name, args) = match self {
             Self::Victim(args) => return recover::victim(args, clock).map(|()| true),
@@ -231,7 +231,7 @@ impl StoreArgs {
 fn fill(harness: &harness::Harness, bytes: usize) -> u64 {
     let capacity = harness.disk.len();
     let mut number = 0;
-    // The last segments stay free. If segments were reused, objects would be removed.
+    // Stops before the store is full, because a full store overwrites its oldest objects.
     while harness.used_bytes() < capacity / 100 * 92 {
         for _ in 0..512 {
             harness.put(number, bytes);
@@ -242,14 +242,15 @@ fn fill(harness: &harness::Harness, bytes: usize) -> u64 {
     number
 }
 
-/// Path of the peers' program after a build.
+/// Path of the program with the peer engines (bench/store-peers), if it was built.
 fn built_peers() -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| "bench/store-peers/target".into());
     Some(target.join("release/foxy-store-peers")).filter(|program| program.is_file())
 }
 
-/// The arguments that call `bench store` in this program, whatever the program's name is.
+/// The arguments of this process up to the word `store`. With them, this program can start itself with
+/// another command of `bench store`.
 fn own_command() -> Vec<String> {
     let mut before: Vec<String> = std::env::args().skip(1).collect();
     let store = before

@@ -1,4 +1,4 @@
-//! Runs the stream of the measurement `files` over a file system: each object has its own file.
+//! Runs the stream of operations of `bench store files` over a file system: each object has its own file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::system::{self, MemoryLimit, Mounted};
 const THREADS: u64 = 8;
 
 /// Runs the stream with one file per object. At the end, everything is durable. Returns the duration in
-/// seconds, and true if memory was limited.
+/// seconds, and whether the system could limit the memory.
 pub(super) fn one_file_each(
     context: &Context<'_>,
     all: &[Operation],

@@ -1,4 +1,4 @@
-//! The stream of URL-read, URL-write and URL-delete for the measurement `files`.
+//! The stream of the operations URL-read, URL-write and URL-delete for `bench store files`.
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ pub(super) struct Operation {
     pub(super) size: u64,
 }
 
-/// Generates the stream: clients visit pages, and a memory level of 16 MB is in front of a disk level of
-/// `disk` bytes (both LRU). The stream contains the operations of the disk level. The papers grouped objects
-/// by page, and so does the engine. A modified object keeps its first length here, so that all stores handle
-/// the same bytes.
+/// Generates the stream: clients visit pages, and a cache keeps objects in 16 MB of memory and on a disk of
+/// `disk` bytes (both LRU). The stream contains the operations on the disk. The engine groups objects by
+/// page, as in the papers. A modified object keeps its first length, so that all stores handle the same
+/// bytes.
 pub(super) fn operations(requests: u64, disk: u64) -> Vec<Operation> {
     let config = SessionConfig {
         requests,

@@ -1,4 +1,4 @@
-//! `read`: disk hits of 8 KiB objects.
+//! `bench store read`: disk hits of 8 KiB objects.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Context, fill};
 
 /// Length of a body in bytes.
 pub(super) const BODY: usize = 8 << 10;
-/// Memory of the engine. The index uses nearly all of it.
+/// Memory of the engine. The index uses nearly all of it, so that nearly all hits are disk hits.
 const MEMORY: u64 = 96 << 20;
 
 /// Measures disk hits on a file, and on a device with blocks of 4096 bytes.
@@ -21,7 +21,8 @@ pub(super) fn read(context: &Context<'_>) -> io::Result<Vec<Section>> {
 }
 
 /// Runs the same measurement on a store in a file and on a store on a loop device with blocks of 4096 bytes.
-/// `names` are the names of the two sections. If there is no such device, its section reports this.
+/// `names` are the names of the two sections of the report. If there is no such device, its section states
+/// this.
 pub(super) fn on_both(
     context: &Context<'_>,
     names: [&'static str; 2],
@@ -59,7 +60,7 @@ fn read_on(
     );
     let mut curve: (Vec<_>, Vec<_>) = Default::default();
     for depth in [1u32, 8, 32] {
-        // Short runs of the engine and of fio alternate, so that a change of the machine's load affects
+        // Short runs of the engine and of fio take turns, so that a change of the machine's load affects
         // both.
         let mut best: Option<(Reads, Option<Measured>)> = None;
         for run in 0..context.runs() {
@@ -93,11 +94,11 @@ fn read_on(
     Ok(section)
 }
 
-/// Points of a curve: (reads that run at the same time, hits per second).
+/// Points of a curve: number of reads that run at the same time, and hits per second.
 type Curve = Vec<(f64, f64)>;
 
-/// Draws hits per second over the number of running reads. There is a curve for Foxy, and also a curve for
-/// fio if it has points.
+/// Adds a drawing to the section: the hits per second over the number of reads that run at the same time. It
+/// has a curve for Foxy, and a curve for fio if fio has results.
 pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.curves = vec![("Foxy".into(), foxy)];
     if fio.is_empty() {
@@ -108,7 +109,7 @@ pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.axes = ("reads under way", "per second");
 }
 
-/// A job of fio with reads as long as the engine's, on the part of the file that contains data.
+/// Runs fio with reads that are as long as the engine's reads, on the part of the file that contains data.
 fn reader_job(
     context: &Context<'_>,
     harness: &Harness,
@@ -166,7 +167,7 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     }
 }
 
-/// Parameters of a store for 8 KiB objects.
+/// Parameters of the store of this measurement.
 pub(super) fn params(path: &Path, size: Option<u64>) -> StoreParams<'_> {
     StoreParams {
         path,

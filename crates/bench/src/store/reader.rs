@@ -1,4 +1,5 @@
-//! Reads through the engine as a network thread does them: lookup, one direct read, check.
+//! The reads of the measurements. They go through the engine in the same way as the reads of a network
+//! thread: a lookup, one direct read, and a check of the bytes.
 
 use std::io;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
-/// Number of completions after which new reads are submitted. Completions arrive in groups. If new reads were
-/// submitted only after a complete group, the device would have to wait.
+/// Number of completed reads after which new reads are submitted. Completed reads arrive in groups. If new
+/// reads were submitted only after a complete group, the device would have no work in the meantime.
 const SUBMIT_EVERY: usize = 4;
 
-/// Results of a run of reads.
+/// Results of one call of [`run`].
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) disk_hits: u64,
@@ -37,12 +38,12 @@ impl Reads {
         self.disk_hits as f64 / self.seconds.max(1e-9)
     }
 
-    /// An amount divided by the number of disk hits.
+    /// `amount` divided by the number of disk hits.
     pub(super) fn per_hit(&self, amount: f64) -> f64 {
         amount / self.disk_hits.max(1) as f64
     }
 
-    /// CPU time of the thread per disk hit, microseconds.
+    /// CPU time of this thread per disk hit, in microseconds.
     pub(super) fn cpu_us(&self) -> f64 {
         self.per_hit(self.cpu.as_secs_f64() * 1e6)
     }
@@ -73,7 +74,7 @@ struct Loop<'a> {
 /// Requests random objects of `objects` for this time, with `depth` reads running at once.
 ///
 /// # Errors
-/// The disk refuses a queue, or the queue fails.
+/// Returned if the disk refuses to open a queue, or if the queue fails.
 pub(super) fn run(
     harness: &Harness,
     objects: std::ops::Range<u64>,
@@ -111,8 +112,8 @@ pub(super) fn run(
 
 impl Loop<'_> {
     fn fill(&mut self) {
-        // Memory hits use no slot. Without this bound, the loop would not end when memory contains all
-        // objects.
+        // Memory hits use no slot in `flights`. Without this bound, the loop would not end if the memory
+        // contains all objects.
         for _ in 0..self.flights.len() * 4 {
             if self.free.is_empty() {
                 return;

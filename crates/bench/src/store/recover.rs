@@ -1,5 +1,5 @@
-//! `recover`: a process with a full store is killed. The measurement shows which objects the next process
-//! has, and when it has them.
+//! `bench store recover`: a process with a full store is killed. The measurement shows which objects the next
+//! process has, and when it has them.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -16,9 +16,9 @@ use super::report::{Goal, Section};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
-/// Length of a body in bytes. Slots of summaries are sized for records of 2 KiB. The records of this
-/// measurement have about half of this length, as on the web. So summaries are longer than their slots and
-/// continue after the clusters, at the end of the segment.
+/// Length of a body in bytes. A segment has a slot for its summary (the list of its records), and the length
+/// of this slot is chosen for records of 2 KiB. The records of this measurement have about half of this
+/// length, as on the web. So summaries are longer than their slots and continue at the end of the segment.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 
@@ -59,7 +59,7 @@ pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     Ok(())
 }
 
-/// Kills the process, drops the page cache and opens the store again.
+/// Starts the process, kills it while it writes, drops the page cache and opens the store again.
 pub(super) fn recover(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let objects = context
         .objects
@@ -131,7 +131,8 @@ fn reopen(
         writer.park(turn);
     }
     let all = since();
-    // Everything that was stored before the last sync was durable. So each of these objects must be found.
+    // These objects were stored before the sync of the killed process, so they were durable. Each of them
+    // must be found.
     let asked = objects.min(20_000);
     let back = (0..asked).filter(|_| hit(&engine, &*disk, rng.below(objects)));
     let back = back.count() as f64 / asked as f64 * 100.0;

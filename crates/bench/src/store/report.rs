@@ -1,5 +1,5 @@
-//! Report of the measurements: aligned tables, JSON, figures. A row contains one value with its unit, the
-//! value of a peer from the same run, and the goal.
+//! Report of the measurements: aligned tables, JSON, figures. A row of a table contains one value with its
+//! unit. It may also contain the value of a peer (another program) from the same run, and the goal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -56,7 +56,7 @@ pub struct Section {
     pub what: String,
     /// The measured values.
     pub rows: Vec<Row>,
-    /// Descriptions of measurements that are missing, and of the way to get them.
+    /// Descriptions of the results that are missing, with the reason or the way to get them.
     pub missing: Vec<String>,
     /// Curves of a drawing: name and points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -126,8 +126,8 @@ impl Section {
         text
     }
 
-    /// The drawings of this section: one shows its curves, and one shows its rows as fractions of the peers'
-    /// values.
+    /// The drawings of this section. One drawing shows its curves, and the other drawing shows its rows as
+    /// percentages of the peers' values.
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let mut all = Vec::new();
         if !self.curves.is_empty() {
@@ -170,8 +170,7 @@ impl Section {
         all
     }
 
-    /// Name of the peer with which these values are compared. If there are several peers, it is a general
-    /// name.
+    /// Name of the peer with which the values are compared. If there are several peers, it is a general name.
     fn peer(&self) -> &str {
         let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
         let first = peers.next().map_or("", |(name, _)| name.as_str());
@@ -185,7 +184,7 @@ impl Section {
     /// Draws this section into a folder.
     ///
     /// # Errors
-    /// The folder or a file cannot be written.
+    /// Returned if the folder or a file cannot be written.
     pub fn draw(&self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         for (kind, figure) in self.figures() {
@@ -199,7 +198,8 @@ impl Section {
     }
 }
 
-/// Returns all goals of all sections in one table. For missed goals, the table contains the deviation.
+/// Returns a table with the number of met goals of each section. For each missed goal, the table also
+/// contains the measured value and the goal.
 pub(super) fn summary(sections: &[Section]) -> String {
     let mut text = String::from("\n== goals\n");
     let width = sections.iter().map(|s| s.name.len()).max().unwrap_or(0);

@@ -1,6 +1,6 @@
-//! `stores`: one store compared with two stores of half the size, on devices with as few reads per second as
-//! a rotating disk. The measurement shows whether a second disk doubles the hits, and how a second disk
-//! changes the waiting time at equal load.
+//! `bench store stores`: one store compared with two stores of half the size, on devices with as few reads
+//! per second as a rotating disk. The measurement shows whether a second disk doubles the hits per second,
+//! and how a second disk changes the response times at equal load.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const BODY: usize = 8 << 10;
 const CLIENTS: usize = 16;
 /// Requests per second at equal load: three quarters of the rate of one device.
 const LOAD: u64 = READS * 3 / 4;
-/// Memory of the engine. The index uses nearly all of it.
+/// Memory of the engine. The index uses nearly all of it, so that nearly all hits are disk hits.
 const MEMORY: u64 = 32 << 20;
 
 /// An engine with one store on each device, started as in Foxy.
@@ -124,7 +124,7 @@ fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, 
     })
 }
 
-/// Ends the writers when it is dropped, even after an error.
+/// Stops the writers' threads when it is dropped, even after an error.
 struct Stop<'a>(&'a AtomicBool, &'a Arc<Engine>);
 
 impl Drop for Stop<'_> {
@@ -195,7 +195,7 @@ impl Stores {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;
         let runs: Vec<Run> = thread::scope(|scope| {
-            // At a given rate, a request must not wait for a free client. So there are more clients.
+            // If the rate is given, a request must not wait for a free client. So there are more clients.
             let clients = rate.map_or(CLIENTS, |_| CLIENTS * 4);
             let clients: Vec<_> = (0..clients)
                 .map(|n| {

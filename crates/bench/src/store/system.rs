@@ -48,7 +48,7 @@ pub(super) fn drop_caches() -> bool {
 /// Runs a program to its end and returns its output.
 ///
 /// # Errors
-/// The program failed. The error contains its standard error.
+/// Returned if the program failed. The error contains its standard error.
 pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|e| io::Error::new(e.kind(), format!("{program}: {e}")))?;
@@ -64,7 +64,7 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    /// A name in `folder`. An existing file of this name is deleted.
+    /// Takes this name in `folder`, and deletes an existing file of this name.
     pub(super) fn new(folder: &Path, name: &str) -> Self {
         let path = folder.join(name);
         let _ = std::fs::remove_file(&path);
@@ -89,7 +89,7 @@ impl Loop {
     /// Creates a device with blocks of `block` bytes over a new file of `bytes` bytes.
     ///
     /// # Errors
-    /// The process is not root, or the system has no free loop device.
+    /// Returned if the process is not root, or if the system has no free loop device.
     pub fn new(folder: &Path, name: &str, bytes: u64, block: u32) -> io::Result<Self> {
         if !is_root() {
             return Err(io::Error::new(
@@ -135,7 +135,7 @@ impl Mounted {
     /// Creates a file system of `kind` (`ext4`, `xfs`) with `bytes` bytes.
     ///
     /// # Errors
-    /// The process is not root, or the tools are not installed.
+    /// Returned if the process is not root, or if the tools of the file system are not installed.
     pub(super) fn new(folder: &Path, kind: &str, bytes: u64) -> io::Result<Self> {
         let device = Loop::new(folder, &format!("bench-{kind}.img"), bytes, 512)?;
         let name = device.device.display().to_string();
@@ -173,8 +173,8 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Limits this process to `bytes` until the returned value is dropped; `None` if the system does not
-    /// support that.
+    /// Limits the memory of this process to `bytes` until the returned value is dropped; `None` if the system
+    /// does not support such a limit.
     pub(super) fn new(bytes: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/memory");
         let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -1,4 +1,4 @@
-//! Devices with limits that the kernel enforces, so that they behave like slower devices.
+//! Limits for devices. The kernel enforces the limits, so that a device behaves like a slower device.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Name of the control group's file for this limit, and the value of the limit.
+    /// Name of the file in the control group that sets this limit, and the value of the limit.
     const fn rule(self) -> (&'static str, u64) {
         match self {
             Self::Reads(number) => ("blkio.throttle.read_iops_device", number),
@@ -38,7 +38,7 @@ impl Throttle {
     /// Applies the given limits to each device.
     ///
     /// # Errors
-    /// The process is not root, or there is no such control group.
+    /// Returned if the process is not root, or if the system has no such control group.
     pub fn new(devices: &[Loop], limits: &[Limit]) -> io::Result<Self> {
         let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
         std::fs::create_dir(&group).map_err(|error| {
@@ -58,10 +58,10 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Limits one device.
+    /// Applies one limit to one device.
     ///
     /// # Errors
-    /// The system does not accept the limit.
+    /// Returned if the system does not accept the limit.
     pub fn hold(&self, device: &Loop, limit: Limit) -> io::Result<()> {
         let name = device.device.file_name().unwrap_or_default();
         let number = Path::new("/sys/block").join(name).join("dev");

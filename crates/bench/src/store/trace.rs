@@ -1,5 +1,6 @@
-//! `trace`: a stream of requests runs through the engine and through another engine. Both have the same
-//! memory, disk and pace, and admit every object. Each engine has its own process.
+//! `bench store trace`: a stream of requests runs through the engine and through another engine. Both have
+//! the same memory and disk, get the requests at the same pace, and store every object. Each engine has its
+//! own process.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use super::system::{self, Scratch};
 use super::{Context, own_command};
 use crate::Histogram;
 
-/// Longest answer in bytes. Longer answers are left out, because this measurement is not about the ways in
-/// which engines split large objects.
+/// Longest answer in bytes. Longer answers are left out, because this measurement does not compare the ways
+/// in which engines split large objects.
 const LONGEST: u64 = 200 << 10;
-/// Greatest number of bytes that are admitted per second. At this pace, no engine drops objects because it
-/// cannot keep up.
+/// Greatest number of bytes that are stored per second. At this pace, each engine can keep up, and drops no
+/// objects for lack of time.
 const PACE: f64 = 250e6;
 
 /// Options of the measured process. The peer's program has the same options.
@@ -64,7 +65,7 @@ struct Replayed {
     recovered: f64,
 }
 
-/// The stream, and the resources that it needs.
+/// A stream of requests, and the disk and memory that the engines get for it.
 struct Stream {
     name: &'static str,
     requests: Vec<(u64, u32)>,
@@ -85,7 +86,7 @@ impl Stream {
             distinct.insert(*object, u64::from(*size));
         }
         let bytes: u64 = distinct.values().sum();
-        // The disk has space for a third of the requested bytes, so that space must be reused.
+        // The disk has space for a third of the bytes of all objects, so that space must be reused.
         let disk = (bytes / 3).max(192 << 20).min(most) >> 22 << 22;
         Self {
             name,
@@ -112,8 +113,8 @@ pub(super) fn trace(context: &Context<'_>) -> io::Result<Vec<Section>> {
         .unwrap_or(context.quick_or(100_000, 10_000_000));
     let config = ZipfWebConfig {
         requests,
-        // Each object is requested ten times on average. With this number of objects, a third of the
-        // requested bytes fills a disk of some GB.
+        // Each object is requested ten times on average. Then the disk, which has space for a third of the
+        // objects, has some GB.
         objects: (requests / 10).max(100_000),
         ..ZipfWebConfig::default()
     };
@@ -222,7 +223,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
     }
 }
 
-/// Goal in comparison with the peer.
+/// Goal of a value: it must be more or less than the peer's value.
 enum Aim {
     More,
     Less,
@@ -230,8 +231,8 @@ enum Aim {
     None,
 }
 
-/// Runs a program with the stream, kills it, and lets a new process open the store that the killed process
-/// left.
+/// Runs the stream through a program and kills the program. Then a new process opens the store that the
+/// killed process left.
 fn measure(
     context: &Context<'_>,
     stream: &Stream,
@@ -250,7 +251,8 @@ fn measure(
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        // Some libraries write to standard output. The answer is the line that is a JSON object.
+        // The results are the first line that is a JSON object. Some libraries write other lines to standard
+        // output before.
         let output = child.stdout.take().map(BufReader::new);
         let lines = output.into_iter().flat_map(BufRead::lines);
         let line = lines
@@ -353,7 +355,7 @@ fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     })
 }
 
-/// Returns true if the engine has the object. Objects are read one at a time.
+/// Looks the object up and reads it. Returns true if the engine has the object.
 pub(super) fn ask(harness: &Harness, object: u64) -> bool {
     let (key, hash) = keyed(object);
     match harness.engine.reads().lookup(hash, &key) {

@@ -1,4 +1,4 @@
-//! `write`: admission without a limit, and at the rates of typical proxies.
+//! `bench store write`: objects are stored without a limit, and at the rates of typical proxies.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "write",
         "admission without limit, and at 10 MB/s; new files, then the same space again",
     );
-    // The first run writes to a new file whose space is reserved but was never written. The second run
-    // overwrites the same space.
+    // The first run of fio writes to a new file: its space is reserved, but was never written. The second run
+    // overwrites the same file.
     let scratch = Scratch::new(context.folder, "bench-write.fio");
     let mut fios = Vec::new();
     for _ in 0..2 {
@@ -67,8 +67,8 @@ fn harness(context: &Context<'_>, file: &Scratch) -> io::Result<Harness> {
     Harness::start(&params, context.clock)
 }
 
-/// Length of a body: fixed, or distributed as on the web. Long bodies are reduced to 200 KiB, because this
-/// measurement does not divide bodies into fragments.
+/// Length of a body: fixed, or distributed as on the web. Longer bodies are shortened to 200 KiB, because
+/// this measurement stores no objects in fragments.
 fn length(rng: &mut Rng, fixed: Option<usize>) -> usize {
     fixed.unwrap_or_else(|| Sizes::web().draw(rng).min(200 << 10) as usize)
 }
@@ -86,7 +86,7 @@ fn full_speed(
     let mut number = 0;
     let start = harness.clock.mono();
     let cpu = cpu::of_this_thread();
-    // Writes until twice the size of the store is written, or until the time is over.
+    // Stores objects until the writes reach twice the size of the store, or until the time is over.
     let most = context.run_time() * 2;
     while harness.clock.mono().since(start) < most
         && harness.counts().cluster_bytes < context.size * 2
@@ -114,7 +114,7 @@ fn full_speed(
     );
     section.row(format!("CPU of a put of {name}"), put_us, "us");
     section.row(format!("CPU of writing one of {name}"), written_us, "us");
-    // If this percentage is near 100, the processor limits the writing, and not the device.
+    // If this percentage is near 100, the processor limits the rate of writes, and not the device.
     let computing = harness.writer_cpu().as_secs_f64() * 100.0 / seconds;
     section.row(
         format!("writing thread computing, {name}"),
@@ -139,7 +139,7 @@ fn ratio(section: &mut Section, name: &str, harness: &Harness) {
         .goal(goal);
 }
 
-/// Measures the length of the device's writes at 10 MB/s of web objects.
+/// Measures the length of the writes to the device while 10 MB/s of web objects are stored.
 fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     const RATE: f64 = 10e6;
     let file = Scratch::new(context.folder, "bench-write.store");
@@ -176,8 +176,8 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
 }
 
 /// Stores web objects at a steady rate in a small store, like the store of a small proxy. Requests some of
-/// the objects again. Reports the admissions that were dropped because the queue was full, and the reasons
-/// why the writer waited.
+/// the objects again. Reports how many objects were dropped because the writer's queue was full, and for what
+/// the writer waited.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let params = StoreParams {
@@ -201,7 +201,7 @@ fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Re
             dropped += u64::from(harness.try_put(number, length) != Admission::Disk);
             number += 1;
             bytes += length as u64;
-            // An object that was stored recently is requested again, if it is on disk.
+            // Requests an object again that was stored recently.
             ask(&harness, number - 1 - rng.below(number.min(10_000)));
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Slow(u64),
 }
 
-/// Observations of a client.
+/// The results of one client.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) first: Option<MonoTime>,
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// The buffer that all clients share, the clock, and the signal for slow clients to stop.
+/// The buffer that all clients share, the clock, and the signal that stops the slow clients.
 type Shared = (Rc<RefCell<Vec<u8>>>, Arc<dyn Clock>, watch::Receiver<bool>);
 
 pub(super) struct Client {
@@ -126,7 +126,7 @@ impl Client {
                         _ = stopped.changed() => return Ok(()),
                     }
                 }
-                // Lets the other clients run, because the first byte for one of them may have arrived.
+                // Lets the other clients run, because one of them may have got its first byte.
                 _ if first => tokio::task::yield_now().await,
                 _ => {}
             }

@@ -1,5 +1,5 @@
-//! Crowds that connect directly to an origin. There is no cache, so each client gets its own answer from
-//! the origin.
+//! Bursts of clients that connect directly to an origin. There is no cache, so each client gets its own
+//! answer from the origin.
 
 use foxy_base::SystemClock;
 

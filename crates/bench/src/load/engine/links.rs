@@ -9,8 +9,8 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// Returns true if the connection is established. If the connection was refused, its job fails, if it has
-    /// a job.
+    /// Returns true if the connection is established. If the connection was refused, the request that waits
+    /// for it (if there is one) fails.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {
@@ -105,13 +105,13 @@ impl Engine<'_> {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// True if no connection to the target was open for the longest permitted time of an answer.
+    /// True if all connections to the target were closed for as long as an answer may take.
     pub(super) fn deserted(&self) -> bool {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }
 
-    /// Opens connections whose time for the next attempt has come, and fails requests that take too long. A
-    /// call within 5 ms of the last sweep does nothing.
+    /// Passes over all connections: opens each refused connection again when the time for the next attempt
+    /// has come, and fails requests that take too long. Does nothing if the last pass was less than 5 ms ago.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {

@@ -1,5 +1,5 @@
-//! Tests of one request and its answer: the sent bytes, and the way in which each kind of answer is
-//! counted.
+//! Tests of the check of one answer: correct answers are accepted, and each kind of wrong answer has its own
+//! fault.
 
 use super::*;
 
@@ -33,7 +33,8 @@ fn answer(framing: &str, version: u32, size: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Passes `step` bytes at a time. Unused bytes are kept, as in the buffer of a socket.
+/// Passes `bytes` to a new exchange, `step` bytes at a time. Unused bytes are passed again, as from the
+/// buffer of a socket.
 fn receive(bytes: &[u8], step: usize, versions: RangeInclusive<u32>, full: bool) -> Fed {
     let mut exchange = Exchange::new(Expect {
         spec: SPEC,
