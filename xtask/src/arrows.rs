@@ -15,7 +15,7 @@ use crate::workspace::metadata;
 /// Pairs of a crate and the crates that its code may use, in the order of the layers, top first.
 type Arrows = &'static [(&'static str, &'static [&'static str])];
 
-/// Arrows of the product.
+/// The arrows between the crates of the product.
 const PRODUCT: Arrows = &[
     ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
     (
@@ -70,8 +70,8 @@ const LABORATORY: Arrows = &[
     ("trace", &["base"]),
 ];
 
-/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). These parts of the product may
-/// use the laboratory.
+/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). These parts of the product's
+/// crates may use the laboratory.
 const TEST_ARROWS: Arrows = &[
     // Tests of `foxy` use harnesses of `lab` and a name server of `bench`. Both run with the built product.
     ("foxy", &["lab", "bench"]),
@@ -81,9 +81,9 @@ const TEST_ARROWS: Arrows = &[
     ("policy", &["trace"]),
 ];
 
-/// Compares the arrows between the workspace's crates with the tables. Fails for each arrow that is not in
-/// the tables, and for each arrow that is only in the tables. Also checks the arrows between the rooms of a
-/// crate.
+/// Compares the arrows between the workspace's crates with the tables. Complains about each arrow that is not
+/// in the tables, and about each arrow that is only in the tables. Also checks the arrows between the rooms
+/// (top-level modules) of a crate.
 pub(crate) fn run() -> Outcome {
     match graph() {
         Ok(graph) => {
@@ -174,7 +174,7 @@ fn judge_arrow(arrow: &Arrow) -> Result<(), String> {
     Ok(())
 }
 
-/// Arrows that are in the tables, but in no manifest.
+/// Complaints about arrows that are in the tables, but in no manifest.
 fn unused(graph: &Graph) -> Vec<String> {
     let used = |from: &str, to: &str, dev: bool| {
         graph

@@ -1,7 +1,8 @@
-//! The public test suite of HTTP caches runs against Foxy as reverse and as forward proxy. Every verdict must
-//! be equal to the verdict in a pinned table. If a verdict changes, the table must be changed too. The table
-//! describes a cache that uses everything that the standard allows. Foxy's defaults use less. A second table
-//! lists the tests whose verdict is different with the defaults, with reasons.
+//! `cargo xtask conformance`: runs the public test suite of HTTP caches against Foxy as reverse and as
+//! forward proxy. The result of each test (its verdict) must be equal to the verdict in a pinned table. If a
+//! verdict changes, the table must be changed too. For this table, Foxy runs with all features that the
+//! standard permits. Foxy's default settings use fewer of these features. A second table lists the tests
+//! whose verdict is different with the default settings, with reasons.
 
 mod certificate;
 mod install;
@@ -133,7 +134,8 @@ fn one(
     if let Some(certificate) = certificate {
         command.env("NODE_EXTRA_CA_CERTS", &certificate.file);
     }
-    // The suite prints much text. The results are in its file.
+    // The suite prints much text, which is dropped. It also writes its results to a file, which is read
+    // below.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     servers::finish(command, TIMEOUT)?;
     Verdicts::read(&out)

@@ -63,8 +63,8 @@ struct Foreign {
     licence: String,
 }
 
-/// Judges all crates that become part of a binary or a test on this platform. Build scripts and procedural
-/// macros only run at build time and are not distributed, so they are left out.
+/// Checks all crates that become part of a program or a test on this platform. Build scripts and procedural
+/// macros run only during a build and are not distributed, so they are left out.
 pub(crate) fn run() -> Outcome {
     match foreign() {
         Ok(crates) => {
@@ -77,8 +77,8 @@ pub(crate) fn run() -> Outcome {
     }
 }
 
-/// Dependencies of the enabled features (`cargo metadata` would also list dependencies that no feature
-/// enables).
+/// The dependencies from outside the workspace. `cargo tree` lists only dependencies that the enabled
+/// features need; `cargo metadata` would also list the other dependencies.
 fn foreign() -> Result<BTreeSet<Foreign>, String> {
     let edges = "normal,dev,no-proc-macro";
     let output = cargo(&[
@@ -105,7 +105,8 @@ fn foreign() -> Result<BTreeSet<Foreign>, String> {
         .collect())
 }
 
-/// Parses `name v1.2.3|MIT OR Apache-2.0`. A crate of this workspace also has its folder after the version.
+/// Parses a line such as `name v1.2.3|MIT OR Apache-2.0`. Returns `None` for a crate of this workspace, which
+/// has its folder after the version.
 fn read_line(line: &str) -> Option<Foreign> {
     let (package, licence) = line.split_once('|')?;
     let (name, rest) = package.split_once(" v")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the coverage-guided targets of `fuzz/`, with the stable compiler.
+//! `cargo xtask fuzz`: runs the coverage-guided fuzz targets of the folder `fuzz`, with the stable compiler.
 
 use std::process::{Command, Stdio};
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::report::Outcome;
 use crate::workspace::{programs, root};
 
-/// Pairs `(document, example program that prints it)`; [`programs`] builds the programs.
+/// Each document, and the example program that prints it. [`programs`] builds these programs.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/config.md", "config-reference"),
     ("docs/metrics.md", "metrics-reference"),

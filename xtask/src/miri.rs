@@ -1,5 +1,6 @@
-//! Unsafe code under Miri, which checks every memory access. Miri supports neither io_uring, nor `madvise`,
-//! nor the allocator's C code. So Miri runs only the tests of memory code that need none of these three.
+//! Runs tests of unsafe code under Miri, an interpreter that checks every memory access. Miri supports
+//! neither io_uring, nor `madvise`, nor the allocator's C code. So Miri runs only the tests of memory code
+//! that need none of these three.
 
 use std::process::{Command, Stdio};
 

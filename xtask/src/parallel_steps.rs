@@ -1,6 +1,6 @@
-//! Steps that run in parallel with the conformance suite and the tests that start programs. These tests
-//! mostly wait for sockets and timers, so the steps (unit tests and compilers) can use the cores. The steps
-//! have the lowest priority, so that they do not slow down the tests.
+//! Steps of `check` that run in parallel with the conformance suite and with the tests that start programs.
+//! The suite and these tests mostly wait for sockets and timers, so the steps (unit tests and compilers) can
+//! use the cores. The steps have the lowest priority, so that they do not slow down the tests.
 
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};
@@ -33,8 +33,8 @@ struct Ended {
 }
 
 impl ParallelSteps {
-    /// Starts the steps, which run one after the other. Their output is kept. With `long`, the tests use many
-    /// more seeds.
+    /// Starts the steps, which run one after the other. Their output is kept. If `long` is true, the tests
+    /// use many more seeds.
     pub(crate) fn start(&mut self, long: bool) {
         self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
     }

@@ -68,7 +68,7 @@ impl Report {
         println!("{line}");
     }
 
-    /// Counts a step that has already run elsewhere, and prints the usual line of a step.
+    /// Adds a step that has already run, for example in parallel, and prints the usual line of a step.
     pub(crate) fn note(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
         let line = Line {
             name,

@@ -3,14 +3,14 @@
 use crate::report::Outcome;
 use crate::workspace::{cargo, succeed};
 
-/// Checks that every file is formatted as rustfmt formats it.
+/// Checks that rustfmt would change no file.
 pub(crate) fn fmt() -> Outcome {
     let mut command = cargo(&["fmt", "--all", "--check"]);
     Outcome::single(succeed(&mut command, "`cargo fmt --all` mends it"))
 }
 
-/// Checks that compiler and clippy give no warning, also in tests and examples. The product is checked a
-/// second time without the laboratory, because the laboratory enables features of the product.
+/// Checks that the compiler and clippy give no warning, also in tests and examples. The laboratory enables
+/// features of the product. So the product is checked a second time, without the laboratory.
 pub(crate) fn clippy() -> Outcome {
     let mut outcome = Outcome::default();
     for what in [

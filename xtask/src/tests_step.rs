@@ -22,10 +22,11 @@ pub(crate) enum Part {
     Units,
 }
 
-/// Histories of the whole-system simulation in [`fast`]: half of the histories in the whole check.
+/// The simulated runs (histories) of the whole-system simulation in [`fast`]. They are half of the runs of
+/// the complete check.
 const FAST_HISTORIES: &str = "0..120";
 
-/// Runs only the unit tests in the libraries and binaries, with fewer histories of the simulation.
+/// Runs only the unit tests in the libraries and programs, with fewer runs of the whole-system simulation.
 pub(crate) fn fast() -> Outcome {
     let mut tests = tests(&["--lib", "--bins"], false);
     if std::env::var_os("FOXY_SEED").is_none() {
@@ -34,10 +35,10 @@ pub(crate) fn fast() -> Outcome {
     tallied(tests)
 }
 
-/// Runs all tests of a part, or of both parts. With `long`, randomised tests use many more seeds. Calls
-/// `compiled` when all test programs are built, including the test programs of the other part. During the
-/// build, missing programs that the tests need are installed: the installation mostly waits for the network,
-/// while the compiler uses the cores.
+/// Runs all tests of a part, or of both parts. If `long` is true, randomised tests use many more seeds. Calls
+/// `compiled` when all test programs of both parts are built. During the build, missing programs that the
+/// tests need are installed: the installation mostly waits for the network, while the compiler uses the
+/// cores.
 pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Outcome {
     let tools = (part != Some(Part::Units)).then(|| std::thread::spawn(tools::ensure));
     let built = succeed(
@@ -60,7 +61,7 @@ pub(crate) fn run(part: Option<Part>, long: bool, compiled: impl FnOnce()) -> Ou
     if part != Some(Part::Units) {
         let mut programs = tests(&["--test", PROGRAMS], long);
         if tools == Some(true) {
-            // With this setting, a client that cannot be started is a failure.
+            // With this setting, a test fails if its client program cannot be started.
             programs.env("FOXY_CLIENTS", "required");
         }
         outcome.join(tallied(programs));
@@ -106,8 +107,9 @@ fn tests(targets: &[&str], long: bool) -> Command {
     command
 }
 
-/// Runs every interleaving of small scenarios in the concurrent core of the index. The build uses a separate
-/// target folder, because all crates are compiled with settings that no other test uses.
+/// Runs the model checks (loom): small scenarios of the concurrent core of the index, with every possible
+/// order of the threads' steps. The build uses a separate target folder, because all crates are compiled with
+/// settings that no other test uses.
 pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);
@@ -131,7 +133,7 @@ fn tallied(mut command: Command) -> Outcome {
     }
 }
 
-/// Parses the output of `cargo test`.
+/// Counts the results in the output of `cargo test`.
 #[derive(Debug, Default)]
 struct Tally {
     passed: usize,
@@ -150,7 +152,8 @@ impl Tally {
                 "ok" => self.passed += 1,
                 result if result.starts_with("ignored") => self.ignored += 1,
                 result if result.starts_with("FAILED") => self.failed.push(name.to_owned()),
-                // The line contains other output in place of the result. The summary line counts the test.
+                // The test has printed text, so the line contains this text in place of the result. The
+                // summary line counts the test.
                 _ => {}
             }
             if result == "ok" {

@@ -1,5 +1,5 @@
-//! The programs that tests need. The module finds these programs, and installs missing programs where
-//! possible. Programs that are still missing are reported.
+//! Finds the programs that tests need, and installs missing programs where possible. Programs that are still
+//! missing are reported.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// Program, and the Debian package that contains it.
+/// Each program, and the Debian package that contains it.
 const TOOLS: [(&str, &str); 17] = [
     ("curl", "curl"),
     ("git", "git"),
@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str); 17] = [
     ("npm", "npm"),
 ];
 
-/// A program that is not in Debian, and the registry that has it.
+/// A program that is not in Debian, and the package registry from which it is fetched.
 enum Fetched {
     Pypi {
         folder: &'static str,
@@ -40,8 +40,8 @@ enum Fetched {
     },
 }
 
-/// Programs that are fetched. Each has its own folder below `clients` in the target folder. The tests use
-/// the same folder names.
+/// The programs that are fetched from package registries. Each has its own folder below `clients` in the
+/// target folder. The tests look for the programs in these folders.
 const FETCHED: [Fetched; 3] = [
     Fetched::Pypi {
         folder: "uv",
@@ -62,7 +62,7 @@ const FETCHED: [Fetched; 3] = [
 /// programs are printed with the command that installs them. The tests that need these programs report them
 /// too.
 pub(crate) fn ensure() -> bool {
-    // The second step needs programs of the first step.
+    // The second call needs programs that the first call installs.
     let installed = install();
     let fetched = fetch_all();
     installed && fetched

@@ -1,4 +1,4 @@
-//! Location of the workspace, its files, and calls of cargo.
+//! The folder of the workspace, its files, and calls of cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,13 +21,13 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Builds the programs that checks run: `foxy`, and the examples that print documents. The build uses the
-/// same profile as the tests. It builds the whole workspace, because a package that is built alone has
-/// different features. So a complete check compiles nothing twice. Returns the folder of the programs. The
-/// examples are in its subfolder `examples`.
+/// Builds the programs that checks run: `foxy`, and the examples that print documents. Returns the folder of
+/// the programs. The examples are in its subfolder `examples`. The build uses the same profile and the same
+/// features as the tests, so a complete check compiles nothing twice. For this, it builds the whole
+/// workspace: a package that is built alone has other features.
 ///
 /// # Errors
-/// The programs cannot be built.
+/// Returned if the programs cannot be built.
 pub(crate) fn programs() -> Result<PathBuf, String> {
     let mut build = cargo(&["build", "--quiet", "--workspace", "--profile", "test"]);
     build.args(["--bin", "foxy", "--example", "config-reference"]);
@@ -46,11 +46,11 @@ pub(crate) struct Released {
 }
 
 /// Returns release builds of both programs. If `foxy` is given, that program is used, and also a `foxy-lab`
-/// in the same folder if there is one. The two programs are built separately. In one build, the product
-/// would get the features that the laboratory enables.
+/// in the same folder if there is one. The two programs are built separately, because in a common build the
+/// product would get the features that the laboratory enables.
 ///
 /// # Errors
-/// A program cannot be built.
+/// Returned if a program cannot be built.
 pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
     let build = |package: &str| {
         let mut build = cargo(&["build", "--release", "--package", package]);
@@ -76,7 +76,7 @@ pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
 /// Returns cargo's metadata of the workspace, without its dependencies.
 ///
 /// # Errors
-/// Cargo cannot read a manifest.
+/// Returned if cargo cannot read a manifest.
 pub(crate) fn metadata() -> Result<Metadata, String> {
     let mut command = MetadataCommand::new();
     let told = command.no_deps().current_dir(root()).exec();
@@ -86,12 +86,12 @@ pub(crate) fn metadata() -> Result<Metadata, String> {
 /// Returns cargo's target folder.
 ///
 /// # Errors
-/// As [`metadata`].
+/// As for [`metadata`].
 pub(crate) fn target_folder() -> Result<PathBuf, String> {
     Ok(metadata()?.target_directory.into_std_path_buf())
 }
 
-/// Runs a command and shows its output. A failure is an error with `advice`.
+/// Runs a command and shows its output. If the command fails, returns an error that contains `advice`.
 pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -104,7 +104,7 @@ pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String>
 /// it is missing.
 ///
 /// # Errors
-/// The command does not start, or it fails. In the second case the error contains its standard error.
+/// Returned if the command does not start or fails. In the second case the error contains its standard error.
 pub(crate) fn output(command: &mut Command, help: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let Output {
@@ -149,7 +149,7 @@ impl Source {
 /// Returns all Rust, Markdown, TOML, shell and HTML files, sorted by path.
 ///
 /// # Errors
-/// A folder or file cannot be read, or is not UTF-8.
+/// Returned if a folder or file cannot be read, or if a file is not UTF-8.
 pub(crate) fn sources() -> Result<Vec<Source>, String> {
     let mut paths = Vec::new();
     walk(root(), &mut paths).map_err(|e| format!("cannot list the workspace: {e}"))?;

@@ -1,8 +1,9 @@
-//! One fetch for a crowd: large objects, a leader that disconnects, slow readers, a store that breaks, and
-//! answers that must not be shared.
+//! One fetch for a crowd (clients that request one object at the same time). The cases are large objects, a
+//! leader (first client) that disconnects, slow readers, a store that breaks, and answers that must not be
+//! shared.
 //!
-//! The bytes of answers and the number of requests to the origin are judged. Times and memory are only
-//! printed together with their goals, because they change on a busy machine.
+//! A case fails if bytes are wrong or the origin gets too many requests. Times and memory are printed beside
+//! their goals, but they are not judged, because they change on a busy machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use crate::report::Outcome;
 const MEMORY: &str = "256MiB";
 /// Memory budget of each Foxy in MiB.
 const MEMORY_MIB: f64 = 256.0;
-/// Latency of the origin in milliseconds. The latency is so long that the whole crowd has sent its requests
+/// Latency of the origin in milliseconds. It is so long that all clients of a crowd have sent their requests
 /// before the origin sends the first byte.
 const LATENCY_MS: f64 = 300.0;
 
-/// One crowd.
+/// One case: a crowd of clients and the object that they request.
 struct Crowd<'a> {
     name: &'a str,
     object: String,
@@ -214,7 +215,7 @@ fn foxy(bench: &Bench, name: &str) -> Result<(Foxy, std::path::PathBuf), String>
     Ok((bench.foxy(&args)?, path))
 }
 
-/// Runs a crowd, prints its row, and judges bytes and requests.
+/// Runs a crowd and prints its row. Fails if bytes are wrong or the origin got too many requests.
 fn crowd(bench: &Bench, foxy: &Foxy, crowd: &Crowd<'_>) -> Result<Value, String> {
     let report = bench.together(foxy, &crowd.object, crowd.args)?;
     let at = |path: &[&str]| number(&report, path);
@@ -257,7 +258,7 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
-/// Prints the peak memory of the process together with its budget.
+/// Prints the peak memory of the process beside its budget.
 fn within_budget(foxy: &Foxy) -> Result<(), String> {
     let peak = foxy.peak_resident() as f64 / f64::from(1 << 20);
     println!(

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// Number of repetitions. The lowest value is the cost. Higher values contain noise of the machine.
+/// Number of runs. The lowest CPU time of all runs is the result, because the other runs contain more noise
+/// of the machine.
 const RUNS: usize = 5;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {
@@ -19,8 +20,9 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
 }
 
 /// Measures hits of one popular object, and for comparison the simplest possible server, which shows the
-/// kernel's part of the cost. Then it measures hits of many objects, which together are larger than the
-/// second-level cache of a processor. Copying such an object into the socket waits for memory.
+/// kernel's part of the CPU time. Then it measures hits of many objects, which together are larger than the
+/// second-level cache of a processor. When such an object is copied into the socket, the processor waits for
+/// memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
     for (work, name) in [
@@ -122,7 +124,7 @@ fn measured(bench: &Bench, foxy: &Foxy, args: &[&str]) -> Result<Value, String> 
     Ok(report)
 }
 
-/// Returns total, user and system microseconds per request.
+/// Returns the CPU time per request in microseconds: total, user and system.
 fn cost(report: &Value) -> [f64; 3] {
     ["total", "user", "system"].map(|part| number(report, &["cpu_us", part]))
 }

@@ -12,7 +12,7 @@ use crate::workspace::{Released, released, succeed, target_folder};
 
 pub(crate) use foxy_lab::kit::report_of;
 
-/// The programs, a running origin, and a folder for files.
+/// The programs, a running origin, and a folder for files, which all parts of `accept` use.
 pub(crate) struct Bench {
     programs: Released,
     dir: tempfile::TempDir,
@@ -69,7 +69,7 @@ impl Bench {
         Command::new(&self.programs.lab)
     }
 
-    /// A path in the folder for files.
+    /// Path of the file `name` in the folder for files.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -86,7 +86,7 @@ impl Bench {
         Ok(foxy)
     }
 
-    /// Starts the simplest possible server in Foxy's place.
+    /// Starts the simplest possible server (`bench floor`) in Foxy's place.
     pub(crate) fn floor(&self, work: &str) -> Result<Foxy, String> {
         let port = free_port()?;
         let listen = format!("127.0.0.1:{port}");
@@ -270,7 +270,7 @@ fn wait_for(port: u16) -> Result<(), String> {
     kit::wait_for(port, Duration::from_secs(10))
 }
 
-/// Returns a number in a report by its path; 0 if the report has no such number.
+/// Returns the number at `path` in a report; 0 if the report has no such number.
 pub(crate) fn number(report: &Value, path: &[&str]) -> f64 {
     kit::number(report, path).unwrap_or(0.0)
 }

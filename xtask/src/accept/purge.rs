@@ -1,4 +1,4 @@
-//! Purge by tag of a million tagged objects. The purge must be acknowledged in time, take effect at once, and
+//! One purge by tag that removes a million objects. It must be acknowledged in time, take effect at once, and
 //! still apply after SIGKILL.
 
 use super::process::Bench;

@@ -8,7 +8,8 @@ use crate::report::Outcome;
 const LITTLE: f64 = 2.0 * 1024.0 * 1024.0;
 /// Length of the object that is read in a random order.
 const GIB: u64 = 1 << 30;
-/// Number of pieces of this object. Nearly every piece begins and ends within a fragment.
+/// Number of pieces in which this object is read. Nearly every piece begins and ends within a fragment (the
+/// part of an object that Foxy stores as one record).
 const PIECES: &str = "3000";
 /// Bytes per second that the origin of this object sends. A busy disk can still write at this rate. At a
 /// higher rate, the store might not write a fragment in time. The fragment would then not be stored, and

@@ -13,14 +13,14 @@ use crate::workspace::root;
 /// bytes.
 const POINTS: f64 = 4.0;
 
-/// Traces: file, store size, memory.
+/// Each trace: its file, the size of Foxy's store, and Foxy's memory.
 const TRACES: [(&str, &str, &str); 3] = [
     ("1999-011-usertrace-98.tr.xz", "140MB", "64MiB"),
     ("nasa_19950701.tsv.xz", "17MB", "32MiB"),
     ("nasa_19950801.tsv.xz", "30MB", "32MiB"),
 ];
 
-/// Replays the real traces. Traces that are missing are reported and not run.
+/// Replays the real traces. A missing trace is reported and left out.
 pub(crate) fn traces(bench: &Bench) -> Outcome {
     let mut outcome = Outcome::default();
     for (file, disk, memory) in TRACES {
@@ -43,7 +43,7 @@ pub(crate) fn traces(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Runs `part` on the proxy log, if the log exists.
+/// Runs `part` with the first trace, which is the log of a proxy, if its file exists.
 pub(crate) fn with_log(part: impl FnOnce(&Path) -> Outcome) -> Outcome {
     find(TRACES[0].0).map_or_else(Outcome::default, |log| part(&log))
 }

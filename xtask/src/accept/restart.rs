@@ -68,8 +68,8 @@ fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let stopped = unix_millis();
     let _ = running.wait_with_output();
     drop_page_cache();
-    // This call does not wait until Foxy listens. So the clock of `expect` begins at the start of the
-    // process.
+    // This call does not wait until Foxy listens. So the times that `expect` measures begin at the start of
+    // the process.
     let again = bench.foxy_at(foxy_port, &args)?;
     let mut expect = bench.tool(
         "expect",
@@ -191,8 +191,8 @@ fn unix_millis() -> String {
     SystemClock::default().wall().millis().to_string()
 }
 
-/// Drops the page cache. This needs root. Without root the page cache stays. The checks do not depend on the
-/// page cache, because stores use direct I/O, but the results then mean less.
+/// Drops the page cache, if this process is root. Otherwise the page cache stays. The checks are valid in
+/// both cases, because stores use direct I/O. But with a page cache, the measured times mean less.
 fn drop_page_cache() {
     let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
 }

@@ -8,14 +8,15 @@ use crate::report::Outcome;
 
 /// Greatest permitted error of the prediction, in percentage points of the hit ratio.
 const POINTS: f64 = 1.5;
-/// Store sizes that are tried. Foxy has the same memory, [`MEMORY`], with each size.
+/// Sizes of the store, for which the prediction is checked. Foxy has the same memory, [`MEMORY`], with each
+/// size.
 const SIZES: [&str; 3] = ["60MB", "100MB", "140MB"];
 const MEMORY: &str = "64MiB";
-/// Requests per second. A slow disk can still write at this rate. The prediction does not apply to a store
-/// that must drop objects because it cannot write them.
+/// Requests per second. At this rate, even a slow disk can write all new objects. The prediction does not
+/// apply to a store that must drop objects because its disk is too slow.
 const RATE: &str = "4000";
 
-/// Measures each size once, with an empty store.
+/// Measures each size once, beginning with an empty store.
 pub(crate) fn run(bench: &Bench, log: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     let log = log.to_string_lossy().into_owned();

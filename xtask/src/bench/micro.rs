@@ -28,7 +28,7 @@ pub(crate) struct MicroArgs {
     cases: Vec<String>,
 }
 
-/// Cases of `foxy-micro` with their two repetition counts.
+/// Cases of the program `foxy-micro` (bench/micro), each with its two repetition counts.
 const CODE: [(&str, u64, u64); 14] = [
     ("request-head", 2_000, 12_000),
     ("response-head", 2_000, 12_000),
@@ -56,10 +56,10 @@ const WORKER: &str = "--toggle-collect=foxy_proxy::client::worker::Worker::run";
 const FEW: u64 = 500;
 const MANY: u64 = 4_500;
 
-/// The counts in the repository.
+/// The instruction counts in bench/micro/baseline.toml.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Baseline {
-    /// Growth that counts as noise, in percent.
+    /// An increase of instructions up to this percentage counts as noise.
     tolerance: f64,
     /// Instructions of each case.
     instructions: BTreeMap<String, u64>,
@@ -183,7 +183,7 @@ fn total(out: &Path) -> Result<u64, String> {
     count.ok_or_else(|| "callgrind's output has no total".into())
 }
 
-/// Nanoseconds per call without callgrind. The value is only printed.
+/// Nanoseconds per call without callgrind. The value is printed, but not judged.
 fn wall(program: &Path, case: &str, few: u64, many: u64) -> Result<f64, String> {
     let clock = SystemClock::default();
     let time = |count: u64| -> Result<f64, String> {
@@ -207,7 +207,7 @@ impl Drop for Ended {
     }
 }
 
-/// Instructions of a complete Foxy that answers this number of requests on one connection.
+/// Returns the number of instructions of a complete Foxy that answers `requests` requests on one connection.
 fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, String> {
     let (port, origin_port) = (free_port()?, free_port()?);
     let origin = Command::new(&programs.lab)

@@ -1,11 +1,11 @@
-//! `cargo xtask bench observe`: the cost of observation. It compares memory hits of 4 KiB by two kinds of
-//! Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy writes its JSON log,
-//! and its metrics are read each second.
+//! `cargo xtask bench observe`: the cost of observation. The command measures memory hits of 4 KiB and
+//! compares two kinds of Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy
+//! writes its JSON log, and its metrics are read each second.
 //!
-//! Each run starts a new Foxy, because the speed of a process depends on the addresses of its memory. These
-//! addresses differ between two processes of one program. The silent Foxy has two runs in a round, and the
-//! ratio of its two medians is the noise. CPU is the run time of the server's threads as the kernel reports
-//! it, divided by the number of answers.
+//! Each run starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
+//! addresses differ from process to process. The silent Foxy has two runs in a round, and the ratio of its
+//! two medians is the noise. CPU is the run time of the server's threads as the kernel reports it, divided by
+//! the number of answers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ const RUNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.
 const CORES: [&str; 2] = ["0", "1"];
-/// Number of pauses between two scrapes of the metrics. All these pauses together take one second. After each
+/// Number of pauses before the metrics are read again. These pauses take one second together. After each
 /// pause, the reader checks whether the load has ended.
 const PAUSES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -49,10 +49,11 @@ pub(crate) struct ObserveArgs {
     dir: Option<PathBuf>,
 }
 
-/// Measured values, by run.
+/// The measured CPU times, for each of the three [`RUNS`] of a round.
 type Values = [Vec<f64>; RUNS.len()];
 
-/// Measures and prints. Fails if a request fails, or if observation costs more than permitted.
+/// Runs the comparison and prints its results. Fails if a request fails, or if observation costs more than
+/// permitted.
 pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
     let bench = Bench::new(args.program.as_deref(), args.dir.as_deref())?;
     let mut cpu = Values::default();
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<Outcome, String> {
 struct Measured {
     cpu: f64,
     rate: f64,
-    /// Number of scrapes of the metrics, and number of lines in the log.
+    /// Number of times that the metrics were read, and number of lines in the log.
     seen: (u64, usize),
 }
 
@@ -95,7 +96,7 @@ impl std::fmt::Display for Measured {
     }
 }
 
-/// Starts a Foxy, warms it up, measures, and ends it.
+/// Makes one run: starts a Foxy, warms it up, measures it, and ends it.
 fn once(bench: &Bench, args: &ObserveArgs, watched: bool) -> Result<Measured, String> {
     let (log, config) = (bench.path("observe.log"), bench.path("observe.toml"));
     std::fs::write(&config, "[log]\nformat = \"json\"\n")

@@ -1,9 +1,9 @@
 //! A room is a top-level module of a crate. The command `bench rooms` shows the rooms that requests enter:
 //! the modules and crates whose code the workers of a running Foxy execute.
 //!
-//! `perf` samples the workers under a load. Each sample counts for the file of its instruction and for the
-//! files of the functions that were inlined there. A file with fewer than one sample in two thousand does
-//! not count: such code runs a few times in a load, not in each request.
+//! `perf` samples the workers under a load. Each sample counts for the source file of its instruction and for
+//! the files of the functions that were inlined there. A file with fewer than one sample in two thousand is
+//! ignored: such code runs a few times in a load, not in each request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::workspace::output;
 
 /// Samples per second of each worker.
 const RATE: &str = "3000";
-/// A file does not count if it has fewer than one sample among this number of samples.
+/// A file is ignored if it has fewer than one sample among this number of samples.
 const RARE: usize = 2000;
 const WANTS: &str = "it comes with the packages linux-perf and binutils";
 
@@ -71,11 +71,11 @@ pub(super) fn run(args: &RoomsArgs) -> Result<Outcome, String> {
     Ok(Outcome::single(Ok(())))
 }
 
-/// Samples of the chosen threads.
+/// The numbers of samples of the chosen threads.
 #[derive(Debug, Default)]
 struct Samples {
     total: usize,
-    /// Samples in the program itself, by address of the instruction.
+    /// The samples in the program itself, by address of the instruction.
     own: BTreeMap<u64, usize>,
 }
 
@@ -105,7 +105,7 @@ impl Samples {
     }
 }
 
-/// Positions of the program in memory and in its file.
+/// The places of the program's parts in memory and in its file.
 #[derive(Debug)]
 struct Places {
     /// Start, length and offset in the file of each mapping.
@@ -136,7 +136,7 @@ impl Places {
         }
     }
 
-    /// Returns the address that the program's own tables use for the instruction at `ip`.
+    /// Returns the address that the program's debug information uses for the instruction at `ip`.
     fn address(&self, ip: u64) -> Option<u64> {
         let find = |list: &[[u64; 3]], at, start: usize, length: usize| {
             let fits = |part: &&[u64; 3]| (part[start]..part[start] + part[length]).contains(&at);
@@ -165,7 +165,8 @@ fn hexadecimal(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
 }
 
-/// Number of samples of each file in the workspace. `addr2line` returns the files of each address.
+/// Number of samples of each file in the workspace. `lines` is the output of `addr2line`, which names the
+/// files of each address.
 fn files(
     lines: &str,
     addresses: &BTreeMap<u64, u64>,

@@ -1,5 +1,5 @@
-//! The test suite of HTTP caches, and the HTTP client that runs it. Both are used as published and checked
-//! against a pinned hash.
+//! Fetches the test suite of HTTP caches, and the HTTP client that the suite uses. Both packages are used as
+//! they were published, and are checked against a pinned hash.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,7 +53,7 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
     /// Name of the table with the verdicts of this version.
     pub(super) table: &'static str,
-    /// Name of the table with the losses of the defaults.
+    /// Name of the table with the tests whose verdict differs with Foxy's default settings.
     pub(super) losses: &'static str,
     /// True if this version has tests of Surrogate-Control.
     pub(super) surrogate: bool,

@@ -1,5 +1,5 @@
-//! Losses of the defaults: the tests whose verdict with Foxy's default settings differs from the verdict in
-//! the table. The tests are listed by mode, each with the reason for the difference.
+//! The losses: the tests whose verdict with Foxy's default settings differs from the verdict in the pinned
+//! table. The tests are listed by mode (reverse or forward proxy), each with the reason for the difference.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -19,7 +19,7 @@ use super::install::Suite;
 pub(super) enum Mode {
     /// Foxy is in front of the origin. Its contents are only in memory.
     Reverse,
-    /// The client names the destination. Foxy has a store.
+    /// Foxy is a forward proxy: the client names the origin. Foxy has a store.
     Forward,
 }
 
@@ -57,7 +57,7 @@ const fn scheme(certificate: Option<&TestCertificate>) -> &'static str {
     }
 }
 
-/// Settings of a Foxy with TLS that must precede all sections of the file.
+/// The lines for TLS that must precede all sections of Foxy's settings file.
 fn on_top(mode: Mode, address: &str) -> String {
     match mode {
         Mode::Forward => format!("listen_tls = \"{address}\"\n"),
@@ -65,7 +65,7 @@ fn on_top(mode: Mode, address: &str) -> String {
     }
 }
 
-/// Sections of the file for a Foxy with TLS.
+/// The sections for TLS at the end of Foxy's settings file.
 fn below(mode: Mode, certificate: &TestCertificate, (address, origin): (&str, &str)) -> String {
     let (certificate, key) = (certificate.file.display(), certificate.key.display());
     let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
@@ -208,8 +208,8 @@ impl Running {
     }
 
     pub(super) fn url(&self) -> String {
-        // In a handshake, clients send a host name, but they do not send an address. Foxy refuses handshakes
-        // without a name.
+        // In a TLS handshake, a client can send a host name, but no IP address. Foxy refuses handshakes
+        // without a name. So the URL needs a name.
         let host = match self.scheme {
             "https" => "localhost",
             _ => "127.0.0.1",

@@ -1,5 +1,5 @@
-//! The pinned table of verdicts. It maps each test to `pass`, or to `fail: ` and the reason. Tests that are
-//! only informative have `yes` or `no`.
+//! The pinned table of verdicts. It maps each test of the suite to `pass`, or to `fail: ` and the reason.
+//! Tests that only show a property of the cache have `yes` or `no`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 # writes this file anew and keeps the reasons.
 ";
 
-/// Results of one run.
+/// The results of one run of the suite: a verdict for each test.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts(BTreeMap<String, Verdict>);
 
@@ -57,7 +57,7 @@ impl Verdicts {
     }
 }
 
-/// The table: expected verdicts by kind and test.
+/// The table: for each kind of tests and each test, the expected verdict.
 #[derive(Debug, Default)]
 pub(super) struct Table(pub(super) BTreeMap<String, BTreeMap<String, String>>);
 
@@ -115,7 +115,8 @@ impl Table {
         self.0.get(kind)?.get(test).map(String::as_str)
     }
 
-    /// Writes the measured verdicts into the table. A test fails if it failed in any mode.
+    /// Writes the measured verdicts into the table. If a test failed in any mode, the table contains a
+    /// failure.
     pub(super) fn update(&mut self, measured: &[(Mode, Verdicts)]) {
         let mut new: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for (test, verdict) in measured.iter().flat_map(|(_, verdicts)| &verdicts.0) {

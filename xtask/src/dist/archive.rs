@@ -1,4 +1,4 @@
-//! Archives whose bytes depend only on their contents: entries are sorted, owners are numbers, and all
+//! Makes archives whose bytes depend only on their contents: entries are sorted, owners are numbers, and all
 //! entries have the same time.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::workspace::root;
 
-/// The contents of a path.
+/// A folder, or a file with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     /// A folder.
@@ -36,7 +36,7 @@ impl Tree {
         self.add(path, Node::File(bytes.into()), (mode, 0));
     }
 
-    /// Adds a folder that belongs to this user.
+    /// Adds a folder that belongs to the user with the number `owner`.
     pub(super) fn folder(&mut self, path: &str, mode: u32, owner: u32) {
         self.add(path, Node::Folder, (mode, owner));
     }

@@ -1,4 +1,4 @@
-//! The files of the package, and the path of each file.
+//! The files of the Debian package, and the path of each file.
 
 use super::archive::{Tree, gzip};
 use super::program::Program;
@@ -32,7 +32,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("CHANGELOG.md", "CHANGELOG.md.gz"),
 ];
 
-/// Everything that is installed.
+/// Returns all files that the package installs.
 pub(super) fn of(program: &Program) -> Result<Tree, String> {
     let mut tree = Tree::default();
     tree.file("usr/bin/foxy", 0o755, program.bytes.clone());

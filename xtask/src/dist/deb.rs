@@ -1,4 +1,5 @@
-//! The Debian package (`deb(5)`): an `ar` file with a version mark, the control files and the contents.
+//! The Debian package (`deb(5)`): an `ar` file that contains the version of the format, the control files and
+//! the contents.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -17,7 +18,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Writes the package and returns its path.
 ///
 /// # Errors
-/// The program cannot be built, or a file cannot be read or written.
+/// Returned if the program cannot be built, or if a file cannot be read or written.
 pub(super) fn write(args: &DistArgs) -> Result<PathBuf, String> {
     let program = Program::to_pack(args)?;
     let version = format!("{VERSION}-{}", args.revision);

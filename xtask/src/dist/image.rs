@@ -11,7 +11,8 @@ use super::archive::{Tree, gzip, sha256, source_time};
 use super::program::Program;
 use super::{DistArgs, VERSION, at, read, source};
 
-/// User and group of the program. A number needs no entry in a list of users.
+/// Number of the user and group with which the program runs. Numbers are used because the image contains no
+/// list of users.
 const USER: u32 = 65532;
 /// Certificate authorities that the program uses to check the certificates of origins.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -19,7 +20,7 @@ const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Writes the image and returns its path.
 ///
 /// # Errors
-/// The program cannot be built, or a file cannot be read or written.
+/// Returned if the program cannot be built, or if a file cannot be read or written.
 pub(super) fn write(args: &DistArgs) -> Result<PathBuf, String> {
     let program = Program::to_pack(args)?;
     let image = layout(&files(&program)?).map_err(|error| format!("image: {error}"))?;
@@ -28,7 +29,7 @@ pub(super) fn write(args: &DistArgs) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// The root file system.
+/// The root file system of the image.
 fn files(program: &Program) -> Result<Tree, String> {
     let mut tree = Tree::default();
     tree.file("usr/bin/foxy", 0o755, program.bytes.clone());
@@ -94,7 +95,8 @@ fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     blobs.file("index.json", 0o644, index.to_string());
     let version = json!({ "imageLayoutVersion": "1.0.0" });
     blobs.file("oci-layout", 0o644, version.to_string());
-    // A list in Docker's own format, for engines that do not read the layout.
+    // A list in Docker's own format, for container engines that cannot read the layout of the Open Container
+    // Initiative.
     let path = |descriptor: &Value| {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         format!("blobs/{}", digest.replace(':', "/"))
@@ -108,7 +110,7 @@ fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     blobs.tar(time)
 }
 
-/// The configuration with which the image is run.
+/// The configuration with which a container engine runs the image.
 fn configuration(layer: &str) -> Value {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

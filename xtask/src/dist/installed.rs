@@ -1,5 +1,6 @@
-//! Tests the package in a new Debian system, from installation to purge, and the image in its own root. The
-//! test takes one or two minutes and needs root, so it is not part of `check`.
+//! Tests the Debian package in a new Debian system, from the installation to the complete removal (purge).
+//! Also tests the container image in a folder with only the image's files. The test takes one or two minutes
+//! and needs root, so it is not part of `check`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,9 +18,9 @@ const NEWCOMER: &str = include_str!("newcomer.sh");
 const ACTIVATED: &str = include_str!("activated.sh");
 /// Checks of the image's program on a system that refuses io_uring.
 const IN_IMAGE: &str = include_str!("in_image.sh");
-/// Packages of the new system in addition to the smallest set.
+/// Packages that the new system gets in addition to the smallest set.
 const PACKAGES: &str = "adduser,ca-certificates,curl,init-system-helpers,iproute2,logrotate,procps";
-/// Programs of this machine, and the Debian packages that contain them.
+/// Programs that this machine must have for the test, and the Debian packages that contain them.
 const TOOLS: &[(&str, &str)] = &[
     ("mmdebstrap", "mmdebstrap"),
     ("unshare", "util-linux"),
@@ -81,7 +82,8 @@ fn tools() -> Result<(), String> {
     ))
 }
 
-/// Creates a new system of this machine's release. The system is kept as an archive for the next run.
+/// Creates a new Debian system of the same release as this machine. The system is kept as an archive for the
+/// next run.
 fn system(args: &DistArgs, root: &Path) -> Result<(), String> {
     let archive = args.folder()?.join("debian.tar");
     if !archive.is_file() {
@@ -101,7 +103,7 @@ fn system(args: &DistArgs, root: &Path) -> Result<(), String> {
 }
 
 /// Writes two revisions of the package to the root of the new system. The first revision is made twice, and
-/// both results must be equal.
+/// both files must be equal.
 fn revisions(args: &DistArgs, root: &Path) -> Result<(), String> {
     for revision in [1, 2] {
         let args = DistArgs {
@@ -208,7 +210,8 @@ fn container(args: &DistArgs, folder: &Path) -> Result<(), String> {
     done(&mut inside, "the lines above say where it failed")
 }
 
-/// A shell in its own namespaces with a loopback interface. The caller adds the command.
+/// A command that starts a shell in its own namespaces (mounts, network, processes). The caller adds the
+/// commands of the shell.
 fn apart() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--net", "--pid", "--fork", "--kill-child"]);

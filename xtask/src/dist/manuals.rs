@@ -9,7 +9,7 @@ use foxy::cli::Cli;
 use super::archive::{Tree, gzip};
 use super::{VERSION, at};
 
-/// Writes the pages and completions into a folder, in the form in which they are packed.
+/// Writes the pages and completions into a folder, in the same form as in the package.
 pub(super) fn write(folder: &Path) -> Result<(), String> {
     let mut tree = Tree::default();
     add(&mut tree)?;

@@ -24,7 +24,8 @@ wait_for() { # what, command...
 	fail "$what"
 }
 
-# Starts Foxy as the unit starts it: with the unit's command, user and folders, and without a home folder.
+# Starts Foxy as the systemd unit starts it: with the unit's command, user and folders, and without a home
+# folder.
 start() {
 	command=$(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/foxy.service)
 	env -i PATH=/usr/bin STATE_DIRECTORY=/var/lib/foxy LOGS_DIRECTORY=/var/log/foxy \
@@ -89,7 +90,7 @@ holds "$(cat /tmp/reload)" "memory" "a wrong file is refused by the name of the 
 cat /tmp/right.toml >/etc/foxy/foxy.toml
 [ "$before" = "$pid" ] && kill -0 "$pid" || fail "it is another process"
 
-# logrotate would remove the second oldest log only tomorrow, so the rotation is forced.
+# Without --force, logrotate would rotate the new log only after a day.
 logrotate --force /etc/logrotate.d/foxy || fail "logrotate"
 [ -f /var/log/foxy/access.log.1 ] || fail "the log was not moved"
 wait_for "a new log" test -f /var/log/foxy/access.log

@@ -21,7 +21,7 @@ impl Program {
     /// Builds the program, or takes the program that was given, and strips it.
     ///
     /// # Errors
-    /// The program cannot be built or stripped.
+    /// Returned if the program cannot be built or stripped.
     pub(super) fn of(args: &DistArgs) -> Result<Self, String> {
         let path = match &args.program {
             Some(path) => path.canonicalize().map_err(|error| at(path, &error))?,
@@ -34,7 +34,7 @@ impl Program {
     /// As [`Program::of`], but a program that is too large for a package is an error.
     ///
     /// # Errors
-    /// The program cannot be built or stripped, or it is too large.
+    /// Returned if the program cannot be built or stripped, or if it is too large.
     pub(super) fn to_pack(args: &DistArgs) -> Result<Self, String> {
         let program = Self::of(args)?;
         match program.bytes.len() {
@@ -53,7 +53,7 @@ impl Program {
     /// Shared libraries of this machine that the program needs, by the path that the program's loader uses.
     ///
     /// # Errors
-    /// `ldd` or a library is missing.
+    /// Returned if `ldd` or a library is missing.
     pub(super) fn libraries(&self) -> Result<Vec<PathBuf>, String> {
         let output = Command::new("ldd").arg(&self.path).output();
         let output = output.map_err(|error| format!("ldd: {error}"))?;
@@ -73,8 +73,8 @@ fn library(line: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// A separate build that contains no path of this machine. So the result does not depend on the folder of
-/// the build.
+/// Builds the program in a separate folder. The program contains no path of this machine, so it does not
+/// depend on the folder of the build.
 fn build() -> Result<PathBuf, String> {
     let folder = target_folder()?.join("packaged");
     let home = std::env::var("CARGO_HOME").ok().map(PathBuf::from);

@@ -7,8 +7,8 @@ use std::process::Command;
 use super::DistArgs;
 use super::program::Program;
 
-/// Parts of the program, and for each part the beginnings of its symbols' names. The bytes of a symbol count
-/// for the first part that matches its name.
+/// Parts of the program, and for each part the beginnings of its symbols' names. A symbol belongs to the
+/// first part that has a beginning of the symbol's name.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "TLS: cryptography (aws-lc)",
@@ -121,7 +121,7 @@ const PARTS: &[(&str, &[&str])] = &[
 /// Prints a table of the sizes.
 ///
 /// # Errors
-/// The program cannot be built, or has no symbols.
+/// Returned if the program cannot be built, or if it has no symbols.
 pub(super) fn print(args: &DistArgs) -> Result<(), String> {
     let program = Program::of(args)?;
     let output = Command::new("nm")
@@ -148,8 +148,8 @@ pub(super) fn print(args: &DistArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds up the bytes of each part, from lines of the form `ADDRESS SIZE KIND NAME`. Zeroed memory takes no
-/// space in a file.
+/// Adds up the bytes of each part, from lines of the form `ADDRESS SIZE KIND NAME`. Symbols of zeroed memory
+/// (kind `b`) are left out, because they take no space in the file.
 fn sums(listing: &str) -> BTreeMap<&'static str, u64> {
     let mut sums = BTreeMap::new();
     for line in listing.lines() {

@@ -1,4 +1,4 @@
-//! Notices of the libraries that are part of the program. The licences of these libraries require them.
+//! The notices that must accompany the program, because the licences of the libraries in it require them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::workspace::root;
 /// that several libraries share is included once.
 ///
 /// # Errors
-/// `cargo metadata` fails, or a source cannot be read.
+/// Returned if `cargo metadata` fails, or if a source cannot be read.
 pub(super) fn notices() -> Result<String, String> {
     let metadata = MetadataCommand::new()
         .current_dir(root())

@@ -1,9 +1,9 @@
-//! `cargo xtask mutants`: every safety rule is broken once, and a test must notice.
+//! `cargo xtask mutants`: every safety rule is broken once, and a test must fail.
 //!
-//! The sources mark a rule with `foxy_base::rule!`. The tests are built once and contain all mutants. Then
-//! they run once for each mutant, with this mutant selected. The tables in docs/recovery.md and
-//! docs/safety-rules.md contain the test that noticed each rule. For each rule, the next run starts with this
-//! test.
+//! The sources mark a rule with `foxy_base::rule!`. A mutant is the code with one rule broken. The test
+//! programs are built once and contain all mutants. Then the tests run once for each mutant, with this mutant
+//! selected. The tables in docs/recovery.md and docs/safety-rules.md contain, for each rule, the test that
+//! failed when the rule was broken. The next run of the command starts with this test.
 
 mod explained;
 mod program;
@@ -38,17 +38,17 @@ pub(crate) struct MutantsArgs {
     jobs: usize,
 }
 
-/// The test that notices a broken rule.
+/// The test that fails when a rule is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Killer {
     /// Crate, and name of the test.
     Test(String, String),
-    /// No test notices.
+    /// No test fails.
     Nobody,
 }
 
-/// Checks that the table contains every rule of the sources, with the test that notices or the reason why no
-/// test notices. No test is run, so this is fast.
+/// Checks that the tables contain every rule of the sources, and that each rule has a test or a reason why it
+/// has none. This is fast, because no test is run.
 pub(crate) fn check() -> Outcome {
     let (rules, told) = match rules::find().and_then(|rules| Ok((rules, table::read()?))) {
         Ok(both) => both,
@@ -125,8 +125,8 @@ pub(crate) fn run(args: &MutantsArgs) -> Outcome {
     outcome
 }
 
-/// Checks that the tests in the tables pass without a broken rule. A test that always fails would seem to
-/// notice everything.
+/// Checks that the tests in the tables pass while no rule is broken. A test that always fails would seem to
+/// guard every rule.
 fn killers_pass(programs: &[Program], told: &HashMap<String, Killer>) -> Result<(), String> {
     for program in programs {
         let own = told.values().filter_map(|killer| match killer {
@@ -171,7 +171,7 @@ fn break_all(
     found.into_inner().unwrap_or_default()
 }
 
-/// Breaks one rule. First runs the test `known`, if there is one, because it noticed the broken rule in an
+/// Breaks one rule. First runs the test `known`, if there is one, because it failed for this rule in an
 /// earlier run. Then runs the quick tests, and then the other tests.
 fn break_one(
     rule: &Rule,

@@ -15,7 +15,7 @@ use crate::workspace::cargo;
 
 /// A broken rule may make a test wait forever. So a test without a result after this time counts as failed.
 const HANGS: Duration = Duration::from_secs(180);
-/// Longest duration of a quick test. A slower test is run only when no quick test notices the broken rule.
+/// Longest duration of a quick test. A slower test is run only when no quick test fails for the broken rule.
 const QUICK: Duration = Duration::from_millis(700);
 
 /// A test program of a package.
@@ -38,13 +38,13 @@ pub(crate) enum End {
 }
 
 /// Packages of which only the library's tests and the listed test programs are run. The other test programs
-/// of these packages are not useful for rules.
+/// of these packages do not test rules.
 const CHOSEN: &[(&str, &[&str])] = &[("foxy-proxy", &["it"])];
 
 /// Builds the test programs of these packages with all mutants.
 ///
 /// # Errors
-/// A program does not compile.
+/// Returned if a program does not compile.
 pub(crate) fn build(packages: impl Iterator<Item = &'static str>) -> Result<Vec<Program>, String> {
     let mut names: Vec<_> = packages.collect();
     names.sort_unstable();
@@ -101,8 +101,8 @@ fn last(folder: &Path) -> String {
 }
 
 impl Program {
-    /// Path of the notes beside the program: its tests and their durations, as [`Program::note`] writes
-    /// them.
+    /// Path of the notes, a file beside the program. [`Program::note`] writes the program's tests and their
+    /// durations to it.
     fn notes(&self) -> PathBuf {
         self.path.with_extension("times")
     }
@@ -132,7 +132,7 @@ impl Program {
         self.package.trim_start_matches("foxy-")
     }
 
-    /// Every test and its duration. If the program fails without a broken rule, the list is empty.
+    /// Every test and its duration. If the program fails although no rule is broken, the list is empty.
     fn times(&self) -> &BTreeMap<String, Duration> {
         self.tests.get_or_init(|| {
             if let Some(tests) = self.noted() {
@@ -164,7 +164,7 @@ impl Program {
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Runs these tests with this rule broken, until the first test fails.
+    /// Runs these tests while this rule is broken. Stops at the first test that fails.
     pub(crate) fn run(&self, rule: &str, tests: &[String]) -> End {
         match tests {
             [] => End::Passed,
@@ -253,7 +253,7 @@ fn take_lines(text: &mut String, passed: &mut impl FnMut(&str)) -> Option<String
     None
 }
 
-/// The test whose line is still incomplete.
+/// The test that is still running: its line in the output is incomplete.
 fn running(text: &str) -> Option<&str> {
     let line = text.lines().next_back()?.strip_prefix("test ")?;
     Some(plain(line.split(" ...").next()?))

@@ -9,11 +9,12 @@ pub(crate) struct Rule {
     /// Folder name of the rule's crate.
     pub(crate) package: String,
     pub(crate) path: String,
-    /// Line of the first place that marks the rule, from 1.
+    /// Number of the line in which the rule is marked, from 1.
     pub(crate) line: usize,
 }
 
-/// Folder of a crate with rules, and the packages whose tests must notice broken rules.
+/// Each crate with rules (by the name of its folder), and the packages whose tests must fail when a rule of
+/// this crate is broken.
 const TESTED_BY: &[(&str, &[&str])] = &[
     ("format", &["foxy-format", "foxy-store"]),
     ("store", &["foxy-store"]),
@@ -22,7 +23,7 @@ const TESTED_BY: &[(&str, &[&str])] = &[
 ];
 
 impl Rule {
-    /// Packages whose tests must notice that this rule is broken.
+    /// Packages of which a test must fail when this rule is broken.
     pub(crate) fn tested_by(&self) -> &'static [&'static str] {
         let known = TESTED_BY.iter().find(|(name, _)| *name == self.package);
         known.map_or(&[], |(_, packages)| packages)
@@ -32,7 +33,7 @@ impl Rule {
 /// Returns all rules, ordered by crate and name.
 ///
 /// # Errors
-/// A name is not a plain text, or is used in two places.
+/// Returned if the name of a rule is not a plain text, or if two places use the same name.
 pub(crate) fn find() -> Result<Vec<Rule>, String> {
     let mut rules: Vec<Rule> = Vec::new();
     for source in sources()? {

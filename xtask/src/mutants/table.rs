@@ -1,4 +1,4 @@
-//! The tables in the documents with the rules and the tests that notice broken rules.
+//! The tables in the documents: each row contains a rule, and the test that fails when the rule is broken.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ fn text(name: &str) -> Result<(String, String, String), String> {
 /// Reads rules and their tests from the documents.
 ///
 /// # Errors
-/// A document has no table of rules.
+/// Returned if a document has no table of rules.
 pub(crate) fn read() -> Result<HashMap<String, Killer>, String> {
     let mut told = HashMap::new();
     for (name, _) in DOCUMENTS {
@@ -69,7 +69,7 @@ fn rows(table: &str) -> impl Iterator<Item = (String, Killer)> {
 /// Writes the tables again.
 ///
 /// # Errors
-/// A document cannot be read or written.
+/// Returned if a document cannot be read or written.
 pub(crate) fn write(rules: &[Rule], told: &HashMap<String, Killer>) -> Result<(), String> {
     for (name, of) in DOCUMENTS {
         let own = rules.iter().filter(|rule| of.contains(&&rule.package[..]));

@@ -2,9 +2,9 @@
 //! code of a room may use the rooms below it.
 //!
 //! The tables define the architecture of these crates, as the tables of [`crate::arrows`] define the
-//! architecture of the workspace. An arrow is a use of one room by another room. An arrow that leads up is an
-//! exception and needs a reason. Tests may use every room. `paths.rs` reads the code, and its comment lists
-//! the code that it does not see.
+//! architecture of the workspace. An arrow means that code of one room uses another room. An arrow that leads
+//! to a higher layer is an exception and needs a reason. Tests may use every room. `paths.rs` reads the code,
+//! and its comment lists the code that it does not see.
 
 mod paths;
 #[cfg(test)]
@@ -24,11 +24,11 @@ struct CrateLayers {
     name: &'static str,
     /// The rooms, in layers, top first.
     layers: &'static [&'static str],
-    /// Arrows that lead up and are permitted.
+    /// Permitted arrows to a higher layer.
     exceptions: &'static [Exception],
 }
 
-/// An arrow that leads up.
+/// An arrow to a higher layer.
 struct Exception {
     from: &'static str,
     to: &'static str,
@@ -106,8 +106,8 @@ pub(crate) fn are_in(name: &str) -> bool {
     LAYERS.iter().any(|table| table.name == name)
 }
 
-/// Fails for each arrow between rooms that leads up and is not in the list of exceptions. Also fails if a
-/// table differs from the code.
+/// Complains about each arrow that leads to a higher layer and is not in the list of exceptions. Also
+/// complains if a table differs from the code.
 pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
     for table in LAYERS {
@@ -125,8 +125,8 @@ struct Found {
     source: String,
     /// Modules of `lib.rs`.
     rooms: Vec<String>,
-    /// Names that `lib.rs` makes available in the crate, with the room of each name; `None`: the name belongs
-    /// to no room.
+    /// Names that `lib.rs` makes available in the crate, each with its room; `None` if the name belongs to no
+    /// room.
     names: BTreeMap<String, Option<String>>,
     uses: Vec<Use>,
     /// Complaints about files that cannot be read.
@@ -141,7 +141,7 @@ impl Found {
     }
 }
 
-/// A path that code of one room names. It may lead to another room.
+/// A path such as `crate::a::b` in the code of a room. It may lead to another room.
 struct Use {
     room: String,
     /// File, relative to the folder of the sources.
@@ -264,7 +264,7 @@ fn layer_of(table: &CrateLayers, room: &str) -> Option<usize> {
     table.layers.iter().position(|layer| *layer == room)
 }
 
-/// The room to which a path leads, if it is another room.
+/// The room to which a path leads. `None` if the path stays in its own room or leads to no room.
 fn arrow<'a>(
     table: &CrateLayers,
     found: &'a Found,

@@ -3,8 +3,8 @@
 //!
 //! This module reads tokens and does not parse the grammar. Code that is compiled only for tests
 //! (`#[cfg(test)]`) is left out. The module does not see paths that are strings in attributes, and it does
-//! not see method calls. In an inline module (`mod name { ... }`), `super` is resolved as in the file's own
-//! module: it leads to the parent of that module.
+//! not see method calls. In an inline module (`mod name { ... }`), `super` is resolved as if it stood in the
+//! file's own module: it leads to the parent of that module.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -20,7 +20,7 @@ pub(super) struct Named {
 /// Returns the tokens of a file, without tests.
 ///
 /// # Errors
-/// The text does not consist of valid tokens.
+/// Returned if the text does not consist of valid tokens.
 pub(super) fn code(text: &str) -> Result<Vec<TokenTree>, String> {
     let tokens: TokenStream = text.parse().map_err(|error| format!("{error}"))?;
     Ok(without_tests(tokens))
@@ -72,7 +72,7 @@ fn item_tokens(tokens: &[TokenTree]) -> usize {
     let mut is_item = false;
     for (at, token) in tokens.iter().enumerate() {
         is_item |= ITEMS.iter().any(|word| is(token, word));
-        // A comma ends a field. In an item, a comma separates parameters.
+        // A comma ends a field. But in an item such as `fn`, a comma only separates parameters.
         let ends = match token {
             TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
             _ => is(token, ";") || is(token, ",") && !is_item,
@@ -108,7 +108,7 @@ pub(super) fn modules(code: &[TokenTree]) -> Vec<String> {
     declared.map(ToString::to_string).collect()
 }
 
-/// The names that `lib.rs` makes available in the crate, each name with the module that owns it. `None`:
+/// The names that `lib.rs` makes available in the crate, each with the module that owns it. `None` if
 /// `lib.rs` defines the name itself or takes it from another crate.
 pub(super) fn reexports(code: &[TokenTree]) -> Vec<(String, Option<String>)> {
     const KINDS: [&str; 8] = [
@@ -148,7 +148,7 @@ pub(super) fn named(code: &[TokenTree], module: &[String]) -> Vec<Named> {
     leaves.into_iter().map(from_root).collect()
 }
 
-/// Collects the leaves of all paths that begin at the crate or at a module.
+/// Collects the leaves of all paths that begin with `crate`, `super` or `self`.
 fn paths(code: &[TokenTree], leaves: &mut Vec<Leaf>) {
     let mut at = 0;
     while let Some(token) = code.get(at) {
@@ -182,7 +182,7 @@ fn resolved(path: &[String], module: &[String]) -> Vec<String> {
     whole
 }
 
-/// One leaf of a tree of paths in a `use` declaration.
+/// One leaf of a tree of paths in a `use` declaration, such as `a::c` in `use a::{b, c}`.
 #[derive(Debug)]
 struct Leaf {
     /// Line of the leaf's last segment.

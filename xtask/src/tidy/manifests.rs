@@ -8,7 +8,7 @@ const UNSAFE: &[&str] = &["crates/disk/Cargo.toml", "crates/hummingbird-c/Cargo.
 
 /// Checks that settings and versions come from the workspace.
 pub(super) fn shared_settings(file: &Source) -> Vec<String> {
-    // A separate workspace cannot inherit anything.
+    // A crate that is its own workspace cannot inherit settings from this workspace.
     let apart = file.text.lines().any(|line| line == "[workspace]");
     if !file.path.ends_with("/Cargo.toml") || apart {
         return Vec::new();
@@ -19,7 +19,8 @@ pub(super) fn shared_settings(file: &Source) -> Vec<String> {
             complaints.push(format!("write `{key}.workspace = true`"));
         }
     }
-    // A crate cannot relax `forbid`. So crates with `unsafe` list their lints themselves.
+    // The workspace's lints forbid `unsafe`, and a crate cannot relax `forbid`. So crates with `unsafe` list
+    // their lints themselves.
     let unsafe_too = UNSAFE.contains(&file.path.as_str());
     if !file.text.contains("[lints]\nworkspace = true") && !unsafe_too {
         complaints.push("write `[lints]` and `workspace = true` below it".to_owned());
@@ -35,7 +36,7 @@ pub(super) fn shared_settings(file: &Source) -> Vec<String> {
     complaints
 }
 
-/// A pair `(section, line)` for each dependency.
+/// The section and the line of each dependency in a manifest.
 fn dependency_lines(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut section = "";

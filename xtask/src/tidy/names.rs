@@ -13,8 +13,8 @@ const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls
 const METRICS: &str = "crates/foxy/src/admin/metrics/";
 const EVENTS: &str = "crates/proxy/src/state/counters/";
 
-/// Checks that the code contains every name in a guide: metrics, settings, options and words of log and
-/// statistics.
+/// Checks that the code contains every name that a guide uses: metrics, settings, options, and the words in
+/// logs and statistics.
 pub(super) fn guides(files: &[Source]) -> Outcome {
     let mut outcome = Outcome::default();
     let code = Code::of(files);
@@ -56,7 +56,8 @@ pub(super) fn glossary(file: &Source) -> Vec<String> {
         .collect()
 }
 
-/// The word in the first cell of a row, without an addition in brackets: `share` for `share (of a store)`.
+/// The word in the first cell of a row of the glossary, without an addition in brackets: `share` for `share
+/// (of a store)`.
 fn first_cell(line: &str) -> Option<&str> {
     let cell = line.strip_prefix("| ")?.split(" |").next()?;
     let word = cell.split(" (").next()?.trim();
@@ -99,7 +100,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// True if this is the name of a crate in the form of `FOXY_LOG`.
+    /// True if this is the name of a crate as it is written in the variable `FOXY_LOG`, such as `foxy_http1`.
     fn has_crate(&self, name: &str) -> bool {
         let folder = format!(
             "crates/{}/",
@@ -136,7 +137,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Words that begin like the names of metrics. Words in code blocks are included.
+/// The words that begin like the names of metrics. Words in code blocks are included.
 pub(super) fn metrics(text: &str) -> Vec<&str> {
     let outside = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     text.split(outside)
@@ -158,14 +159,15 @@ fn spans(text: &str) -> Vec<&str> {
     spans
 }
 
-/// Parses `section.name`, for instance `log.level`. A value may follow.
+/// Parses the name of a setting, such as `log.level`: section and name. A value may follow.
 fn setting(span: &str) -> Option<(&str, &str)> {
     let (section, rest) = span.split_once('.')?;
     let name = rest.split(' ').next()?;
     (is_name(section) && is_name(name)).then_some((section, name))
 }
 
-/// A word that contains `_` or `-`, for instance an option, an outcome or a reason.
+/// Returns the text without leading dashes if it is a word that contains `_` or `-`, for instance an option,
+/// an outcome or a reason.
 fn word(span: &str) -> Option<&str> {
     let word = span.trim_start_matches('-');
     let metric = word.starts_with("foxy_") || word.starts_with("process_");

@@ -1,5 +1,5 @@
-//! Limits for the number of methods and fields of the product's types. A list contains the types that
-//! exceed the limits, with their current numbers. These numbers may only decrease.
+//! Limits for the number of methods and fields of the product's types. The list [`LARGE`] contains the types
+//! that exceed the limits, with their current numbers. These numbers may only decrease.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,8 @@ fn judge(
     outcome
 }
 
-/// Sizes by crate and name. The function relies on rustfmt: a field or method is indented by four spaces.
+/// Returns the size of each type, by crate and name. The function relies on rustfmt: a field or method is
+/// indented by four spaces.
 fn count(files: &[Source]) -> BTreeMap<(String, String), Size> {
     let mut found: BTreeMap<(String, String), Size> = BTreeMap::new();
     for file in files {
@@ -119,14 +120,14 @@ fn name_of<'a>(line: &'a str, word: &str) -> Option<&'a str> {
         .next()
 }
 
-/// The type of `impl Type {`; `None` if a trait is implemented.
+/// The name of the type in a line such as `impl Type {`; `None` if the line implements a trait.
 fn block_of(line: &str) -> Option<&str> {
     let mut rest = line.strip_prefix("impl")?;
     if line.contains(" for ") || !line.ends_with('{') {
         return None;
     }
     if rest.starts_with('<') {
-        // The parameters have their own brackets.
+        // Skips the type parameters: `<T: Into<Vec<u8>>>` in `impl<T: Into<Vec<u8>>> Type<T> {`.
         let mut depth = 0_usize;
         let end = rest.find(|c| {
             match c {

@@ -1,4 +1,5 @@
-//! A disk that can be made to fail: a loop device over a file in a small memory file system.
+//! A disk that a test can fill, break, pull out or slow down: a loop device over a file in a small memory
+//! file system.
 //!
 //! When a `Device` is dropped, all its changes to the system are undone. A `Device` needs root and loop
 //! devices.
@@ -8,10 +9,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folder of the control groups that slow down a process's disks (cgroup v1).
+/// Folder of the control groups that limit the disk access of processes (cgroup v1).
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
-/// A disk that can be made to fail.
+/// A disk that a test can fill, break, pull out or slow down.
 #[derive(Debug)]
 pub(super) struct Device {
     folder: PathBuf,

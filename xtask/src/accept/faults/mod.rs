@@ -1,5 +1,6 @@
-//! Disks that are full, slow, failing or pulled out while a load runs. The only permitted effect on clients
-//! is slower answers. The operator must see the trouble.
+//! Foxy has two stores, and the disk of one store fills up, becomes slow, fails or is pulled out while a load
+//! runs. The only permitted effect on clients is slower answers. Log, metrics and `foxy stats` must show the
+//! state of the store.
 
 mod device;
 
@@ -15,19 +16,19 @@ use crate::report::Outcome;
 const BAD_MIB: u64 = 192;
 /// Size of the disk that does not fail.
 const GOOD: &str = "512MiB";
-/// Start of the trouble, in seconds after the start of the load.
+/// Time from the start of the load until the disk gets its fault, in seconds.
 const TROUBLE_AT: u64 = 10;
 /// Duration of the load in seconds.
 const LOAD_SECONDS: u64 = 30;
 /// Longest wait for one answer.
 const TIMEOUT: &str = "10s";
 
-/// A fault that is injected into a store.
+/// A fault of the bad disk, and the state of its store that Foxy must show.
 struct FaultScenario {
     name: &'static str,
-    /// Causes the trouble.
+    /// Causes the fault.
     trouble: fn(&mut Device, &Foxy) -> Result<(), String>,
-    /// States that the bad store may have at the end.
+    /// States of the bad store, of which Foxy must show one.
     states: &'static [&'static str],
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Observations of a running Foxy.
+/// The outputs of a running Foxy at one time.
 #[derive(Clone)]
 struct Seen {
     stats: Value,
@@ -146,8 +147,8 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
-    // The statistics are read first, because the other outputs are compared with them. A state that is in the
-    // statistics lasts long enough to be in the other outputs too.
+    // The statistics are read first, because the other outputs are compared with them. A state that the
+    // statistics contain lasts long enough to be in the other outputs too.
     let stats = foxy.stats()?;
     let page = bench
         .program()
@@ -179,7 +180,7 @@ fn longest(report: &Value) -> f64 {
     each.fold(0.0, f64::max) / 1e6
 }
 
-/// Number of records that the good store has written between the two observations.
+/// Number of records (objects or fragments) that the good store has written between the two observations.
 fn taken_over(before: &Seen, after: &Seen) -> f64 {
     let records = |seen: &Seen| number(&seen.stats["stores"][1]["counts"], &["records"]);
     records(after) - records(before)

@@ -1,4 +1,5 @@
-//! pip, npm, cargo and apt. Each client has a project, which it installs into a folder with an empty cache.
+//! The clients pip, npm, cargo and apt. Each client installs the packages of a small project into a folder,
+//! with an empty cache.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,21 +10,21 @@ use super::files::{Files, below};
 /// A client of registries.
 pub(super) struct Client {
     pub(super) name: &'static str,
-    /// Preset of the mirror that the client uses.
+    /// Preset (kind of registry) of the Foxy mirror that the client uses.
     pub(super) preset: &'static str,
-    /// The registry in this machine's settings; `None` for the public registry.
+    /// Returns the registry in the client's settings on this machine; `None` for the public registry.
     pub(super) registry: fn() -> Result<Option<String>, String>,
     /// Installs the packages into an empty folder and leaves the lock file there.
     pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// Origin and versions of the packages of an installation. By default, an installation gets the newest
-/// versions from the registry in the machine's settings.
+/// The registry and the versions for one installation. By default, the client gets the newest versions from
+/// the registry in its settings on this machine.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packages<'a> {
     /// URL of a Foxy to use in place of the registry.
     pub(super) foxy: Option<&'a str>,
-    /// Folder of an installation whose lock file contains the versions.
+    /// Folder of an earlier installation. Its lock file contains the versions to install.
     pub(super) lock: Option<&'a Path>,
 }
 
@@ -54,7 +55,8 @@ pub(super) const CLIENTS: [Client; 4] = [
     },
 ];
 
-/// The registry that the command prints. If no registry is set, the command fails or prints no URL.
+/// The registry in a client's settings, which the command prints. If no registry is set, the command fails or
+/// prints no URL.
 fn setting(command: &mut Command) -> Result<Option<String>, String> {
     let output = command.output();
     let output = output.map_err(|error| format!("{error}; install the client"))?;
@@ -66,7 +68,7 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
     Ok((output.status.success() && url.starts_with("http")).then_some(url))
 }
 
-/// Runs a command in `folder`, without any setting that contains a registry or proxy.
+/// Runs a command in `folder`, without the environment variables that contain a registry or a proxy.
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();

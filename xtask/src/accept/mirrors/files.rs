@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Name of each file in the folder, and its digest.
+/// The path of each file of an installation, and the digest of its contents.
 pub(super) type Files = BTreeMap<PathBuf, [u8; 32]>;
 
 /// Returns all files below `folder`, except files whose names are in `but`.
@@ -31,7 +31,7 @@ pub(super) fn below(folder: &Path, but: &[&str]) -> Result<Files, String> {
 }
 
 /// # Errors
-/// A file is missing, different, or only in `got`. The error contains its name.
+/// Returned if a file is missing, different, or only in `got`. The error contains the name of the file.
 pub(super) fn same(expected: &Files, got: &Files) -> Result<(), String> {
     let names = expected.keys().chain(got.keys());
     match names

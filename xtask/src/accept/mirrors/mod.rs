@@ -1,5 +1,6 @@
-//! Real clients install through mirrors of the public registries. They must get the same files as without
-//! Foxy, no artefact may be fetched twice, and installations must work while no upstream can be reached.
+//! Real clients (pip, npm, cargo, apt) install packages through Foxy's mirrors of the public registries. They
+//! must get the same files as without Foxy. Foxy may not fetch any artefact (package file) twice.
+//! Installations must also work while Foxy cannot reach the registries.
 //!
 //! The registries are taken from the clients' own settings on this machine.
 
@@ -17,11 +18,12 @@ use self::files::Files;
 use super::process::{Bench, Foxy};
 use crate::report::Outcome;
 
-/// Folder, port and log of the Foxy processes with these mirrors.
+/// Folder, port and log that all Foxy processes with mirrors use.
 struct Mirrors<'a> {
     bench: &'a Bench,
-    /// Port of all these processes. Documents contain addresses with this port, and a stored document is used
-    /// only for requests to these addresses. So all the processes must use the same port.
+    /// Port of all these processes. Foxy writes addresses with this port into the registries' index
+    /// documents, and uses a stored document only for requests to these addresses. So all processes must use
+    /// the same port.
     port: u16,
     log: PathBuf,
 }
@@ -60,7 +62,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
         }
         Err(why) => outcome.note(Err(why)),
     }
-    // No name server answers at this port, so no name of an upstream can be resolved.
+    // No name server answers at this port, so Foxy cannot reach the registries.
     let alone = "[upstream]\nname_servers = [\"127.0.0.1:9\"]\n";
     match mirrors.start("alone.toml", &ready, alone) {
         Ok(foxy) => {
@@ -109,8 +111,8 @@ impl Mirrors<'_> {
     }
 
     /// Installs five times: without Foxy, through an empty Foxy, through Foxy again, through Foxy with
-    /// versions that the client chooses, and without Foxy with these versions. Returns the files of the
-    /// first installation.
+    /// versions that the client chooses, and without Foxy with the same versions. Returns the first
+    /// installation.
     fn online(&self, client: &Client, foxy: &Foxy) -> Result<Installed, String> {
         let own = self.folder(client, "without")?;
         let files = (client.install)(&own, Packages::default())?;
@@ -157,8 +159,8 @@ impl Mirrors<'_> {
         }
     }
 
-    /// Installs through Foxy with the lock file of the installation without Foxy. Returns the fetches of
-    /// Foxy.
+    /// Installs through Foxy, with the lock file of the installation without Foxy. Returns what Foxy fetched
+    /// in this time.
     fn through(
         &self,
         client: &Client,
@@ -194,7 +196,7 @@ impl Mirrors<'_> {
     }
 
     fn lines(&self) -> Result<Vec<String>, String> {
-        // Foxy writes a log line some time after the answer.
+        // Foxy writes the line of a request to the log some time after the answer.
         std::thread::sleep(std::time::Duration::from_millis(1500));
         let text = std::fs::read_to_string(&self.log)
             .map_err(|error| format!("{}: {error}", self.log.display()))?;
@@ -208,11 +210,11 @@ struct Installed {
     files: Files,
 }
 
-/// Fetches of Foxy during an installation.
+/// The data that Foxy fetched during an installation.
 struct Fetched {
     /// URLs of the artefacts that were fetched.
     artefacts: BTreeSet<String>,
-    /// Number of bytes from upstreams, including all documents.
+    /// Number of bytes that Foxy got from the registries, including all documents.
     bytes: u64,
 }
 
@@ -225,7 +227,7 @@ fn received(foxy: &Foxy) -> Result<u64, String> {
         .ok_or_else(|| "/metrics has no foxy_origin_received_bytes_total".to_owned())
 }
 
-/// The URL in this line of the access log, if an upstream sent an artefact for it.
+/// The URL in this line of the access log, if Foxy fetched an artefact for this request.
 fn fetched_artefact(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     let path = line["url"].as_str()?.split('?').next()?;

@@ -1,5 +1,5 @@
-//! A slow drive: a loop device with its own file system. The kernel's throttle limits its commands and bytes
-//! per second to the rates of a disk from the year 2000.
+//! A slow drive: a loop device with its own file system. The kernel limits the commands and bytes per second
+//! of this device to the rates of a disk from the year 2000.
 //!
 //! The limit is set for the root control group. So it applies to the reads and writes of a proxy, and also to
 //! pages that the kernel writes back for the proxy. At the end of the run, the watcher (see `host.rs`)
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
-/// Name of the mount point in the run's scratch folder. The watcher's script contains the same name.
+/// Name of the mount point in the run's scratch folder. The watcher's script in `host.rs` contains the same
+/// name.
 pub(super) const MOUNT: &str = "drive";
 /// Name of the file that contains the device's number for the watcher.
 pub(super) const NUMBER: &str = "drive.number";
@@ -28,8 +29,8 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// Creates a drive of `gib` GiB in the scratch folder. The drive's file takes only the space that was
-    /// written.
+    /// Creates a drive of `gib` GiB in the scratch folder. The drive's file is sparse: it takes only the
+    /// space that is written.
     pub(super) fn new(scratch: &Path, gib: u64) -> Result<Self, String> {
         let (folder, image) = (scratch.join(MOUNT), scratch.join("drive.image"));
         let problem = |e: std::io::Error| format!("{}: {e}", image.display());

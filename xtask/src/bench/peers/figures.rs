@@ -1,5 +1,5 @@
-//! Figures drawn from the rows of `bench peers`: CPU time per request, and the paper's three curves over
-//! offered load.
+//! The figures for the results of `bench peers`: the CPU time per request, and three curves over the offered
+//! load, as in figures 18 to 20 of the Foxy paper.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const BARS: [(&str, &str, &str); 4] = [
     ("s3", "all", "S3 misses"),
     ("s4", "0 ms", "S4 mix"),
 ];
-/// A measurement with rising load, drawn as in the paper's figures 18 to 20.
+/// A measurement with rising load, which is drawn as in figures 18 to 20 of the Foxy paper.
 struct Sweep {
     scenario: &'static str,
     stem: &'static str,
@@ -43,7 +43,7 @@ const SWEEPS: [Sweep; 2] = [
         spread: false,
     },
 ];
-/// For each curve: end of the file's name, value, label of the axis, scale.
+/// Each curve of a measurement: end of the file's name, value, label of the axis, scale.
 const CURVES: [(&str, &str, &str, Scale); 3] = [
     ("throughput", "rate", "answers per second", Scale::Linear),
     (
@@ -60,7 +60,7 @@ const CURVES: [(&str, &str, &str, Scale); 3] = [
     ),
 ];
 
-/// Draws the figures that have rows, as SVG and PNG.
+/// Draws the figures for which there are results, as SVG and PNG.
 pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for (file, value, title, note) in [

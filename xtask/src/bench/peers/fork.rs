@@ -1,6 +1,6 @@
 //! `cargo xtask bench fork`: compares Foxy with a proxy that starts a process for each request and keeps a
-//! file for each URL. Each proxy runs with and without a cache. Maltzahn, Richardson and Grunwald made this
-//! comparison with CERN and Harvest.
+//! file for each URL. Each proxy runs with and without a cache. Maltzahn, Richardson and Grunwald compared
+//! the proxies CERN and Harvest in this way.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -29,7 +29,7 @@ pub(crate) struct ForkArgs {
     programs: Option<PathBuf>,
 }
 
-/// Systems: name, server, and true if answers may be stored.
+/// The measured systems: name, server, and true if the origin's answers may be stored.
 const SYSTEMS: [(&str, Kind, bool); 4] = [
     ("process per request, cache", Kind::Fork, true),
     ("process per request, no cache", Kind::ForkBare, true),
@@ -70,8 +70,8 @@ pub(in super::super) fn run(args: &ForkArgs) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Measures a system at two loads. Low load: 10 clients with 200 requests each, as in the Harvest
-/// measurement. High load: 100 clients in a closed loop.
+/// Measures a system at two loads. Low load: 10 clients with 200 requests each, as in the measurement of
+/// Harvest. High load: 100 clients in a closed loop (each client sends its next request after the answer).
 fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), String> {
     let label = if cacheable { "fork" } else { "fork-bare" };
     let mut server = Server::new(run, kind, &Shape::on_disk(run, label))?;
@@ -155,7 +155,7 @@ fn row(name: &str, load: &str, report: &Value, memory: u64, written: u64) {
     );
 }
 
-/// Path of the model, in the same folder as Foxy.
+/// Path of the proxy with a process for each request, in the same folder as Foxy.
 pub(super) fn program(foxy: &Path) -> PathBuf {
     foxy.with_file_name("foxy-fork-proxy")
 }

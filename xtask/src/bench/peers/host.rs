@@ -1,9 +1,9 @@
 //! The machine on which the measurement runs: cores, control groups, the disk, and a watcher. The watcher
 //! cleans up after the run, even if the run is killed.
 //!
-//! Every process that is started joins a control group of the run. The watcher is a small shell that waits on
-//! a pipe, whose other end belongs to this program. When this program ends, also by Ctrl-C or SIGKILL, the
-//! shell kills all processes in that group and removes groups and scratch files.
+//! Every process that this program starts joins a control group of the run. The watcher is a small shell that
+//! waits on a pipe, whose other end belongs to this program. When this program ends, also by Ctrl-C or
+//! SIGKILL, the shell kills all processes in that group and removes groups and scratch files.
 
 use std::fs;
 use std::io;
@@ -111,7 +111,7 @@ impl Host {
         Ok(Group { name })
     }
 
-    /// Counts of the device under the scratch folder so far, for all processes together.
+    /// Counts of the device that contains the scratch folder so far, for all processes together.
     pub(super) fn device(&self) -> DeviceCounts {
         self.device.counts()
     }
@@ -189,7 +189,8 @@ impl Group {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Limits memory including page cache, in bytes; `None` removes the limit.
+    /// Limits the memory of the group, including its page cache, to this number of bytes. `None` removes the
+    /// limit.
     pub(super) fn limit(&self, bytes: Option<u64>) -> Result<(), String> {
         let path = self.file("memory.limit_in_bytes");
         let value = bytes.map_or_else(|| "-1".to_owned(), |b| b.to_string());
@@ -240,7 +241,7 @@ pub(super) fn signal(name: &str, pids: &[u32]) {
         .status();
 }
 
-/// Totals of a device: see Documentation/admin-guide/iostats.rst of the kernel.
+/// Totals of a device since its creation: see Documentation/admin-guide/iostats.rst of the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DeviceCounts {
     pub(super) reads: u64,

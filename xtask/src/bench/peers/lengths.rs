@@ -1,8 +1,9 @@
-//! Duration of each measurement of `bench peers`.
+//! The durations and amounts of the measurements of `bench peers`. The scenarios S1 to S7 are described in
+//! `scenario/mod.rs`.
 
 use std::time::Duration;
 
-/// Lengths of all parts. The complete table takes about 25 minutes, with `--quick` about 5.
+/// Durations and amounts of all scenarios. The complete table takes about 25 minutes, with `--quick` about 5.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
     pub(super) warm_up: Duration,
@@ -14,12 +15,12 @@ pub(super) struct Lengths {
     pub(super) fill_limit: Duration,
     /// Number of objects that are requested after a restart.
     pub(super) sample: usize,
-    /// Least age of a store before a stop. Traffic Server loses its contents when it is stopped within a
-    /// minute of its first start.
+    /// Least time from the first start of a server to its stop in S5. Traffic Server loses its contents if it
+    /// is stopped within a minute of its first start.
     pub(super) age_of_store: Duration,
     pub(super) sweep_step: Duration,
     pub(super) sweep: &'static [u32],
-    /// Number of requests that fill the store on the drive before the drive is slowed down.
+    /// Number of requests that fill the store in S7, before the drive is slowed down.
     pub(super) slow_fill: u64,
     pub(super) slow_warm_up: Duration,
     pub(super) slow_step: Duration,
@@ -27,7 +28,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Lengths for the table.
+    /// Values for the table in the documents.
     pub(super) const FULL: Self = Self {
         warm_up: Duration::from_millis(1000),
         closed: Duration::from_secs(6),
@@ -45,7 +46,7 @@ impl Lengths {
         slow_step: Duration::from_secs(8),
         slow_sweep: &[50, 110, 200, 340, 600, 1_000, 1_700, 3_000],
     };
-    /// Lengths for a check that everything works.
+    /// Values for a quick check that everything works.
     pub(super) const QUICK: Self = Self {
         warm_up: Duration::from_millis(300),
         closed: Duration::from_millis(1500),

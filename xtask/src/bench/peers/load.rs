@@ -1,4 +1,4 @@
-//! The origin and the load, on the core that the proxy does not use.
+//! Starts the origin and the load generator, on the core that the proxy does not use.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -65,7 +65,7 @@ impl Drop for Origin {
 }
 
 impl Run {
-    /// Builds the command of a load or check against `server`.
+    /// Builds the command of a load tool (`load` or `expect`) with `server` as its target.
     pub(super) fn tool(&self, tool: &str, server: &Server) -> Result<Command, String> {
         let tools = self.host.group("tools")?;
         let mut command = tools.command(Core::Load, &self.programs.lab);

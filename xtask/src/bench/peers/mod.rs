@@ -1,7 +1,7 @@
 //! `cargo xtask bench peers`: compares Foxy and its peers in one table. Each proxy has one core.
 //!
-//! Rows are saved as soon as they are measured. `--resume` continues an interrupted run. All processes that
-//! the command starts end with it.
+//! A row contains the results of one proxy in one scenario. Each row is saved as soon as it is measured, so
+//! `--resume` can continue an interrupted run. All processes that the command starts end with it.
 
 mod drive;
 mod figures;
@@ -67,7 +67,7 @@ pub(crate) struct PeersArgs {
     print: bool,
 }
 
-/// Measures and prints.
+/// Measures the requested rows and prints the tables.
 pub(super) fn run(args: &PeersArgs) -> Result<Outcome, String> {
     let target = target_folder()?;
     let out = args

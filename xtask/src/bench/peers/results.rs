@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::load::number;
 use super::servers::Kind;
 
-/// One row of a table.
+/// One row of a table: the results of one proxy in one scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Row {
     /// `s1` to `s7`.
     pub(super) scenario: String,
     /// Name of the proxy in the table.
     pub(super) proxy: String,
-    /// Values by name, of the form `<part> <what>`.
+    /// The values, each with a name such as `closed cpu`: the part of the scenario and the measured property.
     #[serde(rename = "figures")]
     pub(super) values: BTreeMap<String, f64>,
     /// Notes that a reader of this row needs.
@@ -54,7 +54,7 @@ impl Row {
         }
     }
 
-    /// Adds the values of a load's report. Their names begin with `part`.
+    /// Adds the values of a load's report. The names of these values begin with `part`.
     pub(super) fn take(&mut self, part: &str, report: &Value) {
         let mut copy = |name: &str, path: &[&str], factor: f64| {
             if let Some(value) = number(report, path) {
@@ -78,14 +78,14 @@ impl Row {
         self.judge(part, report);
     }
 
-    /// Turns the problems of this row into notes. This is done when the offered load exceeds the limits of a
-    /// peer. A problem is then a result, and no fault of the measurement.
+    /// Turns the problems of this row into notes. This is right when the offered load exceeds the limits of a
+    /// proxy: then a problem is a result, and no fault of the measurement.
     pub(super) fn problems_are_results(&mut self) {
         self.notes.append(&mut self.problems);
     }
 
-    /// Adds a problem for errors, for wrong answers, and for a part without answers. Adds a note if the load
-    /// was too busy.
+    /// Adds a problem if the report contains errors, wrong answers, or no answers at all. Adds a note if the
+    /// load was too busy.
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
         let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));
@@ -116,7 +116,7 @@ impl Row {
 /// All rows of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Results {
-    /// Conditions of the measurement: machine, versions, options.
+    /// The conditions of the measurement: machine, versions, options.
     pub(super) about: BTreeMap<String, String>,
     #[serde(rename = "cells")]
     pub(super) rows: Vec<Row>,
@@ -125,8 +125,8 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens the results in `folder`. With `resume`, these are the results of an interrupted run. Otherwise
-    /// the results are empty, and an existing file is renamed to `previous.json`.
+    /// Opens the results in `folder`. If `resume` is true, these are the results of an interrupted run.
+    /// Otherwise the results are empty, and an existing file is renamed to `previous.json`.
     pub(super) fn open(folder: &Path, resume: bool) -> Result<Self, String> {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let path = folder.join("results.json");

@@ -13,7 +13,8 @@ use super::servers::Kind;
 use super::tools;
 use crate::workspace::root;
 
-/// Heading, name of the value, decimal places. A name `a/b` shows both values, separated by a slash.
+/// A column: heading, name of the value, decimal places. For a name `a/b`, the column shows both values,
+/// separated by a slash.
 type Column = (&'static str, &'static str, usize);
 
 struct Table {
@@ -202,7 +203,7 @@ const TABLES: [Table; 9] = [
     },
 ];
 
-/// For each scenario, the value that orders the proxies.
+/// For each scenario, the value by which the proxies are sorted.
 const ORDERS: [(&str, &str); 4] = [
     ("s1", "closed cpu"),
     ("s2", "closed cpu"),

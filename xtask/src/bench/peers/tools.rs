@@ -8,7 +8,7 @@ use foxy_lab::kit::peers::{Peer, install};
 
 use super::servers::Kind;
 
-/// Program, and the Debian package that contains it.
+/// The program that this kind of server needs, and the Debian package that contains the program.
 const fn needed(kind: Kind) -> Option<(&'static str, &'static str)> {
     match kind {
         Kind::SquidRock | Kind::SquidAufs => Some(Peer::Squid.package()),

@@ -1,4 +1,5 @@
-//! `cargo xtask bench versions`: compares two builds of Foxy under S1 to S4, run alternately.
+//! `cargo xtask bench versions`: compares two builds of Foxy under S1 to S4. These are the first four
+//! scenarios of `bench peers`: memory hits, disk hits, stored misses, and a mix.
 //!
 //! The speed of a shared machine changes from minute to minute. So the builds run alternately, and the
 //! medians are compared. The older build runs twice in a round, and the ratio of its two medians is the
@@ -13,7 +14,7 @@ use super::servers::Kind;
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// Values that are compared, given by the ends of their names.
+/// The values that are compared. A value is compared if its name has one of these ends.
 const COMPARED: [&str; 3] = [" cpu", " rate", " hits p99"];
 /// Runs of a round. The older build has two runs.
 const RUNS: [&str; 3] = ["old", "new", "old again"];
@@ -41,10 +42,10 @@ pub(crate) struct VersionsArgs {
     dir: Option<PathBuf>,
 }
 
-/// Values by scenario and name, then by run.
+/// The measured values of each scenario and name, for each of the three [`RUNS`] of a round.
 type Values = BTreeMap<String, [Vec<f64>; RUNS.len()]>;
 
-/// Measures and prints. Fails if a run has errors or wrong answers.
+/// Runs the comparison and prints its results. Fails if a run has errors or wrong answers.
 pub(crate) fn run(args: &VersionsArgs) -> Result<Outcome, String> {
     let (mut values, mut outcome) = (Values::new(), Outcome::default());
     for round in 0..args.rounds {

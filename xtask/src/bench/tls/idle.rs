@@ -1,4 +1,4 @@
-//! Memory of idle connections that have received one answer.
+//! Measures the memory of a server for idle connections that have received one answer.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use foxy_lab::kit::peers::install;
 use super::load;
 use super::servers::{HOST, Server};
 
-/// Greatest permitted memory of a connection, in KiB.
+/// Greatest permitted memory of the server for one connection, in KiB.
 const MOST: f64 = 25.0;
 /// Time after the start of the load at which all connections have their first answer and are idle.
 const SETTLED: Duration = Duration::from_secs(25);

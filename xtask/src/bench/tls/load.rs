@@ -1,4 +1,4 @@
-//! Requests by h2load over HTTP/1.1.
+//! The load for `bench tls`: requests that the program h2load sends over HTTP/1.1.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::servers::{HOST, Server};
 /// The core of the load.
 pub(super) const CORE: &str = "1";
 
-/// A kind of requests.
+/// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
     /// Requests for 4 KiB over persistent connections.

@@ -29,7 +29,7 @@ const TOOLS: [(&str, &str); 3] = [
 /// Number of runs in a round. nginx has two runs, Foxy has one.
 const RUNS: usize = 3;
 const FOXY: usize = 1;
-/// Number of open files of a server in addition to the files of its connections.
+/// Number of files that a server may have open in addition to its connections.
 const SPARE_FILES: u64 = 200;
 
 /// Options of the comparison.
@@ -46,10 +46,10 @@ pub(crate) struct TlsArgs {
     quick: bool,
 }
 
-/// CPU time per answer in microseconds, by run.
+/// CPU time per answer in microseconds, for each of the three runs of a round.
 type Values = [Vec<f64>; RUNS];
 
-/// Measures and prints. Fails if a request fails or a goal is missed.
+/// Runs the comparison and prints its results. Fails if a request fails or a goal is missed.
 pub(crate) fn run(args: &TlsArgs) -> Result<Outcome, String> {
     install::ensure(&TOOLS)?;
     let programs = released(args.foxy.as_deref())?;

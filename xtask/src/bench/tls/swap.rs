@@ -15,10 +15,11 @@ use super::servers::{HOST, Server, certificate};
 
 /// Greatest permitted time until the new certificate is served.
 const MOST: Duration = Duration::from_secs(11);
-/// Duration of the load before and after the change.
+/// Duration of the load before the certificate is replaced, and after it.
 const BESIDE: Duration = Duration::from_secs(1);
 
-/// Replaces the files of the certificate while requests come over old and new connections.
+/// Replaces the certificate while requests come over old and new connections. Fails if a request fails, or if
+/// the new certificate is not served in time.
 pub(super) fn measure(server: &Server, folder: &Path) -> Result<(), String> {
     let over = AtomicBool::new(false);
     scope(|threads| {
@@ -50,7 +51,7 @@ pub(super) fn measure(server: &Server, folder: &Path) -> Result<(), String> {
     })
 }
 
-/// Replaces the files. Returns the time until a new connection gets the new certificate.
+/// Replaces the files of the certificate. Returns the time until a new connection gets the new certificate.
 fn replaced(server: &Server, folder: &Path) -> Result<Duration, String> {
     sleep(BESIDE);
     let old = shown(server)?;

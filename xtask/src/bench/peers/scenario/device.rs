@@ -1,4 +1,5 @@
-//! The raw device, measured by fio for S2 and S3. No cache on this device can be faster.
+//! The raw device, measured by fio for comparison with S2 (hits on disk) and S3 (stored misses). No cache on
+//! this device can be faster.
 
 use std::path::Path;
 

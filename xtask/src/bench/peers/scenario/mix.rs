@@ -1,4 +1,4 @@
-//! S4: the Polygraph mix of the Foxy paper.
+//! S4: the mix of hits and misses that the benchmark Polygraph generates in the Foxy paper.
 
 use std::time::Duration;
 

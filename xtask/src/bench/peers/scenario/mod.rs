@@ -1,4 +1,5 @@
-//! The scenarios: the requests that are sent, and the values that are recorded.
+//! The scenarios S1 to S7 of `bench peers`. Each scenario sends certain requests to a proxy, and records the
+//! results.
 
 mod device;
 mod mix;
@@ -25,13 +26,13 @@ pub(super) enum Scenario {
     S2,
     /// Misses that are stored.
     S3,
-    /// The mix of the Foxy paper.
+    /// The mix of hits and misses of the Foxy paper.
     S4,
-    /// Restarts.
+    /// Restarts of a proxy with a full store.
     S5,
-    /// Rising load up to saturation.
+    /// The mix of S4, with rising load up to saturation.
     S6,
-    /// Rising load up to saturation, with the store on a slow drive.
+    /// The mix of S4, with rising load up to saturation, and with the store on a slow drive.
     S7,
 }
 
@@ -58,7 +59,7 @@ impl Scenario {
         }
     }
 
-    /// True if a row of this kind makes sense in the scenario.
+    /// True if this kind of server can be measured in the scenario.
     pub(super) const fn suits(self, kind: Kind) -> bool {
         match kind {
             Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),
@@ -78,7 +79,7 @@ impl FromStr for Scenario {
     }
 }
 
-/// Scenarios that use the same server instance: S2 and S5 use the store that S3 fills.
+/// One or more scenarios that use the same server instance: S2 and S5 use the store that S3 fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) kind: Kind,
@@ -110,7 +111,7 @@ pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
     jobs
 }
 
-/// Receiver of each finished row.
+/// The function that saves each finished row.
 pub(super) type Keep<'a> = &'a mut dyn FnMut(Row) -> Result<(), String>;
 
 /// Runs a job.

@@ -16,8 +16,8 @@ pub(super) fn run(run: &Run, kind: Kind) -> Result<Row, String> {
     };
     if kind != Kind::Floor {
         let all = [objects, &["--workload", "scan", "--requests", "1000"]].concat();
-        // All objects are requested twice: some servers admit to memory only objects that are requested
-        // again.
+        // All objects are requested twice, because some servers keep an object in memory only after its
+        // second request.
         for _ in 0..2 {
             run.load(&server, &all)?;
         }

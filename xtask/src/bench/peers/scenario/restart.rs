@@ -14,7 +14,8 @@ use super::super::load::{Run, number};
 use super::super::results::Row;
 use super::store::Filled;
 
-/// Time from the beginning of the check to the start of the server. The check waits for the server.
+/// Time from the start of the check (`bench expect`) to the start of the server. The check waits for the
+/// server.
 const AHEAD: Duration = Duration::from_millis(100);
 /// Number of the first object among the objects that are stored right before the kill.
 const LAST: &str = "100000000";
@@ -117,8 +118,8 @@ fn take(row: &mut Row, part: &str, report: &Value) {
     row.set(&format!("{part} retained"), kept);
 }
 
-/// Writes evenly spread lines of a record to another file, and returns the path of that file. The check reads
-/// this file. Reading all 300,000 lines would take longer than the start that is measured.
+/// Writes evenly spread lines of a record to another file for the check, and returns the path of that file.
+/// If the check read all 300,000 lines, this would take longer than the start that is measured.
 fn sample(record: &Path, count: usize) -> Result<PathBuf, String> {
     let shown = record.display();
     let text = fs::read_to_string(record).map_err(|e| format!("{shown}: {e}"))?;

@@ -1,5 +1,5 @@
-//! S3: misses that are stored. S2: hits on disk of the objects that S3 stored. S5: restarts with these
-//! objects.
+//! The three scenarios that use one store. S3: misses that are stored. S2: hits on disk of the objects that
+//! S3 stored. S5: restarts with these objects.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(super) fn run(
         server,
     };
     filled.server.start()?;
-    // S3 is the measurement of filling the store. If S3 is not requested, its row is dropped.
+    // S3 always runs, because it fills the store. If the user did not request S3, its row is dropped.
     let row = misses(run, &mut filled)?;
     if scenarios.contains(&Scenario::S3) {
         keep(row)?;

@@ -1,5 +1,5 @@
-//! The mix with rising offered load: S6 on this machine's disk, S7 on a drive as slow as the drive of the
-//! paper.
+//! The mix of S4 with rising offered load: S6 on this machine's disk, and S7 on a drive as slow as the drive
+//! of the Foxy paper.
 
 use std::time::Duration;
 
@@ -13,10 +13,12 @@ use super::super::results::Row;
 use super::super::servers::{Kind, Server, Shape};
 use super::mix::{DELAY, MIX, started};
 
-/// S7 has little memory for contents, and the remaining memory for the page cache is smaller than the store.
+/// S7 gives a server little memory for contents. The rest of its memory, which the page cache can use, is
+/// smaller than the store.
 const SLOW_MEMORY_MIB: u64 = 128;
 const SLOW_LIMIT: u64 = 384 << 20;
-/// The origins of the paper wait for one second. While the store is filled, they do not wait.
+/// The origin waits for one second before each answer, as in the paper. While the store is filled, it does
+/// not wait.
 const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
 const SLOW_SEED: u64 = 7;
 
@@ -24,11 +26,11 @@ const SLOW_SEED: u64 = 7;
 struct Climb<'a> {
     offered: &'a [u32],
     knobs: &'a str,
-    /// Longest time in seconds for which an answer waits for the origin.
+    /// Longest time for which an answer waits for the origin, in whole seconds.
     wait: u32,
     warm_up: Duration,
     step: Duration,
-    /// `Some`: the steps continue one stream, and the first step begins after this number of requests.
+    /// `Some`: all steps use one stream of requests, and the first step begins after this number of requests.
     /// `None`: each step has its own stream.
     goes_on_from: Option<u64>,
 }
@@ -69,8 +71,8 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Row, String> {
     let mut row = Row::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
-        // The server's memory contains the contents that the layout does not store. These contents are not in
-        // the page cache. So the limit is increased by their size.
+        // A layout stores no contents on the disk, so the server keeps them in its memory. The limit must not
+        // count this memory. So the limit is set above the memory that the server uses now.
         let room = SLOW_LIMIT - (SLOW_MEMORY_MIB << 20);
         server.group.limit(Some(server.memory() + room))?;
     }
@@ -110,7 +112,8 @@ fn fill(run: &Run, server: &Server) -> Result<(), String> {
 }
 
 impl Climb<'_> {
-    /// Offers one load after the other. Ends after two consecutive loads that the server cannot sustain.
+    /// Offers the loads one after the other, and ends after two consecutive loads that the server cannot
+    /// sustain.
     fn run(&self, run: &Run, server: &Server, row: &mut Row) -> Result<(), String> {
         let (mut behind, mut best, mut skip) = (0, 0.0f64, self.goes_on_from.unwrap_or(0));
         for (at, &offered) in self.offered.iter().enumerate() {

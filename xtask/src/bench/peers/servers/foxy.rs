@@ -1,5 +1,6 @@
-//! The commands that start Foxy, its front end with published layouts, the floor server, and the model with a
-//! process per request.
+//! The commands that start Foxy, Foxy's front end with one of the published disk layouts (`foxy-lab bench
+//! proxy`), the simplest possible server (`bench floor`), and the proxy with a process for each request
+//! (bench/fork-proxy).
 
 use foxy_lab::kit::Launch;
 
@@ -49,8 +50,8 @@ pub(super) fn fork(site: &Site<'_>, cache: bool) -> Launch {
     Launch::new(super::super::fork::program(&site.programs.foxy), args)
 }
 
-/// Size of a layout's objects on disk, in GiB. The file of a layout has its full length before the first
-/// request.
+/// Disk space for the objects of a published layout, in GiB. The layout's file has its full length before the
+/// first request.
 const LAYOUT_GIB: u64 = 2;
 
 pub(super) fn layout(site: &Site<'_>, layout: &str) -> Launch {

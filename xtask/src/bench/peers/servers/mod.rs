@@ -26,7 +26,7 @@ const MEMORY_MIB: u64 = 256;
 /// Disk space in GiB.
 const DISK_GIB: u64 = 8;
 
-/// Compared programs.
+/// The compared servers, and the references for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// The simplest possible server.
@@ -42,11 +42,12 @@ pub(super) enum Kind {
     SquidRock,
     SquidAufs,
     Varnish,
-    /// The model with a process per request, with files. It has its own table.
+    /// The proxy with a process for each request and a file for each URL. It has its own table (`bench
+    /// fork`).
     Fork,
-    /// The model with a process per request, without files. It is in the same table as `Fork`.
+    /// The proxy with a process for each request, without a cache. It is in the same table as `Fork`.
     ForkBare,
-    /// Foxy's front end with the layout of the published Foxy.
+    /// Foxy's front end with the disk layout of the published Foxy.
     FoxyPublished,
     /// Foxy's front end with one file for each URL.
     FoxyFiles,
@@ -65,7 +66,7 @@ pub(super) const KINDS: [Kind; 9] = [
     Kind::Varnish,
 ];
 
-/// Kinds that are measured only if they are named.
+/// Kinds that are measured only if the user names them with `--proxies`.
 pub(super) const LAYOUTS: [Kind; 2] = [Kind::FoxyPublished, Kind::FoxyFiles];
 
 impl Kind {
@@ -95,12 +96,13 @@ impl Kind {
         )
     }
 
-    /// True for Foxy's front end with a layout that keeps no contents. The contents are in additional memory.
+    /// True for Foxy's front end with a published layout. The layout writes no contents to the disk, so they
+    /// are in additional memory.
     pub(super) const fn is_layout(self) -> bool {
         matches!(self, Self::FoxyPublished | Self::FoxyFiles)
     }
 
-    /// True for proxies. The other kinds are references for the proxies.
+    /// True for proxies. The other kinds show limits that no proxy can exceed.
     pub(super) const fn is_proxy(self) -> bool {
         !matches!(self, Self::Floor | Self::Device)
     }
@@ -135,7 +137,8 @@ pub(super) struct Shape<'a> {
     pub(super) memory_mib: u64,
     /// Port of the origin.
     pub(super) origin: u16,
-    /// True if hits are read from the disk. Then reads must not block the only worker.
+    /// True if hits are read from the disk. Then the server is configured so that these reads do not block
+    /// its only worker.
     pub(super) disk: bool,
 }
 
@@ -160,7 +163,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Parameters of a configuration.
+/// The values that a server's configuration needs.
 pub(super) struct Site<'a> {
     pub(super) host: &'a Host,
     /// The server's own folder.
@@ -176,7 +179,7 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Parameters for the laboratory's configuration writers.
+    /// The values for the functions of the laboratory that write the configurations of other caches.
     fn peer<'a>(&'a self, name: &'a str) -> Place<'a> {
         Place {
             folder: &self.folder,
@@ -190,7 +193,7 @@ impl Site<'_> {
         }
     }
 
-    /// Launch of Squid, with its store prepared.
+    /// Prepares the store of Squid and returns the command that starts Squid.
     fn squid(&self, disk: SquidDisk) -> Result<Launch, String> {
         // The run's watcher recognises the shared memory by this name and removes it.
         let name = format!("{}x{}", self.host.name, self.port);
@@ -228,7 +231,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Writes the configuration. The contents are empty.
+    /// Writes the configuration of a server with an empty store. The server is not started.
     pub(super) fn new(run: &Run, kind: Kind, shape: &Shape<'_>) -> Result<Self, String> {
         let (host, name) = (&run.host, format!("{}-{kind}", shape.label));
         let folder = shape.place.join(&name);
