@@ -1,14 +1,14 @@
-// Runs the public test suite of HTTP caches against a proxy and writes one verdict per test.
+// Runs the public test suite of HTTP caches against a proxy and writes a verdict for each test.
 //
 // usage: node run.mjs --suite DIR --client DIR --base URL [--proxy URL] [--out FILE] [--id TEST]
 //
 // --suite  a release or checkout of the suite
 // --client the package `undici`, unpacked
-// --base   where the tests' requests go: the reverse proxy, or the origin if --proxy is given
-// --proxy  a forward proxy that carries them
-// --id     runs one test only and shows its messages
+// --base   URL of the tests' requests: the reverse proxy, or the origin if --proxy is given
+// --proxy  the forward proxy that gets the requests
+// --id     run only this test, and show its messages
 //
-// `cargo xtask conformance` sees to all of it.
+// `cargo xtask conformance` starts this program with these options.
 
 import { existsSync, writeFileSync } from 'node:fs'
 import { register } from 'node:module'
@@ -29,7 +29,7 @@ const { values: args } = parseArgs({
 
 // A test that waits longer than this has failed.
 const PATIENCE_MS = 10_000
-// As many at once as the suite itself runs.
+// Number of tests that run at the same time, as in the suite's own runner.
 const AT_ONCE = 25
 
 const suite = resolve(args.suite)
@@ -39,11 +39,11 @@ const results = await run(suite, tests)
 report(tests, results)
 process.exit(0)
 
-// The HTTP client of all requests; goes by way of the forward proxy if there is one.
+// The HTTP client of all requests. If there is a forward proxy, the client sends its requests to this proxy.
 async function client ({ client, proxy }) {
   const undici = (await import(pathToFileURL(`${resolve(client)}/index.js`).href)).default
   globalThis.wayOfRequests = { Agent: throughProxy(undici.Agent, proxy) }
-  // The suite makes agents of its own for some tests: those take the same way.
+  // For some tests, the suite creates its own agents. These agents must use the same proxy.
   const stand = 'export const Agent = globalThis.wayOfRequests.Agent'
   const hook = `export const resolve = (name, context, next) => name === 'undici'
     ? { url: 'data:text/javascript,${encodeURIComponent(stand)}', shortCircuit: true }
@@ -53,8 +53,8 @@ async function client ({ client, proxy }) {
   return undici
 }
 
-// An agent that sends every request to `proxy` with its whole URL as the target. (The client's
-// own proxy agent makes tunnels, which no cache can look into.)
+// An agent that sends every request to `proxy`, with the complete URL as the target. (The client's own proxy
+// agent uses tunnels, and a cache cannot read the contents of a tunnel.)
 function throughProxy (Agent, proxy) {
   if (!proxy) return Agent
   return class extends Agent {
@@ -66,7 +66,8 @@ function throughProxy (Agent, proxy) {
   }
 }
 
-// All tests: of releases up to 0.4.5 one file has to be asked for by name.
+// Returns all tests of the suite. Up to release 0.4.5, the index of the tests does not contain one file,
+// which is loaded by its name.
 async function definitions (suite) {
   const load = async file => (await import(pathToFileURL(`${suite}/tests/${file}`).href)).default
   const groups = await load('index.mjs')
@@ -95,9 +96,10 @@ function only (group) {
   return { ...group, tests }
 }
 
-// fetch that gives up after a while; a hanging test would stop the whole run. Without these two
-// fields fetch itself would ask for `no-cache`; current versions of the suite send them always,
-// older ones were written for a client that adds nothing.
+// A `fetch` with a time limit, because one hanging test would stop the whole run. It sets two fields if the
+// test does not set them. Without these fields, the client's own `fetch` would sometimes add `no-cache`.
+// Current versions of the suite always send both fields, and older versions were written for a client that
+// adds no fields.
 async function patient (url, init = {}) {
   const headers = new undici.Headers(init.headers)
   if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'nothing-to-see-here')
@@ -106,8 +108,8 @@ async function patient (url, init = {}) {
   return undici.fetch(url, { ...init, headers, signal })
 }
 
-// A test counts if it passed and all that it depends on count: what a failed set-up makes pass
-// by chance proves nothing.
+// A test holds if it passed and all tests on which it depends hold. Otherwise a test could pass by chance,
+// only because its preparation failed.
 function report (groups, results) {
   const all = new Map(groups.flatMap(group => group.tests).map(test => [test.id, test]))
   const holds = id => results[id] === true && (all.get(id)?.depends_on ?? []).every(holds)

@@ -1,4 +1,4 @@
-//! Decisions about storing, using and refreshing answers, with arbitrary fields.
+//! The decisions about storing, using and refreshing answers, for requests and answers with arbitrary fields.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Chunked bodies. The decoded bytes and the end must not depend on the way in which the input is split.
+//! The decoder of chunked bodies. The decoded bytes and the end must not depend on the pieces in which the
+//! input arrives.
 
 #![no_main]
 

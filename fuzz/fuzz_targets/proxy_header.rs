@@ -1,4 +1,4 @@
-//! Headers of the PROXY protocol at the beginning of a connection.
+//! The parser of the PROXY protocol's header, which may be at the beginning of a connection.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Purge expressions, and the keys with which they are compared.
+//! The regular expressions of purges, and the keys with which they are compared.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Keys of URLs. Rules may change a URL before Foxy sends it to the origin. The URL that is sent must have
-//! the same key as the URL that the client requested.
+//! The keys of URLs. Rules may change a URL before Foxy sends it to the origin. The changed URL must have the
+//! same key as the URL that the client requested.
 
 #![no_main]
 

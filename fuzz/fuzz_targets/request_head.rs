@@ -1,5 +1,5 @@
-//! Requests. An accepted request must have exactly one interpretation, and must be forwarded with this
-//! interpretation.
+//! The heads of requests. An accepted head must have exactly one interpretation, and must be forwarded with
+//! this interpretation.
 
 #![no_main]
 

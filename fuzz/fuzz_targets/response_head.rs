@@ -1,5 +1,5 @@
-//! Answers of origins. An accepted answer must have exactly one interpretation, and must be forwarded with
-//! this interpretation.
+//! The heads of origins' answers. An accepted head must have exactly one interpretation, and must be
+//! forwarded with this interpretation.
 
 #![no_main]
 

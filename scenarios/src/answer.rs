@@ -3,7 +3,7 @@
 /// An answer. Each check returns the answer again, so that checks can be chained.
 #[derive(Clone)]
 pub struct Answer {
-    /// Heads of the interim answers (1xx) that came before.
+    /// Heads of the interim answers (1xx) that came before this answer.
     pub interim: Vec<String>,
     /// Status code; 0 if the connection ended without an answer.
     pub status: u16,
@@ -11,11 +11,11 @@ pub struct Answer {
     pub head: String,
     /// The body, decoded if it was chunked.
     pub body: Vec<u8>,
-    /// True if the body had the announced end.
+    /// True if the body ended as announced, and not because the connection was lost.
     pub whole: bool,
 }
 
-/// The first field with this name in a head.
+/// Value of the first field with this name in a head.
 pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().skip(1).find_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// The first field with this name.
+    /// Value of the first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         field(&self.head, name)

@@ -1,4 +1,4 @@
-//! A connection that sends bytes and reads messages. The client and the origin use it.
+//! A connection that sends bytes and reads HTTP messages. Clients of a scenario use it, and also the origin.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,8 @@ impl Client {
     }
 
     pub(crate) fn over(stream: TcpStream) -> Self {
-        // A test that waits longer has failed. Then it must report this and must not hang.
+        // If no bytes arrive for this time, the test has failed. It must report the failure and must not
+        // hang.
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
             .expect("a time limit");
@@ -93,7 +94,7 @@ impl Client {
         Some((head + &trailers, body))
     }
 
-    /// Reads a body and trailers. The last value is true if the body had the announced end.
+    /// Reads a body and trailers. The last value is true if the body ended as announced.
     fn body(&mut self, head: &str, to_end: bool) -> (Vec<u8>, String, bool) {
         if field(head, "Transfer-Encoding").is_some() {
             return self.chunks();

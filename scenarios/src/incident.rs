@@ -1,4 +1,5 @@
-//! Incidents: the places where an operator must see each incident, and the alert rule that reports it.
+//! Incidents such as a full disk. An operator must see each incident on several pages of Foxy, and an alert
+//! rule must report it.
 
 use std::time::Duration;
 
@@ -8,19 +9,20 @@ use foxy_disk::FaultRule;
 
 use crate::{Reply, Scene, secs};
 
-/// Alert rules in the form in which they are delivered.
+/// The alert rules for Prometheus, as users get them.
 const RULES: &str = include_str!("../../dist/prometheus/alerts.yaml");
-/// Tests of the alert rules.
+/// The tests of the alert rules.
 const TESTS: &str = include_str!("../../dist/prometheus/alerts_test.yaml");
 
 /// An incident that an operator must see.
 #[derive(Clone, Copy, Debug)]
 pub struct Incident<'a> {
-    /// Name of the alert rule. Its query contains the metric, and a case of its tests expects the alert.
+    /// Name of the alert rule. The rule's query must contain the metric of `sample`, and a test of the rules
+    /// must expect the alert.
     pub alert: &'a str,
-    /// The beginning of a sample of `/metrics`: the metric and its first labels.
+    /// The beginning of a line of `/metrics`: the metric and its first labels.
     pub sample: &'a str,
-    /// Value of the sample; `None`: any value but 0.
+    /// The value in this line; `None`: any value but 0.
     pub value: Option<&'a str>,
     /// Text that `/stats` must contain.
     pub stats: &'a str,
@@ -41,7 +43,7 @@ impl Incident<'_> {
             && scene.page("/readyz").contains(self.ready)
     }
 
-    /// Checks that the rule's query contains the metric, and that the rule fires in a case of its tests.
+    /// Checks that the rule's query contains the metric, and that a test of the rules expects the alert.
     fn has_rule(&self) {
         let name = format!("- alert: {}\n", self.alert);
         let rule = RULES.split_once(&name).map(|(_, rest)| rest);
@@ -55,7 +57,7 @@ impl Incident<'_> {
 }
 
 impl Scene {
-    /// A scene with a store and one object in it. After the object is stored, the disk has this fault.
+    /// A scene with a store that contains one object. The disk gets this fault after the object is stored.
     pub fn with_faulty_disk(rule: FaultRule) -> Self {
         let scene = Self::with().disk().begin();
         scene.origin.plays("/a", Reply::ok("hello").max_age(3600));
@@ -76,15 +78,16 @@ impl Scene {
         }
     }
 
-    /// Requests the page of the site `www` this many times. Each answer must have this status.
+    /// Requests the path `/a` of the site `www` this many times. Each answer must have this status.
     pub fn ask_www(&self, times: usize, status: u16) {
         for _ in 0..times {
             let _ = self.get_at(self.site(), "www.test", "/a").is(status);
         }
     }
 
-    /// Waits until the incident is visible everywhere, and prints the time that this took. An operator must
-    /// see an incident within 5 seconds. The limit here is longer, for busy machines.
+    /// Waits until metrics, statistics and readiness show the incident, and prints the time that this took.
+    /// An operator must see an incident within 5 seconds. The limit here is longer, because the machine may
+    /// be busy.
     pub fn shows(&self, incident: Incident<'_>) {
         incident.has_rule();
         let clock = SystemClock::default();

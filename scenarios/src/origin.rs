@@ -1,4 +1,4 @@
-//! The origin. It plays replies by path and records its requests.
+//! The origin of a scene. It plays the prepared reply for the path of each request, and records the requests.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -54,7 +54,7 @@ impl Origin {
         let address = listener.local_addr().expect("a bound address");
         let script = Arc::new(Mutex::new(Script::default()));
         let shared = Arc::clone(&script);
-        // The thread ends with the process, because a scenario is short.
+        // Nothing stops this thread. It ends with the process, which runs only for a short time.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, clock) = (Arc::clone(&shared), Arc::clone(&clock));
@@ -68,7 +68,7 @@ impl Origin {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays this reply for every request of `path`. It replaces an earlier reply for this path.
+    /// Plays this reply for every request for `path`. The reply replaces an earlier reply for this path.
     pub fn plays(&self, path: &str, reply: Reply) {
         self.script().replies.insert(path.to_owned(), vec![reply]);
     }

@@ -1,4 +1,5 @@
-//! A cache in place of the store. The scenario determines its decisions.
+//! A cache in place of the store (a stand-in). It stores no contents, and the scenario determines its
+//! decisions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,14 +19,14 @@ pub enum Next {
     Miss,
     /// The cache reads for some time. True: the read succeeds. False: the read fails.
     Read(bool),
-    /// The cache's read ends without a result.
+    /// The cache begins to read, and then gives up the read without a result.
     Gone,
 }
 
 /// Duration of a read.
 pub const READING: Duration = Duration::from_millis(100);
 
-/// A cache that records the objects that it gets.
+/// A cache that records the keys and lengths of the objects that it gets.
 #[derive(Debug, Default)]
 pub struct OtherCache {
     next: Mutex<Next>,

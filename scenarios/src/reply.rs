@@ -1,9 +1,10 @@
-//! Replies of the origin: bytes, pauses, and the end of the connection.
+//! Prepared replies of the origin. A reply consists of steps such as bytes, pauses, and the end of the
+//! connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One step of an answer.
+/// One step of a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// The head of an ordinary answer. The origin adds Date. If the request's validator matches, it sends a
@@ -21,7 +22,7 @@ pub(crate) enum Step {
     Echo(usize),
 }
 
-/// An answer of the origin.
+/// A reply of the origin.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(crate) status: String,
@@ -64,7 +65,7 @@ impl Reply {
         self
     }
 
-    /// Makes the answer fresh for this many seconds.
+    /// Makes the reply fresh for this many seconds.
     #[must_use]
     pub fn max_age(self, seconds: u32) -> Self {
         self.field("Cache-Control", &format!("max-age={seconds}"))

@@ -1,4 +1,5 @@
-//! A scene: origin, Foxy, clock and disk, and the changes to them in a story.
+//! A scene: the origin, Foxy, the clock and the disk of a scenario, and the changes that a scenario makes to
+//! them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::{Answer, Client, Origin};
 const NOON: i64 = 1_795_176_000;
 const DISK_BYTES: u64 = 32 << 20;
 
-/// The field with the admin token of [`SceneBuilder::token`].
+/// The request field with the admin token that [`SceneBuilder::token`] gives to Foxy.
 pub const TOKEN: &str = "X-Foxy-Token: 0123456789abcdef0123456789abcdef\r\n";
 
 /// A duration of this many seconds.
@@ -55,7 +56,8 @@ impl SceneBuilder {
         self
     }
 
-    /// Gives Foxy the admin token that [`TOKEN`] contains. Begins the section `[access]`.
+    /// Gives Foxy the admin token that [`TOKEN`] contains. This begins the section `[access]` of the
+    /// configuration, so lines that are added afterwards belong to this section.
     #[must_use]
     pub fn token(mut self) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -123,7 +125,7 @@ impl SceneBuilder {
     }
 }
 
-/// The parts of a scene.
+/// A running scene.
 #[derive(Debug)]
 pub struct Scene {
     /// The origin. Its name is `origin.test`.
@@ -253,7 +255,7 @@ impl Scene {
         client.answer_to(method)
     }
 
-    /// Sends a GET to another listener, as a browser does.
+    /// Sends a GET with a path in place of a URL to any listener of Foxy.
     #[must_use]
     pub fn get_at(&self, address: SocketAddr, host: &str, path: &str) -> Answer {
         let mut client = Client::to(address);
@@ -271,7 +273,7 @@ impl Scene {
         String::from_utf8_lossy(&answer.is(200).body).into_owned()
     }
 
-    /// Waits until the metrics contain a sample with this beginning and a value other than zero.
+    /// Waits until the metrics contain a line with this beginning and a value other than zero.
     pub fn exports(&self, sample: &str) {
         self.until(sample, || {
             let found = |line: &str| line.starts_with(sample) && !line.ends_with(" 0");
@@ -315,7 +317,7 @@ impl Scene {
         panic!("still waiting: {what}");
     }
 
-    /// Stops Foxy with SIGTERM and starts it again.
+    /// Ends Foxy in order, as SIGTERM would, and starts it again.
     pub fn restart(&mut self) {
         if let Some(foxy) = self.foxy.take() {
             foxy.shutdown();
@@ -323,7 +325,7 @@ impl Scene {
         self.start_again();
     }
 
-    /// Kills Foxy with SIGKILL and starts it again. Data that were not written are lost.
+    /// Ends Foxy as SIGKILL would, and starts it again. Data that were not written are lost.
     pub fn kill_and_start(&mut self) {
         let disk = self.disk.as_ref().map(|disk| Arc::new(disk.kill()));
         if let Some(foxy) = self.foxy.take() {
@@ -336,7 +338,7 @@ impl Scene {
     fn start_again(&mut self) {
         let (disk, stand_in) = (self.disk.as_ref(), self.stand_in.clone());
         self.foxy = Some(run(&self.config, &self.clock, disk, stand_in));
-        // Foxy answers requests while older segments are still being loaded. A story needs the contents of
+        // Foxy answers requests before it has loaded all segments of the store. A story needs the contents of
         // all segments.
         let loading = || {
             self.foxy()

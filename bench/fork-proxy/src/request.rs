@@ -1,4 +1,4 @@
-//! Answers one request from a file, or from the origin. In the second case it writes a file.
+//! Answers one request from a file, or from the origin. In the second case it stores the answer in a file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -1,5 +1,6 @@
-//! Cases that judge a request under 500 rules with every kind of condition. Most requests match
-//! only the last rule, so a search that ends at the first matching rule saves no work.
+//! Cases of `foxy-micro` in which access rules decide about requests. There are 500 rules, with every kind of
+//! condition. Most requests match only the last rule, so a search that ends at the first matching rule saves
+//! no work.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -28,8 +29,8 @@ pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     )
 }
 
-/// Requests for hosts that match different rules. There are more hosts than a connection
-/// remembers.
+/// Requests for hosts that match different rules. A connection remembers the results for its last hosts, and
+/// there are more hosts here than it can remember.
 pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     let hosts = [
         ("a.bad240.example.com", 480),
@@ -49,8 +50,8 @@ pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
     judge(count, &[("intranet.example.com", LAST)])
 }
 
-/// Judges requests for these hosts, one host after another, repeatedly. Each host has the number of
-/// the rule that must decide.
+/// Lets the rules decide about `count` requests for these hosts, in turn. Each host has the number of the
+/// rule that must decide.
 fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
     let staff = set.principal("alice", &["staff"]);

@@ -1,8 +1,8 @@
-//! `foxy-micro CASE COUNT` runs a small piece of the hot paths a given number of times.
+//! `foxy-micro CASE COUNT` runs one small piece of Foxy's frequently executed code COUNT times.
 //!
-//! The program itself measures nothing. `cargo xtask bench micro` runs it under callgrind with two
-//! counts, and divides the difference of the instructions by the difference of the counts. So the
-//! instructions of the start and of the preparation are not in the result.
+//! The program itself measures nothing. `cargo xtask bench micro` runs it under callgrind with two values of
+//! COUNT, and divides the difference of the executed instructions by the difference of these values. So the
+//! result does not contain the instructions of the program's start.
 
 mod access;
 
@@ -28,7 +28,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT
     Server: x\r\nContent-Type: image/png\r\nContent-Length: 4096\r\n\
     Cache-Control: max-age=3600\r\nETag: \"0123456789abcdef\"\r\n\
     Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: keep-alive\r\n\r\n";
-/// Number of entries in the measured index. Greater counts use the entries again.
+/// Number of entries in the measured index. If COUNT is greater, entries are used several times.
 const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
@@ -115,8 +115,8 @@ fn decide_hit(count: u64) -> Option<()> {
     Some(())
 }
 
-/// Runs all caching rules for a memory hit, in the order of the proxy. The other work of a hit does
-/// not depend on the rules.
+/// Runs all caching rules for a memory hit, in the same order as the proxy. The other work of the proxy for a
+/// hit is left out.
 fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -231,7 +231,7 @@ fn index_lookup(count: u64) -> Option<()> {
     lookups(0, count)
 }
 
-/// Lookups in an index with a secret, like the index of the product.
+/// Makes lookups in an index whose buckets depend on a secret, as in the product.
 fn index_lookup_secret(count: u64) -> Option<()> {
     lookups(0x9e37_79b9_7f4a_7c15, count)
 }

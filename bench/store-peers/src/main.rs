@@ -1,5 +1,6 @@
-//! Runs the stream that `foxy-lab bench store trace` wrote through foyer. This program has the same
-//! options as the measured process of Foxy, and prints the same JSON.
+//! Replays a stream of requests with the cache engine foyer. `foxy-lab bench store trace` writes the stream
+//! to a file and starts this program. The program has the same options as the measured process of Foxy, and
+//! prints the same JSON.
 //!
 //! A value is as long as the data that Foxy stores for the same request: a body, and 250 bytes for
 //! URL and fields. foyer admits every value and writes it to disk at insertion. The device is opened

@@ -47,8 +47,8 @@ fn story() {
     admin("POST", "/purge?all=1", &bearer)
         .is(200)
         .mentions("\"purge\": 1");
-    // A foreign page whose host name resolves to this address lacks the token. With the token, any host
-    // name is allowed.
+    // With the token, any host name is allowed. A foreign page whose name resolves to this address has no
+    // token.
     let named = format!("GET /stats HTTP/1.1\r\nHost: foxy.example\r\n{bearer}\r\n");
     Client::to(([127, 0, 0, 1], scene.admin().port()).into())
         .send(named)

@@ -1,4 +1,4 @@
-//! With another cache in place of the store, this cache decides whether and when a request is a hit.
+//! If another cache takes the place of the store, this cache decides whether and when a request is a hit.
 
 use foxy_base::{Clock, SystemClock};
 use foxy_scenarios::*;

@@ -12,7 +12,7 @@ fn it_fails() {
     });
     let ready = scene.page("/readyz");
     assert!(ready.starts_with("ready\n"), "{ready}");
-    // Failed reads may also change the store's state from read-only to offline.
+    // Failed writes make the store read-only. If reads also fail, the store may be offline instead.
     let (state, alert) = match ready.contains("read-only") {
         true => ("read-only", "FoxyStoreReadOnly"),
         false => ("offline", "FoxyStoreOffline"),

@@ -5,7 +5,7 @@ use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    // One listener on all addresses is enough for all of Foxy to count as open to the network.
+    // If one listener is open to the network, the rule applies to all listeners of Foxy.
     let open = "[[site]]\nname = \"x\"\nlisten = \"0.0.0.0:0\"\norigin = \"http://origin.test\"\n";
     let scene = Scene::with().config(open).begin();
     scene.origin.plays("/a", Reply::ok("inside"));

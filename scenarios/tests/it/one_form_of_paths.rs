@@ -1,4 +1,4 @@
-//! A path has the same form for the cache, the origin, purges and `/why`. With another setting, Foxy keeps
+//! Foxy gives a path one form for the cache, the origin, purges and `/why`. With another setting, Foxy keeps
 //! paths as it received them.
 
 use foxy_scenarios::*;

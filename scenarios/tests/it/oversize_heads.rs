@@ -1,4 +1,4 @@
-//! Heads that exceed the limits are refused with the status for this case.
+//! Requests whose head exceeds a limit are refused with the status 431.
 
 use foxy_scenarios::*;
 

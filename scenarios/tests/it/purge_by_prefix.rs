@@ -1,5 +1,5 @@
-//! A purge by prefix, by host or by expression covers the matching objects. They are counted in the
-//! background, and the count can be requested by the purge's number.
+//! A purge by prefix, by host or by expression covers the matching objects. Foxy counts these objects in the
+//! background, and shows the count to a request with the purge's number.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! Clients that flood a listener with purges of every kind are refused. Objects that these purges do not
-//! name stay stored, and the operator's purge works during the flood.
+//! Clients that flood a listener with purges of every kind are refused. Objects that no purge names stay
+//! stored, and a purge by the operator works during the flood.
 
 use foxy_scenarios::*;
 

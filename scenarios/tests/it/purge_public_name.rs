@@ -1,5 +1,5 @@
-//! A site's objects are purged by the site's public name, as `/why` finds them. The fragment of a URL (the
-//! part after `#`) is ignored.
+//! A purge and `/why` find the objects of a site by the site's public name. The fragment of a URL (the part
+//! after `#`) is ignored.
 
 use foxy_scenarios::*;
 
@@ -39,7 +39,7 @@ fn story() {
         let why = admin("GET", &format!("/why?url={url}&site=www"));
         assert!(!why.contains("\"decision\": \"hit\""), "{purge}: {why}");
     }
-    // An object of another host of the forward proxy is not affected.
+    // A purge of a host does not affect objects of another host that the forward proxy has stored.
     scene.origin.plays("/f", Reply::ok("hello").max_age(600));
     scene.get("/f").miss();
     admin("POST", "/purge?host=www.shop.example");

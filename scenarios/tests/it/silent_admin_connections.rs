@@ -13,8 +13,8 @@ fn story() {
         .get_at(scene.admin(), "localhost", "/healthz")
         .is(200)
         .says("ok\n");
-    // The time limit has ended no connection: connection 62 can still complete its request. Foxy has closed
-    // only the oldest connections.
+    // Connection 62 can still complete its request, so the time limit has not closed the connections. Foxy
+    // has closed only the oldest connections.
     silent[62].send("host\r\n\r\n").answer().is(200);
     assert_eq!(silent[0].send("GET /stats").answer().status, 0);
 }

@@ -1,6 +1,6 @@
-//! A site behind a front end on the same machine. A client from the Internet can neither purge, nor assume
-//! another identity, nor pass identity fields to the origin. Behind a trusted front end, a client is
-//! identified by the address that the front end sends.
+//! A site behind a front end (another proxy) on the same machine. A client from the Internet can neither
+//! purge, nor assume another identity, nor pass identity fields to the origin. Behind a trusted front end, a
+//! client is identified by the address that the front end sends.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! The operations of a store of files, and a size limit for stores that do not limit their size
-//! themselves.
+//! The operations that the measurement uses of each engine, and a size limit for engines that do not limit
+//! their size themselves.
 
 use foxy_policy::{CachePolicy, Lru};
 
@@ -19,7 +19,7 @@ pub(crate) trait Engine {
     fn finish(&mut self) -> Result<(), Failure>;
 }
 
-/// The files that a store without its own limit may keep, in the order of their last use.
+/// The names of the files in an engine without its own size limit, in the order of their last use.
 pub(crate) struct Kept(Lru<u64, ()>);
 
 impl Kept {
@@ -37,8 +37,8 @@ impl Kept {
     /// Adds a file. Returns the files that must be removed so that the limit is not exceeded.
     pub(crate) fn add(&mut self, name: u64, bytes: usize) -> Vec<u64> {
         let mut gone = Vec::new();
-        // The 100 bytes are for the key and the entry of the file. For a file system, the caller has
-        // already rounded `bytes` up to complete blocks.
+        // The engine needs about 100 further bytes for the key and the entry of the file. For a file system,
+        // the caller has already rounded `bytes` up to complete blocks.
         let _ = self.0.insert(name, (), bytes as u64 + 100, &mut gone);
         gone.into_iter().map(|evicted| evicted.key).collect()
     }

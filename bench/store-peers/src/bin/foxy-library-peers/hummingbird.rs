@@ -10,8 +10,7 @@ pub(crate) struct Library(Hummingbird);
 impl Library {
     pub(crate) fn open(folder: &str, disk: u64, memory: u64) -> Result<Self, Failure> {
         let config = Config {
-            // The rest of the memory is for the program, and for the few bytes that go through the
-            // page cache.
+            // The rest of the memory is for the program itself, and for the few bytes in the page cache.
             memory_bytes: memory / 4 * 3,
             ..Config::on(format!("{folder}/hummingbird"), disk / 10 * 8)
         };

@@ -1,5 +1,5 @@
-//! RocksDB with values in its sorted files or in blob files. It uses direct I/O. It has no log: a
-//! cache may lose its newest files, and the library may lose them too. It does not compress,
+//! RocksDB with values in its sorted files or in blob files. It uses direct I/O. It writes no log, because a
+//! cache may lose its newest files, and the library Hummingbird may lose them too. It does not compress,
 //! because the contents are random.
 
 use rocksdb::{BlockBasedOptions, Cache, DB, Options, WriteOptions};

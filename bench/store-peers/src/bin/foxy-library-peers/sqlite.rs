@@ -1,6 +1,6 @@
-//! SQLite with one table of blobs and a transaction for each thousand writes. The end of a
-//! transaction does not wait for the disk: a cache may lose its newest files, and the library may
-//! lose them too.
+//! SQLite with one table of blobs and a transaction for each thousand writes. The end of a transaction does
+//! not wait for the disk, because a cache may lose its newest files, and the library Hummingbird may lose
+//! them too.
 
 use std::path::PathBuf;
 
