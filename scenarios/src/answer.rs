@@ -1,4 +1,4 @@
-//! Answers as a client received them, with the checks that scenarios make.
+//! The answers as a client received them, with the checks that scenarios make.
 
 /// An answer. Each check returns the answer again, so that checks can be chained.
 #[derive(Clone)]

@@ -79,7 +79,7 @@ impl Origin {
         self.script().replies.insert(path.to_owned(), replies);
     }
 
-    /// Requests received so far.
+    /// The requests received so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.script().asked.clone()

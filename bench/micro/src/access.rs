@@ -16,12 +16,12 @@ const RULES: u8 = 250;
 /// Number of the rule that decides if no other rule matches.
 const LAST: usize = RULES as usize * 2 - 1;
 
-/// Requests for one host, one after the other.
+/// Makes requests for one host.
 pub(crate) fn rules(count: u64) -> Option<()> {
     judge(count, &[("www.example.com", LAST)])
 }
 
-/// Each request is for a different host than the previous request.
+/// Makes requests for two hosts in turn.
 pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     judge(
         count,
@@ -29,8 +29,8 @@ pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     )
 }
 
-/// Requests for hosts that match different rules. A connection remembers the results for its last hosts, and
-/// there are more hosts here than it can remember.
+/// Makes requests for hosts that match different rules. A connection remembers the results for its last
+/// hosts, and there are more hosts here than it can remember.
 pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     let hosts = [
         ("a.bad240.example.com", 480),
@@ -45,7 +45,7 @@ pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     judge(count, &hosts)
 }
 
-/// Requests for a host that has rules with paths. The requests match none of these paths.
+/// Makes requests for a host that has rules with paths. The requests match none of these paths.
 pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
     judge(count, &[("intranet.example.com", LAST)])
 }

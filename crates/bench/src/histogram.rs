@@ -9,7 +9,7 @@ const STEPS: u64 = 128;
 const EXACT: u64 = STEPS * 2;
 const BUCKETS: usize = (EXACT + (64 - 8) * STEPS) as usize;
 
-/// Counts of times in nanoseconds.
+/// A histogram of times in nanoseconds.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,

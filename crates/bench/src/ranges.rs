@@ -24,7 +24,7 @@ pub enum Plan {
         /// Number of parts.
         parts: u64,
     },
-    /// Reads of a fixed length at random positions.
+    /// The reads have a fixed length, and are at random positions.
     Anywhere {
         /// Number of reads.
         reads: u64,
@@ -59,7 +59,7 @@ pub struct RangeReport {
     pub bytes: u64,
     /// First problem.
     pub problem: Option<String>,
-    /// Counts of the origin during the run.
+    /// The origin's counts during the run.
     pub origin: OriginCounters,
 }
 

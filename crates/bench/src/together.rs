@@ -79,7 +79,7 @@ pub struct BurstReport {
     pub collapsed: usize,
     /// Number of bytes that the slow clients had received at the end.
     pub slow_bytes: u64,
-    /// Counts of the origin during the run.
+    /// The origin's counts during the run.
     pub origin: OriginCounters,
 }
 

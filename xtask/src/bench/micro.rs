@@ -45,8 +45,8 @@ const CODE: [(&str, u64, u64); 14] = [
     ("access-rules-many", 2_000, 12_000),
     ("access-rules-paths", 2_000, 12_000),
 ];
-/// Loads for a complete Foxy that has one client connection and keeps its contents only in memory. Each entry
-/// consists of a name and the arguments of the load.
+/// The loads for a complete Foxy that has one client connection and keeps its contents only in memory. Each
+/// entry consists of a name and the arguments of the load.
 const WHOLE: [(&str, &[&str]); 2] = [
     ("hit", &["--workload", "popular", "--objects", "1"]),
     ("miss", &["--workload", "scan", "--objects", "100000"]),

@@ -22,7 +22,7 @@ use crate::report::Outcome;
 
 /// Greatest permitted ratio of a watched request's cost to a silent request's cost.
 const MOST: f64 = 1.03;
-/// Runs of a round. The silent Foxy has two runs.
+/// The runs of a round. The silent Foxy has two runs.
 const RUNS: [&str; 3] = ["silent", "watched", "silent again"];
 const WATCHED: usize = 1;
 /// Core of Foxy, and core of the load, the origin and the reader of metrics.

@@ -12,7 +12,7 @@ use crate::report::Outcome;
 use crate::rooms;
 use crate::workspace::output;
 
-/// Samples per second of each worker.
+/// Number of samples per second of each worker.
 const RATE: &str = "3000";
 /// A file is ignored if it has fewer than one sample among this number of samples.
 const RARE: usize = 2000;

@@ -1,4 +1,4 @@
-//! Links between documents must have a target.
+//! The house rule about links: each link between documents must have a target.
 
 use crate::workspace::{Source, root};
 

@@ -1,4 +1,4 @@
-//! Rules about the manifests of the workspace's crates.
+//! The house rules about the manifests of the workspace's crates.
 
 use crate::report::Outcome;
 use crate::workspace::Source;

@@ -1,4 +1,4 @@
-//! Names in the guides for operators must exist in the code.
+//! The house rule about names: the names in the guides for operators must exist in the code.
 
 use foxy::config::{SETTINGS, Setting};
 

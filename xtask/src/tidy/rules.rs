@@ -1,4 +1,4 @@
-//! Rules about single text files.
+//! The house rules about single text files.
 
 use crate::workspace::Source;
 

@@ -1,5 +1,5 @@
-//! Answers as the load generator sees them: head, framing, the claimed identity of the body, and the cache's
-//! statement about whether the answer was a hit.
+//! The answers as the load generator sees them: head, framing, the claimed identity of the body, and the
+//! cache's statement about whether the answer was a hit.
 
 use crate::knobs;
 

@@ -31,7 +31,7 @@ const RETRY_NS: u64 = 5_000_000;
 const TICK: Duration = Duration::from_millis(20);
 const TIMER: Token = Token(usize::MAX);
 
-/// Results of a thread.
+/// The results of one generator thread.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) stats: Stats,

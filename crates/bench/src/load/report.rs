@@ -50,7 +50,7 @@ pub struct Report {
     pub hit_ratio: Option<f64>,
     /// Share of requests that did not reach the origin, according to the origin's counters.
     pub origin_hit_ratio: Option<f64>,
-    /// Counts of the origin during the run.
+    /// The origin's counts during the run.
     pub origin: Option<OriginCounters>,
     /// CPU time of the watched process per correct answer.
     pub cpu_us: Option<CpuPerRequest>,

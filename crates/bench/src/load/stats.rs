@@ -1,4 +1,4 @@
-//! Counts of one run: the answers and the faults of each kind, and the response times.
+//! The counts of one run: the answers and the faults of each kind, and the response times.
 
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl fmt::Display for Fault {
 /// Greatest number of faults that are described.
 const DESCRIBED: usize = 10;
 
-/// Counts of one thread, or of all threads after merging.
+/// The counts of one thread, or of all threads after merging.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Number of correct answers.

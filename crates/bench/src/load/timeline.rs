@@ -1,4 +1,4 @@
-//! Answers over time in steps of 10 ms. They show how fast the share of hits rises after a restart.
+//! The answers over time, in steps of 10 ms. They show how fast the share of hits rises after a restart.
 
 use super::answer::Served;
 

@@ -41,7 +41,7 @@ pub struct OriginCounters {
 }
 
 impl OriginCounters {
-    /// Counts since an earlier snapshot.
+    /// The counts since an earlier snapshot.
     #[must_use]
     pub const fn minus(&self, earlier: &Self) -> Self {
         Self {

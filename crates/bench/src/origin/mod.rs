@@ -121,7 +121,7 @@ impl Origin {
         self.address
     }
 
-    /// Counts so far.
+    /// The counts so far.
     #[must_use]
     pub fn counters(&self) -> OriginCounters {
         self.counters.sum()

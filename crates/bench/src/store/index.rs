@@ -19,7 +19,8 @@ const MILLION: u64 = 1_000_000;
 const LOOKUPS: usize = 50_000;
 const RUNS: u64 = 15;
 
-/// Measures memory at every million objects, and times at 1 million, at 10 million, and at the end.
+/// Measures the memory at every million objects, and the times of lookups at 1 million, at 10 million, and at
+/// the end.
 pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let millions = context
         .objects

@@ -19,14 +19,14 @@ use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
-/// Reads per second of each device. On a rotating disk, a read takes a seek of 5.2 ms and half a rotation of
-/// 3 ms.
+/// Number of reads per second of each device. On a rotating disk, a read takes a seek of 5.2 ms and half a
+/// rotation of 3 ms.
 const READS: u64 = 120;
 /// Length of a body in bytes.
 const BODY: usize = 8 << 10;
 /// Number of requests that run at the same time in the run without a limit on their rate.
 const CLIENTS: usize = 16;
-/// Requests per second at equal load: three quarters of the rate of one device.
+/// Number of requests per second at equal load: three quarters of the rate of one device.
 const LOAD: u64 = READS * 3 / 4;
 /// Memory of the engine. The index uses nearly all of it, so that nearly all hits are disk hits.
 const MEMORY: u64 = 32 << 20;

@@ -16,7 +16,7 @@ use crate::workspace::target_folder;
 
 /// The values that are compared. A value is compared if its name has one of these ends.
 const COMPARED: [&str; 3] = [" cpu", " rate", " hits p99"];
-/// Runs of a round. The older build has two runs.
+/// The runs of a round. The older build has two runs.
 const RUNS: [&str; 3] = ["old", "new", "old again"];
 
 /// Options: the builds to compare.

@@ -13,9 +13,9 @@ pub(super) const CORE: &str = "1";
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// Requests for 4 KiB over persistent connections.
+    /// The requests are for 4 KiB, over persistent connections.
     Small,
-    /// Requests for 64 KiB over persistent connections.
+    /// The requests are for 64 KiB, over persistent connections.
     Large,
     /// One request for 4 KiB per connection, with a full handshake.
     Handshake,

@@ -22,7 +22,7 @@ const SLOW_LIMIT: u64 = 384 << 20;
 const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
 const SLOW_SEED: u64 = 7;
 
-/// Steps of the rising load.
+/// A load that rises step by step.
 struct Climb<'a> {
     offered: &'a [u32],
     knobs: &'a str,
