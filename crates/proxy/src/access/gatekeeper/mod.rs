@@ -65,7 +65,7 @@ impl Gatekeeper {
     /// Adds users who can log in.
     #[must_use]
     pub fn with_logins(mut self, logins: Option<LoginsConfig>) -> Self {
-        self.logins = logins.map(|logins| Logins::new(logins, &self.rules));
+        self.logins = logins.map(Logins::new);
         self
     }
 

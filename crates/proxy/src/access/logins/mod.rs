@@ -136,7 +136,7 @@ pub(crate) struct Login {
 pub(crate) struct Busy;
 
 impl Logins {
-    pub(crate) fn new(config: LoginsConfig, _: &RuleSet) -> Self {
+    pub(crate) fn new(config: LoginsConfig) -> Self {
         let config = Arc::new(config);
         Self {
             memory: Memory::new(config.seed),

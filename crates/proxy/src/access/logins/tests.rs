@@ -43,7 +43,7 @@ async fn log_in(logins: &Logins, clock: &ManualClock, value: &[u8]) -> Option<St
 #[tokio::test]
 async fn passwords_are_checked_once_and_remembered_for_a_while() {
     let clock = ManualClock::new(WallTime::from_secs(1));
-    let logins = Logins::new(config(), &RuleSet::new(Vec::new()));
+    let logins = Logins::new(config());
     let (right, wrong) = (value("alice", "secret"), value("alice", "Secret"));
     let known = Some("alice [\"staff\"]".to_owned());
     assert_eq!(log_in(&logins, &clock, &right).await, known);
@@ -66,7 +66,7 @@ async fn hashes_of_both_kinds_are_compared() {
     let carols = argon2.hash_password(b"secret", &salt).unwrap().to_string();
     let mut config = config();
     config.passwords.insert("carol".to_owned(), carols);
-    let logins = Logins::new(config, &RuleSet::new(Vec::new()));
+    let logins = Logins::new(config);
     let clock = ManualClock::new(WallTime::from_secs(1));
     for user in ["alice", "carol"] {
         let right = log_in(&logins, &clock, &value(user, "secret")).await;
@@ -86,7 +86,7 @@ async fn tokens_end() {
         expires: Some(WallTime::from_secs(11)),
     };
     config.tokens.insert(Sha256::digest(b"abc").into(), token);
-    let logins = Logins::new(config, &RuleSet::new(Vec::new()));
+    let logins = Logins::new(config);
     let known = Some("ci [\"robots\"]".to_owned());
     // The token is also a password of its user. It is not a password of another user.
     assert_eq!(log_in(&logins, &clock, &value("ci", "abc")).await, known);
@@ -101,7 +101,7 @@ async fn tokens_end() {
 
 #[test]
 fn what_is_no_login() {
-    let logins = Logins::new(config(), &RuleSet::new(Vec::new()));
+    let logins = Logins::new(config());
     let rules = RuleSet::new(Vec::new());
     for value in [
         &b""[..],
@@ -131,13 +131,10 @@ async fn a_helper_answers_by_the_protocol_of_squid() {
     let helper = Helper {
         command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
     };
-    let logins = Logins::new(
-        LoginsConfig {
-            helper: Some(helper),
-            ..config()
-        },
-        &RuleSet::new(Vec::new()),
-    );
+    let logins = Logins::new(LoginsConfig {
+        helper: Some(helper),
+        ..config()
+    });
     for (user, password, right) in [
         ("bob", "bob", true),
         ("bob", "bo", false),

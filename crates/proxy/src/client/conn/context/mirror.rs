@@ -69,8 +69,8 @@ impl ConnectionContext {
         // If users log in to Foxy for mirrors, the field `Authorization` may contain a login for Foxy. So it
         // is not used as a credential for the registry.
         let gate = config.gatekeeper.as_ref();
-        let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
-        let login = takes_none.then(|| all_of(&head)).flatten();
+        let is_for_registry = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
+        let login = is_for_registry.then(|| all_of(&head)).flatten();
         let wants = Wants {
             method: head.method(),
             method_text: head.method_text(),
