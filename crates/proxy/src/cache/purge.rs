@@ -32,11 +32,13 @@ const SMALL: u64 = 1 << 32;
 /// The result of the purge of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Number of objects that were stored under the URL. This number includes the variants, unless `counting`
-    /// is set.
+    /// Number of objects that were stored under the URL. This number includes the variants that the table of
+    /// variants contains. If the table does not contain this URL, the number includes no variants, although
+    /// they are removed too.
     pub objects: u64,
-    /// Number of the purge that counts the variants. It is set if the table of variants does not contain this
-    /// URL, for example after a restart.
+    /// Number of the purge that counts the variants. It is set if the URL has variants and the table of
+    /// variants does not contain it, for example after a restart. It is not set if no further purge can be
+    /// added.
     pub counting: Option<u64>,
     /// True if the removal survives a power failure. If false, the removal is valid only for this process.
     pub durable: bool,
