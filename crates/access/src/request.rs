@@ -96,8 +96,9 @@ pub struct Requester<'a> {
 
 /// The rules that apply to a requester, for any destination. The value is valid only for the rule set that
 /// made it, and only for this requester. It remembers the method, scheme, port and address of the last
-/// request, and judgements of host classes for these four values. The next request usually has the same four
-/// values, and a host of a remembered class.
+/// request. For these four values, it also remembers the judgements about some classes of hosts (the same
+/// rules fit all hosts of a class). The next request usually has the same four values, and a host of a
+/// remembered class.
 #[derive(Clone, Debug)]
 pub struct ApplicableRules {
     pub(crate) rules: Box<[Block]>,

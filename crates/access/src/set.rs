@@ -68,7 +68,8 @@ impl RuleSet {
         self.index.applicable(who)
     }
 
-    /// Judges a request of the requester for whom these rules were found.
+    /// Judges a request. `applicable` is the result of [`applicable`](Self::applicable) for the requester of
+    /// this request.
     #[must_use]
     pub fn judge(&self, applicable: &mut ApplicableRules, request: &Request<'_>) -> Judgement {
         self.index.judge(&self.rules, applicable, request)
