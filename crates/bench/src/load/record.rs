@@ -81,8 +81,8 @@ pub struct Known {
     pub used: WallTime,
 }
 
-/// Reads a record. Returns every object once. The object that was not stored for the longest time is the
-/// first.
+/// Reads a record. Returns every object once, in the order of [`Known::stored`]. The object that the cache
+/// stored longest ago is the first.
 ///
 /// # Errors
 /// Returned if the file cannot be read, or if a line does not have the form that `load --record` writes.
