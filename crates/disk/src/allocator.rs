@@ -31,7 +31,7 @@ static BEFORE_MAIN: extern "C" fn() = forbid_huge_pages;
 extern "C" fn forbid_huge_pages() {
     // SAFETY: both functions are for any thread and may be called again. mimalloc must be initialised before
     // the option is set: if the option is 0 during the initialisation, mimalloc forbids huge pages to the
-    // whole process. The option's number is within the table.
+    // whole process. `ALLOW_THP` is a valid number in mimalloc's table of options.
     unsafe {
         mi::mi_process_init();
         mi::mi_option_set(ALLOW_THP, 0);
@@ -118,8 +118,8 @@ unsafe impl GlobalAlloc for Allocator {
 /// no effect on other allocators.
 pub fn give_back_after(delay: Duration) {
     let millis = c_long::try_from(delay.as_millis()).unwrap_or(c_long::MAX);
-    // SAFETY: the function stores a number in a table of the allocator, and any thread may call it. The
-    // option's number is within the table: `tests` below reads its default.
+    // SAFETY: the function stores a value in mimalloc's table of options, and any thread may call it.
+    // `PURGE_DELAY` is a valid number in this table: `tests` below reads the default of this option.
     unsafe { mi::mi_option_set(PURGE_DELAY, millis) };
 }
 
