@@ -19,8 +19,8 @@ use foxy_base::{KeyHash, KeySeed, WallTime, crc32c, crc32c_append, key_hash, rul
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
 /// Length in bytes of the parts of a body that have their own checksums.
 pub const BODY_BLOCK_BYTES: usize = 64 << 10;
-/// Length in bytes of the rules digest, in which the caching rules keep facts about the response. This crate
-/// does not interpret the digest.
+/// Length in bytes of the rules digest: the facts about the response that the caching rules keep. (It is not
+/// a hash.) This crate does not interpret these facts.
 pub const RULES_BYTES: usize = 64;
 const MAGIC: [u8; 2] = *b"FR";
 const FIXED_BYTES: usize = 4 + 2 + 1;
