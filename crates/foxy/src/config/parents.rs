@@ -94,7 +94,8 @@ fn group(section: &Section, i: usize, problems: &mut Vec<Problem>) -> ParentGrou
     }
 }
 
-/// Returns the parents that these variables name.
+/// Returns the parents that the environment variables `http_proxy` and `https_proxy` name. The hosts in
+/// `no_proxy` are contacted without these parents. `variable` returns the value of a variable.
 fn environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ParentGroup>, String> {
     let spared = variable("no_proxy").unwrap_or_default();
     let entries = spared.split([',', ' ']).map(str::trim);
