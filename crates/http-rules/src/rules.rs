@@ -1,5 +1,5 @@
 //! Rules of an operator: settings for some hosts and paths. Only the first rule that fits a request applies.
-//! A setting that is missing in the rule has its general value, as for requests that no rule fits.
+//! If this rule lacks a setting, the general value of the setting applies.
 //!
 //! A [`Rule`] contains complete caching settings (a [`Config`]). Sites can have other caching settings than
 //! the forward proxy; a [`PartitionConfig`] contains them. It has one [`Config`] for requests that no rule

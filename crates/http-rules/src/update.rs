@@ -19,7 +19,7 @@ use crate::vary;
 /// The update of a stored response by a 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// The updated fields. Send these, and store them if `effect` permits.
+    /// The updated fields. The caller sends them, and stores them if `effect` permits.
     pub fields: FieldBlock,
     /// The updated caching facts. They have no meaning with [`RefreshEffect::Unstorable`].
     pub facts: CachingFacts,
@@ -43,8 +43,8 @@ pub enum RefreshEffect {
 }
 
 /// True if a 304 applies to this stored response (RFC 9111 section 4.3.4). A 304 without any validator is
-/// accepted, because it can only mean the response whose validators were in the request. If `false`, fetch
-/// the response again without conditions.
+/// accepted, because it can only mean the response whose validators were in the request. If `false`, the
+/// caller must fetch the response again without conditions.
 pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
 where
     S: Fields + ?Sized,
@@ -129,7 +129,7 @@ where
 /// times.
 ///
 /// # Errors
-/// Returned if a field is too large for a field block. Then remove the stored response.
+/// Returned if a field is too large for a field block. The caller must then remove the stored response.
 pub fn refresh<Q, N>(
     request: &Request<'_, Q>,
     stored: &FieldBlock,
