@@ -64,14 +64,15 @@ mod tests {
 
     const SIZE: usize = 5;
 
+    /// Returns new memory with [`SIZE`] bytes, such as a C caller passes to the library.
     fn given() -> *mut c_void {
         Box::into_raw(Box::new(*b"bytes")).cast()
     }
 
-    /// Frees memory of [`given`].
+    /// Frees memory that [`given`] returned, and counts the calls.
     unsafe extern "C" fn free(buf: *mut c_void) {
         FREED.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: `contents` calls this function once, with the memory that `given` made.
+        // SAFETY: the drop of an `Owned` calls this function once, with memory that `given()` returned.
         drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
     }
 
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_given_away_is_freed_once_after_its_last_use_on_any_thread() {
-        // SAFETY: `given` made the memory, and `free` is its function.
+        // SAFETY: `given()` returns `SIZE` bytes, and `free` is the function that frees them.
         let bytes = unsafe { contents(given(), SIZE, Some(free)) }.unwrap();
         let tail = bytes.slice(1..);
         drop(bytes);
@@ -93,13 +94,14 @@ mod tests {
     #[test]
     fn memory_that_is_lent_is_copied_and_null_has_no_bytes() {
         let buf = given();
-        // SAFETY: `given` made the memory, and the call only borrows it.
+        // SAFETY: `buf` points to `SIZE` bytes, and `contents` only copies them, because there is no
+        // `release`.
         let bytes = unsafe { contents(buf, SIZE, None) }.unwrap();
-        // SAFETY: the memory is freed once, with its own type.
+        // SAFETY: `given()` allocated `buf` with this type, and `buf` is freed only here.
         drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
         assert_eq!(bytes, "bytes");
         for (size, is_right) in [(0, true), (1, false)] {
-            // SAFETY: NULL is permitted.
+            // SAFETY: `contents` permits NULL.
             let nothing = unsafe { contents(std::ptr::null_mut(), size, None) };
             assert_eq!(nothing.is_some_and(|bytes| bytes.is_empty()), is_right);
         }
