@@ -61,9 +61,9 @@ pub(crate) const FREQ_ONE: u64 = 1 << FREQ_SHIFT;
 const _: () = assert!(WORD_SHIFT + WORD_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
 const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && BUCKET_BITS_MAX <= LOW_BITS);
 
-/// The shard of each part of the hash space. Shards have unequal shares of the hash space: the largest share
-/// is nearly twice the smallest. So the shards do not all grow at the same moment. While some shards have
-/// much unused memory, other shards have little.
+/// The number of the shard to which each part of the hash space belongs. Shards have unequal shares of the
+/// hash space: the largest share is nearly twice the smallest. So the shards do not all grow at the same
+/// moment. While some shards have much unused memory, other shards have little.
 const SHARES: [u8; 1 << SHARE_BITS] = shares();
 
 /// The group of a shard. There are two groups of shards, with about equal numbers of entries.
@@ -87,7 +87,8 @@ const fn shares() -> [u8; 1 << SHARE_BITS] {
     table
 }
 
-/// Number of values in [`SHARES`] that each shard has.
+/// Number of parts of the hash space that each shard has: the number of places in [`SHARES`] that contain the
+/// shard's number.
 const PLACES: [u16; SHARDS] = places();
 
 const fn places() -> [u16; SHARDS] {
