@@ -1,7 +1,7 @@
-//! Packages that come from a registry behind a slow link, without a mirror and through two mirrors. Each
-//! mirror is used twice: first it has stored nothing (cold), and then it has stored everything (warm). The
-//! documents of the second mirror stay fresh for only one second. So its warm run must request the documents
-//! again.
+//! Measures the time to get packages from a registry behind a slow link. The packages are requested from the
+//! registry itself, from a first mirror, and from a second mirror. Each mirror is used twice: first it has
+//! stored nothing (cold), and then it has stored everything (warm). In the second mirror, documents stay
+//! fresh for only one second. So its warm run must request the documents from the registry again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::report::Report;
 use super::{Mirrors, npm};
 
 const CONNECTIONS: usize = 8;
-/// Goal of a warm run: its time as a fraction of the time without a mirror.
+/// Goal for a warm run: it takes at most this fraction of the time without a mirror.
 const SHARE: f64 = 0.1;
 /// A wait after which the documents of the second mirror are no longer fresh.
 const SHORT: Duration = Duration::from_millis(1200);
