@@ -1,5 +1,6 @@
 //! Rewrites strings of a JSON document while it streams. No tree is built. Memory contains only one word for
-//! each open bracket, and the current string if it may be a URL.
+//! each open bracket, and the current string if it must be examined. Such a string may be a URL, a digest, or
+//! the name or version of a crate.
 
 use memchr::memchr2;
 
@@ -253,7 +254,8 @@ impl Json {
             && is(3, Name::Hashes)
     }
 
-    /// Returns true if a string that begins here is examined.
+    /// Returns true if the string that begins now must be examined ([`Within::Kept`]): it may be a URL, a
+    /// digest, or the name or version of a crate.
     fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
             (Transform::Cargo, Name::Dl)

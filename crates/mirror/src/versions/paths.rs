@@ -67,9 +67,10 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// Returns the reason why this path, without query, is refused. `kind` is the kind of the path's class.
-    /// `own` is true if the path is at the upstream itself, not at another listed host. `other` returns true
-    /// for a path whose class differs from the class of this path.
+    /// Returns the reason why this path is refused. The path begins after the mirror's prefix, and has no
+    /// query. `kind` is the kind of the path's class. `own` is true if the path is at the upstream itself,
+    /// not at another listed host. `other` returns true for a path whose class differs from the class of this
+    /// path.
     #[must_use]
     pub fn refusal(
         &self,
@@ -173,7 +174,7 @@ fn is_disguised(
         true => "/",
         false => "",
     };
-    // The path is only the prefix.
+    // Nothing follows the mirror's prefix, so no other path can be meant.
     if path.is_empty() {
         return false;
     }

@@ -1,4 +1,5 @@
-//! Tests of rules with documents in the forms of the registries.
+//! Tests of the rules about versions. The documents in the tests have the forms of the registries for npm,
+//! Python and Rust packages.
 
 use super::edits::text_of;
 use super::*;
