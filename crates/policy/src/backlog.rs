@@ -1,9 +1,9 @@
 //! Estimates how long a new read would wait: the number of reads in flight divided by the rate at which reads
 //! are completed (Little's law).
 //!
-//! If a disk gets more reads than it can complete, every hit waits for all hits before it, until a hit takes
-//! longer than a fetch from the origin. If a caller declines reads whose expected wait exceeds a bound, the
-//! disk stays fully busy, and the remaining hits stay fast.
+//! If a disk gets more reads than it can complete, its queue grows, and every hit waits for all hits before
+//! it. After a while, a hit takes longer than a fetch from the origin. If a caller declines reads whose
+//! expected wait exceeds a bound, the disk stays fully busy, and the remaining hits stay fast.
 
 use std::time::Duration;
 

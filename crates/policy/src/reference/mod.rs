@@ -1,6 +1,6 @@
-//! Slow and plain reference versions of this crate's rules, written from the rules' sources. They use vectors
-//! and linear searches and share no code with the real rules. The property tests compare the real rules with
-//! them.
+//! Slow and plain reference versions of this crate's rules. They are written from the sources that the heads
+//! of the rules' files name (papers, for example), not from the code. They use vectors and linear searches,
+//! and share no code with the real rules. The property tests compare the real rules with them.
 
 mod tiny;
 
