@@ -185,8 +185,8 @@ async fn remove_unknown(
     (u64::from(existed), counting)
 }
 
-/// Starts a purge for all objects that are still stored under a URL. The progress of this purge states their
-/// number.
+/// Starts a purge of all objects that are still stored under a URL, in order to count them. Returns the
+/// number of the purge, by which users ask for its progress. The progress contains the number of objects.
 fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
     let parts = KeyParts::of(key);
     let purge = Purge {

@@ -61,8 +61,9 @@
 //! - Parent proxies, mirrors, build caches, compression, and passwords (passwords are checked on other
 //!   threads).
 //! - Workers that work at the same moment. Tests with threads cover this case.
-//! - The random order in which `select!` without `biased` checks branches that are ready at the same time
-//!   (examples: the beginning of an upload, a store that is removed). This order does not change an answer.
+//! - A random choice: if several branches of a `select!` without `biased` are ready at the same time, the
+//!   runtime chooses one of them at random. The proxy has such a `select!` at the beginning of an upload and
+//!   at the removal of a store, for example. The choice does not change an answer.
 //!
 //! `FOXY_SEED=N` runs one history. `FOXY_SEED=A..B` runs the histories from A to before B. `FOXY_TRACE=1`
 //! prints the events. `FOXY_LONG=1` runs many more histories.

@@ -91,9 +91,9 @@ const WAITING_BYTES: usize = 4 << 10;
 const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
-/// Limits of the unsent bytes in the kernel for one client. At low [`Pressure`], the limit grows with the
-/// ledger, from the first to the second value. The third value is the limit at high pressure. The fourth
-/// value is the limit when memory is spent.
+/// Limits of the unsent bytes in the kernel for one client. At low [`Pressure`], the limit is 1/256 of the
+/// size of the ledger, but at least the first and at most the second value. The third value is the limit at
+/// high pressure. The fourth value is the limit when memory is spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
 /// Numbers of bytes that an origin may send before Foxy reads them. The three values are for low pressure in
 /// a small ledger, for high pressure, and for spent memory.

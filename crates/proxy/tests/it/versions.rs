@@ -40,7 +40,8 @@ fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
         true
     });
     let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
-    // A fresh object is stored first, so that Foxy sends a separate request to the origin for each reload.
+    // A fresh object is stored first. A reload of a fresh object always has a fetch of its own. Without a
+    // stored object, the two reloads could share one fetch.
     foxy.get(&origin, "/");
     std::thread::scope(|scope| {
         let slow =

@@ -45,10 +45,11 @@ pub(crate) struct Found {
     pub(crate) primary: Option<Primary>,
 }
 
-/// Looks up the primary key in `key`. If the selecting values of the primary entry do not match, changes
-/// `key` to the key of the variant, and looks up the variant too. `parts` are request fields or cookies by
-/// which a rule of the operator selects among stored objects. An object whose Vary list lacks one of these
-/// parts counts as missing.
+/// Looks up the object whose key is `key`, the primary key of the request. If this object (the primary entry)
+/// has selecting values that do not match the request, changes `key` to the key of the variant for the
+/// request, and looks up the variant too. `parts` are request fields or cookies by which a rule of the
+/// operator selects among stored objects. An object whose Vary list lacks one of these parts counts as
+/// missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,

@@ -1,5 +1,6 @@
-//! Handles two kinds of stored objects of mirrors, before they are used. The first kind are artefacts that
-//! were stored before a document named their digest: they are compared with this digest. The second kind are
+//! Handles two kinds of stored objects of mirrors, before they are used: artefacts (files of packages), and
+//! documents (in which a registry lists artefacts and their digests). The first kind are artefacts that were
+//! stored before a document named their digest: they are compared with this digest. The second kind are
 //! documents. After a start, Foxy does not know the digests that they contain, so it reads them again.
 
 use std::sync::Arc;

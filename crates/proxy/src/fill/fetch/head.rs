@@ -29,8 +29,8 @@ pub(crate) struct FillHead {
     pub(crate) vary: Option<(Bytes, Bytes)>,
     /// The stored object that the origin has validated. If there is one, the answer has no body.
     pub(crate) object: Option<Arc<Object>>,
-    /// The response in progress that the origin has validated, with updated fields. If there is one, this
-    /// answer has no body.
+    /// The head of another response that is still arriving, with updated fields. It is set if this answer is
+    /// a 304, by which the origin has validated that response. Then this answer has no body.
     pub(crate) validated: Option<Arc<Self>>,
     /// The stored object from which the body can be read back while it arrives.
     pub(crate) readable_body: Arc<OnceLock<ReadableBody>>,

@@ -38,7 +38,8 @@ impl FillMemory {
         self.window
     }
 
-    /// Keeps all bytes from now on. [`grow`](Self::grow) adds them to the ledger entry.
+    /// Keeps all bytes of the body from now on. The caller must enter them in the ledger by
+    /// [`grow`](Self::grow) when they arrive.
     pub(super) fn keep_all(&mut self) {
         self.window = usize::MAX;
     }
@@ -52,9 +53,9 @@ impl FillMemory {
     /// Keeps a window from now on, and the fragments that are being stored. Returns true if there is memory
     /// for the fragments. Otherwise only a window is kept.
     pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
-        // One fragment is collected for the store. Another fragment stays readable until the store has it.
-        // The window is at least as long as a fragment, because it keeps bytes that are not stored yet for
-        // followers that read from the store.
+        // The bytes of one fragment are collected for the store. The fragment before it may not be in the
+        // store yet. Followers that read from the store get its bytes from the window, so the window is at
+        // least as long as a fragment.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let window = local.proxy.config.fill.window.max(fragment);
         let want = window + fragment + ahead(local);

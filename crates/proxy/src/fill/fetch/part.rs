@@ -35,8 +35,9 @@ pub(super) struct Piece {
     limit: u64,
 }
 
-/// Completes the store target of a storable answer. A 206 is stored as a sparse object (a large object that
-/// may lack fragments), as a new part, or as an extension of a stored part.
+/// Changes the `target` of a storable answer (the key and the data with which the answer is stored) if the
+/// answer is a 206. A 206 is stored as a sparse object (a large object that may lack fragments), as a new
+/// part, or as an extension of a stored part.
 ///
 /// # Errors
 /// Returned if a field is too large to be stored.
