@@ -47,11 +47,11 @@ pub enum LayoutSpec {
 pub struct LayoutSizes {
     /// Bytes of the single file or partition of the STREAM family.
     pub bytes: u64,
-    /// Page of the packetizer, bytes.
+    /// Bytes of a page, in which the packetizer collects small writes (module `packetizer`).
     pub page: u64,
-    /// Bytes of a locality buffer.
+    /// Bytes of a locality buffer, which collects the written objects of one server (module `locality`).
     pub buffer: u64,
-    /// Longest wait of a lazy read.
+    /// Longest wait of a lazy read: a read that waits for further reads (module `lazy_reads`).
     pub timeout: crate::model::SimTime,
     /// True if the shared files exist at full size before the first operation.
     pub exists: bool,

@@ -92,9 +92,10 @@ impl Conditions {
         }
     }
 
-    /// A run with the second interpretation of table 2: objects have 10.5 KB on average. This size follows
-    /// from two values in the papers, the bytes moved and the number of reads and writes. Objects are
-    /// written by write().
+    /// A run with the second interpretation of the object sizes in table 2 of the USITS'99 paper: 10.5 KB on
+    /// average. This size follows from two published values, the bytes moved and the number of reads and
+    /// writes. (The first interpretation is 5.4 KB, which follows from the number of objects on the disk.)
+    /// Objects are written by write().
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         let workload = Workload::Made(Made::DecLarge, u64::MAX);

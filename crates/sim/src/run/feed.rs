@@ -1,9 +1,10 @@
-//! Produces a workload's operations on a separate thread, in parallel with the layout that executes them.
+//! Produces a workload's operations on a separate thread. At the same time, the caller's thread executes them
+//! on a layout (a simulated way to place objects on a disk).
 //!
-//! Generating requests and passing them through the levels takes about as much time as the computations of
-//! the modelled drive. The requests do not depend on the results of these computations. A long run takes a
-//! third less time on two processors than on one. The operations and their order are the same as with one
-//! thread.
+//! Generating requests and passing them through the simulated cache levels (memory and disk) takes about as
+//! much time as the computations of the modelled drive. The requests do not depend on the results of these
+//! computations. A long run takes a third less time on two processors than on one. The operations and their
+//! order are the same as with one thread.
 
 use std::{
     mem,

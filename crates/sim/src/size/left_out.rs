@@ -1,8 +1,9 @@
 //! Requests of a log that no cache may answer, with the reasons.
 //!
-//! Rule: a cache may answer GET and HEAD with a status that is stored, unless the log itself marks the
-//! request as private or refused. A query in the URL does not matter, because it does not matter to Foxy.
-//! Logs do not contain the headers of responses, so headers cannot be considered.
+//! Rule: a cache may answer a request if its method is GET or HEAD, and if answers with its status (200, for
+//! example) are stored. Exceptions are requests that the log marks as refused, and requests whose answers it
+//! marks as not to be stored. A query in the URL does not matter, because it does not matter to Foxy. Logs do
+//! not contain the headers of responses, so headers cannot be considered.
 
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! Repeats table 2 with the second interpretation of the object sizes: 10.5 KB on average.
+//! Repeats table 2 of the USITS'99 paper with the second interpretation of the object sizes: 10.5 KB on
+//! average.
 
 use super::{BUDDY, MILLION, figure, runs, short};
 use crate::{
@@ -112,8 +113,9 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
 /// Adds two kinds of values that do not depend on the share of deletes. For each layout, the first value is
 /// the number of reads and writes per second. For the layouts that extend STREAM, the second value is a time
 /// per read. To compute it, the time to move all bytes at the sequential rate is subtracted from the run
-/// time, and the rest is divided by the number of reads. Deletes are left out because larger objects fill the
-/// same disk sooner. Then more of the operations are deletes, which cost these layouts almost nothing.
+/// time, and the rest is divided by the number of reads. Deletes are not counted. The objects of this run are
+/// larger and fill the same disk sooner, so more of its operations are deletes than in the published run.
+/// Deletes cost these layouts almost nothing, so with deletes the rates could not be compared.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
     // `READS` and `WRITES` are the numbers of reads and writes in the published run of a million operations.
     // That run had 1,058,206 gets. For BUDDY and the layouts with one file for each object, a run of 300,000
