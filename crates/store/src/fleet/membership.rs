@@ -6,10 +6,10 @@
 //! anything is stored under it. If two stores record different memberships, one store was missing in a run of
 //! the other store, and cannot know what was removed or replaced in that run:
 //!
-//! - If store A records the present membership of store B as a past membership, B was missing in a later run:
-//!   B begins empty.
-//! - Otherwise, if both stores record the same membership at a past epoch, each store ran without the other:
-//!   both begin empty.
+//! - If the present membership of store B is among the past memberships that store A records, A later ran
+//!   without B. So B begins empty.
+//! - Otherwise, if A and B record the same membership for a past epoch, each of them ran without the other
+//!   after that epoch. So both begin empty.
 //!
 //! Two stores that share no past come from different machines. Then the membership of the first listed store
 //! is trusted, and the stores that do not belong to its store set begin empty. If a start ends while the
@@ -22,11 +22,12 @@ use foxy_format::{FORMER_MAX, Membership, StoreUuid, Superblock};
 /// The relation of a membership to an earlier membership, or to another membership of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// The newer membership continues the older one: it records the members of the older membership at that
-    /// membership's epoch.
+    /// The newer membership continues the older one: for the epoch of the older membership, it records the
+    /// same members.
     Own,
-    /// Both memberships continue one earlier membership, but the newer one does not continue the older one.
-    /// This is also assumed if the newer membership does not record enough epochs to exclude it.
+    /// The newer membership does not continue the older one, but both continue a third membership, which is
+    /// earlier than the two. This is also assumed if the newer membership records too few epochs to exclude
+    /// it.
     Shared,
     /// The two memberships have no earlier membership in common.
     None,

@@ -17,10 +17,11 @@ use crate::AdmissionConfig;
 const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for objects that the rule admits.
 const KEPT: u64 = 4;
-/// The part (1/n) of the memory budget in which the rule remembers which keys were used.
+/// The part (1/n) of the memory budget that the rule uses to remember which keys were used.
 pub const GATE_MEMORY_PART: u64 = 64;
 
-/// The rule for the time when the budget is spent, with a size limit that is checked before the rule.
+/// The decision about objects when three quarters of the write budget are spent: an object is admitted if it
+/// is within the size limit, and if the rule (`when_spent` in the configuration) admits it.
 #[derive(Debug)]
 struct WhenSpent {
     size: SizeLimit,

@@ -33,7 +33,8 @@ impl Shards {
         self.0.iter()
     }
 
-    /// Waits until every thread that had the lock of a shard before the call has released that lock.
+    /// Takes and releases the lock of each shard once. So a thread that holds such a lock when the call
+    /// begins has released it when the call ends.
     pub(crate) fn barrier(&self) {
         for shard in &*self.0 {
             drop(shard.write());

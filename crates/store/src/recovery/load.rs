@@ -338,9 +338,10 @@ impl Loader {
         unplaced.is_index_full(self.tables.index())
     }
 
-    /// Declares everything dead that was written before `floor`, for two reasons. Entries that are not loaded
-    /// may remove records of older segments. And the removal of a key would not be logged for a record that
-    /// is not loaded.
+    /// Ends loading early, and declares everything dead that was written before `floor`. Loading cannot
+    /// continue with older segments, because the entries that are left out may remove their records. A later
+    /// start must not load the records that are left out, either: after loading, the removal of a key is
+    /// logged only if the index contains a record of the key.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(

@@ -30,7 +30,8 @@ pub(crate) struct Scan {
 ///
 /// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later cluster
 /// may be valid. Each cluster contains its place and its incarnation, so bytes of earlier incarnations, of
-/// other places and of bodies are not taken for clusters. [`super::chain`] judges the gaps.
+/// other places and of bodies are not taken for clusters. [`super::chain`] finds out which clusters are
+/// missing, and why.
 pub(crate) fn scan_segment(
     store: &StoreShared,
     index: u32,

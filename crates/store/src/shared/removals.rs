@@ -55,9 +55,9 @@ pub(crate) struct RemovalLog {
     /// The value of `first` when the newest entry was written; the entry contains it.
     told: u64,
     places: u64,
-    /// The number of the oldest active entry of an earlier run. Entries from this number on are active
-    /// until the removed records have durable tombstones. The removals of an earlier run may be old, and a
-    /// power cut must not undo an old removal.
+    /// The number of the oldest active entry of an earlier run. Entries from this number on are active until
+    /// the removed records have durable tombstones. The removals of an earlier run may have been made long
+    /// ago, and even a power cut must not undo such a removal.
     hold: Option<u64>,
     /// Set once recovery has loaded everything. All removals that recovery made have numbers below this
     /// number.

@@ -146,8 +146,8 @@ impl Model {
         }
     }
 
-    /// Forgets the states of a key that ended before or with operation `op`. The operation was
-    /// acknowledged.
+    /// Forgets the states of a key that were replaced before operation `op` or by it. The operation was
+    /// acknowledged as durable.
     fn trim(&mut self, key: u64, op: u64) {
         let states = self.states.entry(key).or_default();
         let keep = states.iter().rposition(|s| s.began <= op).unwrap_or(0);

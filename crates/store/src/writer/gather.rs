@@ -14,8 +14,8 @@ use crate::StoreOptions;
 use crate::shared::{Item, Numbered};
 
 /// The objects and removals that wait to be put into a cluster. Arrivals and departures are counted. A ticket
-/// notes the number of arrivals at its beginning. Once that number has departed, everything for which the
-/// ticket waits is in clusters.
+/// (on which a caller waits for durability) notes the number of arrivals at its beginning. Once that number
+/// has departed, everything for which the ticket waits is in clusters.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,

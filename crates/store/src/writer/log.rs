@@ -184,7 +184,7 @@ impl Log {
         self.sealer.slot_done(sequence, written);
     }
 
-    /// The capacity of the tables of the log's segments, in entries.
+    /// The number of entries for which the lists of entries of the log's segments have memory.
     pub(super) fn entries(&self) -> usize {
         let all = self.open.iter().chain(self.sealer.segments());
         all.map(|s| s.entries.capacity()).sum()

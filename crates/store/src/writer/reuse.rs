@@ -1,4 +1,6 @@
-//! Reuse of segments, strictly in sequence.
+//! Reuse of segments, strictly in sequence. The *victim* is the segment that is reused next, with its old
+//! contents. Its *slot* is its block near the beginning of the store. An *open header* in the slot states
+//! that a new *incarnation* of the segment begins (the time until it is reused again).
 //!
 //! The order is: read the victim and write the used records again; write the open header of the new
 //! incarnation to the slot; flush; read the open header back; drop the index entries; only then overwrite.
@@ -41,7 +43,7 @@ pub(super) struct Found {
 /// The parts of a step that the writer permits now: see [`Reuse::step`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct May {
-    /// True if the step may begin with another segment.
+    /// True if the step may start the preparation of another segment.
     pub(super) begin: bool,
     /// True if the step may write open headers.
     pub(super) write_headers: bool,
@@ -79,7 +81,7 @@ impl Reuse {
         }
     }
 
-    /// The incarnation that the next segment will begin.
+    /// The sequence number of the incarnation that the next segment will begin.
     pub(super) const fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
@@ -99,7 +101,7 @@ impl Reuse {
         self.queue.is_at_rest()
     }
 
-    /// The capacity of the victims' tables, in entries.
+    /// The number of entries for which the lists of the victims' entries have memory.
     pub(super) fn entries(&self) -> usize {
         self.queue.entries()
     }
@@ -198,7 +200,7 @@ impl Reuse {
         }
     }
 
-    /// Begins with another segment, if the queue has too few segments for this log.
+    /// Starts the preparation of another segment, if the queue has fewer segments than it needs now.
     fn begin(&mut self, log: &Log, io: &mut Io) -> Option<Preparing> {
         let geometry = *self.store.space.geometry();
         if self.queue.len() >= self.queue.wanted(log.is_half_full()) {
@@ -293,7 +295,7 @@ impl Reuse {
         }
     }
 
-    /// The open header of a segment that begins an incarnation, with the rest of its slot.
+    /// Returns the bytes of a slot with the open header of incarnation `sequence`, and without entries.
     fn open_header_of(&self, index: u32, sequence: u64) -> AlignedBuf {
         let unused = OpenSegment::empty(index, sequence);
         summary(

@@ -196,7 +196,7 @@ impl ReuseQueue {
         self.all.iter().all(Preparing::is_at_rest)
     }
 
-    /// The capacity of the victims' tables, in entries.
+    /// The number of entries for which the lists of the victims' entries have memory.
     pub(super) fn entries(&self) -> usize {
         self.all.iter().map(|p| p.victim.capacity()).sum()
     }
