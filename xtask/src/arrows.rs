@@ -15,7 +15,7 @@ use crate::workspace::metadata;
 /// Pairs of a crate and the crates that its code may use, in the order of the layers, top first.
 type Arrows = &'static [(&'static str, &'static [&'static str])];
 
-/// The arrows between the crates of the product.
+/// The permitted dependencies between the crates of the product.
 const PRODUCT: Arrows = &[
     ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
     (
@@ -51,8 +51,8 @@ pub(crate) fn is_product(name: &str) -> bool {
     PRODUCT.iter().any(|(known, _)| *known == name)
 }
 
-/// Arrows of the laboratory and of everything else that checks and measures the product. These crates may
-/// use the product, but the product may not use them.
+/// The permitted dependencies (arrows) of the laboratory, and of all other crates that check or measure the
+/// product. These crates may use the product, but the product may not use them.
 const LABORATORY: Arrows = &[
     (
         "scenarios",
@@ -70,10 +70,10 @@ const LABORATORY: Arrows = &[
     ("trace", &["base"]),
 ];
 
-/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). These parts of the product's
-/// crates may use the laboratory.
+/// Additional permitted dependencies of tests, benches and examples (`[dev-dependencies]`). These parts of
+/// the product's crates may use the laboratory.
 const TEST_ARROWS: Arrows = &[
-    // Tests of `foxy` use harnesses of `lab` and a name server of `bench`. Both run with the built product.
+    // The tests of `foxy` run the built program with measurements of `lab` and with a name server of `bench`.
     ("foxy", &["lab", "bench"]),
     // Tests of `store` and `policy` replay traces. They measure the store's hit ratio, and compare the
     // policies with their reference versions.

@@ -1,5 +1,6 @@
-//! The mix of S4 with rising offered load: S6 on this machine's disk, and S7 on a drive as slow as the drive
-//! of the Foxy paper.
+//! The scenarios S6 and S7 of `bench peers`. Both send the mix of hits and misses of scenario S4, at a rate
+//! that rises until the proxy cannot answer more requests. S6 uses this machine's disk. S7 uses a drive as
+//! slow as the drive of the Foxy paper.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const SLOW_LIMIT: u64 = 384 << 20;
 const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
 const SLOW_SEED: u64 = 7;
 
-/// A load that rises step by step.
+/// A load whose rate of requests rises step by step.
 struct Climb<'a> {
     offered: &'a [u32],
     knobs: &'a str,
@@ -71,8 +72,9 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Row, String> {
     let mut row = Row::new("s7", kind);
     fill(run, &server)?;
     if kind.is_layout() {
-        // A layout stores no contents on the disk, so the server keeps them in its memory. The limit must not
-        // count this memory. So the limit is set above the memory that the server uses now.
+        // A server with one of the published disk layouts stores no contents on the disk, but keeps them in
+        // its memory. The limit must not count this memory. So the limit is set above the memory that the
+        // server uses now.
         let room = SLOW_LIMIT - (SLOW_MEMORY_MIB << 20);
         server.group.limit(Some(server.memory() + room))?;
     }
