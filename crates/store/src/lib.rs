@@ -6,7 +6,7 @@
 //! request. Memory and disk space stay within the configured limits.
 //!
 //! The crate is *driven* by its callers: it has no runtime, and no thread of its own outlives a call. (While
-//! the index is filled at a start, a call may use a second thread, which ends before the call returns.) All
+//! a store is loaded into the index, a call may use a second thread, which ends before the call returns.) All
 //! threads share the [`Engine`]. One thread drives each store's [`Writer`] by calling [`Writer::turn`]. The
 //! caller carries out disk reads with a read queue that it opens by [`Reads::open_reads`].
 

@@ -1,8 +1,9 @@
-//! The guard of destinations: the rule for the addresses that the forward proxy may connect to.
+//! The guard of destinations: the rule for the addresses that the forward proxy and the mirrors may connect
+//! to.
 //!
 //! The guard checks the *resolved* address, right before the connection is opened. So a client cannot evade
 //! the guard by a name for a forbidden address, or by a name whose addresses change. The configured origins
-//! of a site are exempt.
+//! of a site are exempt, and so are the servers of mirrors that the operator has named in the settings.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -50,7 +51,7 @@ enum Class {
     Special,
 }
 
-/// Checks that the forward proxy may connect to `to`.
+/// Checks that the forward proxy and the mirrors may connect to `to`.
 pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     if rule!(
         "guard: Foxy's own listeners are no destination",

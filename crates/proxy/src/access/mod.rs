@@ -4,8 +4,8 @@
 //! This is the lowest room (top-level module), so it uses no other room. `settings` contains the lists of
 //! clients and proxies. `gatekeeper` applies the rules of the crate `foxy_access`. `logins` checks users.
 //! `parents` contains the proxies that a rule may choose. `client_connections` and `purge_rate` are limits
-//! per client. `guard` decides to which addresses the forward proxy may connect. `token` is the admin
-//! credential. `refusal` is the answer to a request that is not permitted.
+//! per client. `guard` decides to which addresses the forward proxy and the mirrors may connect. `token` is
+//! the admin credential. `refusal` is the answer to a request that is not permitted.
 
 pub(crate) mod client_connections;
 pub(crate) mod gatekeeper;

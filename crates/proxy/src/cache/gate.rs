@@ -3,9 +3,9 @@
 //! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
 //! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof ([`Own`]) that
 //! only the request that started the fetch has. [`Grant::shared`] and the related functions are for all other
-//! answers: they apply the caching rules ([`decide`]) to this request. The fields of a grant are private.
-//! Every function that sends stored or shared bytes takes a [`Shown`] or a [`Hit`], both of which contain a
-//! grant.
+//! answers: they apply the caching rules ([`decide`] or [`stale_on_failure`]) to this request. The fields of
+//! a grant are private. Every function that sends stored or shared bytes takes a [`Shown`] or a [`Hit`], both
+//! of which contain a grant.
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{

@@ -212,15 +212,15 @@ impl<H> Follower<H> {
     }
 
     /// True if this follower can [stand aside](Self::stand_aside) and still receive each byte. This is the
-    /// case if the store has all bytes that have left the window.
+    /// case if the store has the first bytes of the body, and all bytes that have left the window.
     pub(crate) fn can_stand_aside(&self) -> bool {
         self.fill.state.lock().is_stored()
     }
 
     /// Lets the writer continue without waiting for this follower. From now on this follower reads the bytes
-    /// that leave the window from the store. If `needs_all` is true and the store has all bytes that have
-    /// left the window so far, the bytes that are not stored yet stay in the window. Otherwise the follower
-    /// is released.
+    /// that leave the window from the store. If `needs_all` is true, and the store has the first bytes of the
+    /// body and all bytes that have left the window so far, the bytes that are not stored yet stay in the
+    /// window. Otherwise the follower is released.
     pub(crate) fn stand_aside(&self, needs_all: bool) {
         let mut state = self.fill.state.lock();
         let aside = needs_all && state.is_stored();

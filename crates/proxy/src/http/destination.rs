@@ -13,8 +13,8 @@ pub(crate) struct Destination {
     /// A name in lower case, or an address without brackets.
     pub(crate) host: Box<str>,
     pub(crate) port: u16,
-    /// True if the server is a site's own origin. The guard, which decides which addresses the proxy may
-    /// reach, does not apply to this server.
+    /// True if the server is a site's own origin, or a server of a mirror that the operator has named in the
+    /// settings. The guard, which decides which addresses the proxy may reach, does not apply to this server.
     pub(crate) exempt: bool,
     /// TLS settings for the connection to the server. `None` means a plain connection. A pooled connection
     /// that was made with different TLS settings is never used.

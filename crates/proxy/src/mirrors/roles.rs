@@ -1,6 +1,7 @@
 //! A worker's table of the roles of requests for mirrors. A role determines how Foxy handles a request. There
 //! is one role for each part of a mirror (see the head of the module `mirrors`). Roles are kept for later
-//! requests. The number of kept roles is bounded.
+//! requests, except the roles for container images and for clients' own credentials. The number of kept roles
+//! is bounded.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! A mirror of a registry of container images, tested with a fake registry. The fake registry has a separate
-//! token service, and a storage server for the layers. It sends no validators, and limits the requests for
-//! tags.
+//! token service, and a storage server with signed URLs for the layers. It sends no validators. A test can
+//! make it answer every request with an error, such as 429.
 
 mod fake;
 

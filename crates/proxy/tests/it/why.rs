@@ -1,6 +1,6 @@
 //! `foxy why` in forty situations. The command explains misses, answers that are not stored, revalidations,
-//! stale answers, and requests that bypass the cache. Each test first creates the situation by real requests,
-//! and then puts the question to `why`.
+//! stale answers, and requests that bypass the cache. Each situation is first created by real requests, and
+//! then the question is put to `why`.
 
 use std::time::Duration;
 

@@ -53,8 +53,8 @@ impl Watched {
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let headline = said.find_map(|line| line.ok().filter(|line| line.starts_with("foxy ")));
-        // This thread reads and drops Foxy's later messages, because Foxy would be blocked if no process read
-        // the pipe.
+        // This thread reads and drops Foxy's later messages. Otherwise the reading end of the pipe would be
+        // closed, and Foxy could not write messages any more.
         std::thread::spawn(move || said.for_each(drop));
         let headline = headline.expect("it starts");
         let after = |text: &str| {

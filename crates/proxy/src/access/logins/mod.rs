@@ -106,7 +106,8 @@ pub struct Logins {
     config: Arc<LoginsConfig>,
     memory: Memory,
     verifier: Verifier,
-    /// The users by name. A user has groups, and a set of access rules that name the user or these groups.
+    /// The users who have proved their names by a password or a certificate, by name. Each entry contains the
+    /// user's groups, and the access rules whose conditions on users and groups fit the user.
     principals: Principals,
 }
 

@@ -33,7 +33,8 @@ pub(super) struct ConnectionContext {
     client: ClientIdentity,
     /// The role of the present request.
     role: Rc<Role>,
-    /// The role of requests that are neither for a mirror nor for a site.
+    /// The role of the listener: the role of all requests that are not for a mirror. On a listener of several
+    /// sites, it is the role of requests for none of these sites.
     door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
