@@ -40,8 +40,8 @@ enum Basis {
 }
 
 impl Grant {
-    /// Makes a grant for an answer that other requests get too: a stored answer, or a response that another
-    /// fetch is receiving.
+    /// Makes a grant for an answer that other requests get too: a stored answer, or a response that the fetch
+    /// of another request is receiving.
     ///
     /// # Errors
     /// Returns the decision of the caching rules if it does not permit the answer.
@@ -201,7 +201,8 @@ impl Shown {
         }
     }
 
-    /// Returns the description of this answer if only a part of it was fetched, and the rest was stored.
+    /// Returns the description of this answer for the case that some of its bytes were not stored, and were
+    /// fetched.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,

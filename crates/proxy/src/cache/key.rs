@@ -1,12 +1,13 @@
 //! Cache keys have the form `<partition> GET <scheme>://<authority><path?query>`, which is readable and
 //! unambiguous. A key of this form is a primary key. The partition is `forward` for the forward proxy, or the
-//! name of the site.
+//! name of the site. A mirror has several partitions.
 //!
 //! HEAD is answered from the entries of GET. The key of a variant (Vary) is the primary key followed by
-//! `\n<nonce>\n<selecting values>`. The selecting values are the values of the request fields that the Vary
-//! list names. The nonce is a random number. It is stored in the primary entry, which is the object under the
-//! primary key. If the primary entry is purged, or replaced by an entry with another Vary list, no request
-//! can find its variants any more.
+//! `\n<nonce>\n<selecting values>`. The selecting values are the values of the request fields and cookies
+//! that the stored Vary list names, as the origin receives them (see `http::sent`). The nonce is a random
+//! number. It is stored in the primary entry, which is the object under the primary key. If the primary entry
+//! is purged or evicted, or replaced by an entry with another Vary list, no request can find its variants any
+//! more.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};

@@ -40,7 +40,7 @@ pub(crate) struct OwnedRequest {
     rewritten: Option<Vec<u8>>,
     /// True if the answer may be stored under the key and may update the object that is stored there. This
     /// requires that `target` equals the path and query in the key. For a request that bypasses the cache, it
-    /// also requires that the site does not rewrite the path.
+    /// also requires that `rewritten` is `None`.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,

@@ -1,5 +1,6 @@
-//! A purge removes stored objects. An object that is being fetched during its purge is not stored. The answer
-//! to a purge waits until the removal survives a power failure.
+//! A purge removes stored objects, or makes them stale (soft purge). An object that is being fetched during
+//! its purge is not stored, or counts as purged if it is stored later. The answer to a purge waits until the
+//! purge survives a power failure, but at most for the time [`DURABLE`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const DURABLE: Duration = Duration::from_secs(10);
 
 /// Limit for purges by clients. A purge is active while stored objects have to be compared with it. If at
 /// least this number of purges is active, a client cannot add another active purge. The limit is a small part
-/// of the number of purges that can be active, so that operators can always add a purge.
+/// of the number of purges that can be active, so that clients leave places for operators.
 const CLIENTS_ACTIVE: usize = 64;
 
 /// For a purge since the start of the process, users see a number below this value. For a purge of an earlier
@@ -36,9 +37,9 @@ pub struct Purged {
     /// variants contains. If the table does not contain this URL, the number includes no variants, although
     /// they are removed too.
     pub objects: u64,
-    /// Number of the purge that counts the variants. It is set if the URL has variants and the table of
-    /// variants does not contain it, for example after a restart. It is not set if no further purge can be
-    /// added.
+    /// Number of the purge that counts the variants. It is set if the stored primary entry (the object under
+    /// the primary key) has a Vary list and the table of variants does not contain the URL, for example after
+    /// a restart. It is not set if no further purge may or can be added.
     pub counting: Option<u64>,
     /// True if the removal survives a power failure. If false, the removal is valid only for this process.
     pub durable: bool,
@@ -239,7 +240,8 @@ async fn durable(ticket: SyncTicket) -> bool {
 
 /// Returns true if a purge may cover the object that a fill (running fetch) will store. Before the head of
 /// the answer has arrived, the tags of the object are unknown, so any purge by tag may cover it. Purges by
-/// expression are not evaluated here, so they count as covering every fill in their partition.
+/// expression are not evaluated here, so they count as covering every fill in the partition of the purge (in
+/// all partitions, if the purge names none).
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];

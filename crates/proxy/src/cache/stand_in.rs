@@ -45,8 +45,8 @@ impl Proxy {
     }
 }
 
-/// Returns `object`, which the engine has in memory. If there is a stand-in that does not have the object,
-/// returns `None`.
+/// Returns `object`, which the engine has in memory. If there is a stand-in that does not have the object or
+/// fails to read it, returns `None`.
 pub(crate) async fn confirmed(local: &Local, object: Arc<Object>) -> Option<(Arc<Object>, Tier)> {
     let Some(stand_in) = local.proxy.stand_in.get() else {
         return Some((object, Tier::Memory));

@@ -28,7 +28,7 @@ pub(crate) fn request_facts(
         // credential, so they need no further protection here. Layers of container images are stored once for
         // all clients. But each client needs a proof from the registry that its credential permits the layer.
         // Documents and proofs are always requested completely, so a range in the client's request does not
-        // count.
+        // count. A precondition of the client does not count either.
         (facts.authorization, facts.cookie) = (false, false);
         if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
             (facts.range, facts.if_range, facts.precondition) = (false, false, false);

@@ -356,7 +356,7 @@ async fn stored_by_now(local: &Local, req: &OwnedRequest) -> Option<(Grant, Arc<
     Some((grant, object))
 }
 
-/// If `head` is the result of the validation of `in_progress`, updates the head of that response. Returns a
+/// If `head` is the result of the validation of `in_progress`, applies this result (see [`learn`]). Returns a
 /// follower of the fill from which the answer is sent.
 fn sender(
     local: &Local,

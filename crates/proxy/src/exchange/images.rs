@@ -23,9 +23,10 @@ use crate::state::local::Local;
 const ATTEMPTS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers a HEAD request. If the request was for a tag of an image, and the manifest of this tag is not
-    /// stored, also starts a background fetch of the manifest. Some clients request tags only by HEAD. With
-    /// the stored manifest, these clients get an answer even when the registry fails.
+    /// Answers a HEAD request. If the request was for a tag of an image, the answer has the status 200, and
+    /// the manifest of this tag is not stored, also starts a background fetch of the manifest. Some clients
+    /// request tags only by HEAD. With the stored manifest, these clients get an answer even when the
+    /// registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
         let image = self.req.registry().and_then(|part| part.image());

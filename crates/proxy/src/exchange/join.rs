@@ -37,7 +37,8 @@ pub(crate) struct Want {
     pub(crate) stored: Option<Arc<Object>>,
     /// A stored part of the object, which does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
-    /// True if the fetch may request a range instead of the complete object.
+    /// True if the fetch may request a range instead of the complete object. Not used if the fetch validates
+    /// `stored`.
     pub(crate) range: bool,
     /// True if exactly the requested range is fetched, without widening.
     pub(crate) exact: bool,
@@ -52,7 +53,8 @@ pub(super) enum Verdict {
     Send(Grant, Arc<FillHead>, Source),
     /// The request may share the answer once the origin has validated it for this request.
     Validate(Arc<FillHead>),
-    /// The answer is another variant (Vary) than this request needs: look up the variant for this request.
+    /// The answer is another variant (Vary) than this request needs: join or start a fetch of the variant for
+    /// this request.
     Variant(Primary),
     /// The answer is not for this request: start a separate fetch.
     OwnFetch,

@@ -67,8 +67,8 @@ pub(super) fn client_slice(req: &OwnedRequest, head: &FillHead) -> ClientSlice {
     if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
     }
-    // The fetch requested a range that differs from the range of this client. Without a valid Content-Range,
-    // the position of the received bytes is unknown.
+    // The fetch requested a range that may differ from the range of this client. Without a valid
+    // Content-Range, the position of the received bytes is unknown.
     let Some(part) = head
         .part
         .filter(|_| head.length.is_none() || head.length == said)

@@ -89,7 +89,8 @@ impl Supply {
     }
 
     /// Creates the supply for a request that follows a fill. Its next bytes come from the fill if the fill
-    /// has them in memory or will fetch them, and otherwise from the store.
+    /// has them in memory or will fetch them, and otherwise from the store or from another fill. If `stored`
+    /// is false, missing bytes are never requested from the origin.
     pub(crate) fn behind(
         req: &Rc<OwnedRequest>,
         head: &Arc<Object>,
@@ -397,7 +398,8 @@ impl Supply {
 /// True if an answer that follows a running fill may stand aside: it lets the fill continue, and later reads
 /// the bytes from the store. Reads from the store cost memory, and a fast answer ends soon. So the answer
 /// must have had its reservation for a long time, and no connection may wait to be served. The stores must
-/// not be congested, because a congested store may refuse further bytes.
+/// not be congested, because a congested store may refuse further bytes. The store must have all bytes that
+/// the fill no longer has in memory ([`Follower::can_stand_aside`]).
 pub(crate) fn can_continue_from_store(
     local: &Local,
     queued: &Queued,

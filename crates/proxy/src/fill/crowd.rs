@@ -1,7 +1,8 @@
 //! Additional fetches for a crowd: the requests that wait for the same answer. These fetches are started if
 //! the head of the answer is overdue. After three seconds one waiting request also asks the origin. After six
-//! seconds two more requests ask the origin, and after nine seconds four more requests. The head that arrives
-//! first answers all waiting requests that may have it, including the request that started the first fetch.
+//! seconds two more requests ask the origin, and after nine seconds four more requests. The first head that
+//! is not a server error answers all waiting requests that may have it, including the request that started
+//! the first fetch.
 
 use std::sync::Arc;
 use std::time::Duration;

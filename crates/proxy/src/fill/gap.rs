@@ -48,13 +48,14 @@ pub(crate) enum Gap<H> {
     /// A running fill fetches the byte.
     Follows(Follower<H>),
     /// A new fill. It begins with the fragment that contains the byte. It ends before the first later
-    /// fragment that is stored or that another fill fetches. It also ends where the request needs no more
-    /// bytes.
+    /// fragment that is stored or that another fill fetches, where the request needs no more bytes, or after
+    /// [`RUN_MAX`] bytes.
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 
 /// Largest distance in bytes between the position of a running fill and the bytes of a request that waits for
-/// this fill. If the wanted bytes are further ahead, the request does not wait for this fill.
+/// this fill. If the wanted bytes are further ahead, and range requests can fetch the rest of the body
+/// ([`Cover::divisible`]), the request does not wait for this fill.
 const FAR: u64 = 4 << 20;
 /// Largest number of missing bytes that one new fill fetches.
 const RUN_MAX: u64 = 256 << 20;

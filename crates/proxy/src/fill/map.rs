@@ -26,7 +26,8 @@ pub(crate) struct FillMap<H> {
     secret: u64,
     /// The next number that a fetch draws, when it asks the origin or when its head arrives (see `order`).
     pub(super) numbers: AtomicU64,
-    /// True if a reload has replaced the operator's rules under which these fills were started.
+    /// True if a reload has changed the settings for keys, sites, access or sharing, under which these fills
+    /// were started.
     retired: AtomicBool,
 }
 
@@ -158,9 +159,9 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Called when a reload has changed the operator's rules. From now on, the answers of the fills in this
-    /// map are not stored. This includes fills that requests under the old rules start later. Requests under
-    /// the new rules use another map.
+    /// Called when a reload has changed the settings for keys, sites, access or sharing. From now on, the
+    /// answers of the fills in this map are not stored. This includes fills that requests under the old
+    /// settings start later. Requests under the new settings use another map.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
         for shard in &self.shards {

@@ -105,8 +105,8 @@ struct State<H> {
     window: Window,
     /// Offset at which the body begins.
     start: u64,
-    /// The window keeps at least this many bytes, even bytes that every follower has received. `usize::MAX`
-    /// keeps all bytes.
+    /// Size of the window in bytes. A window with fewer bytes drops no bytes, even if every follower has
+    /// received them. A window with this many bytes is full. `usize::MAX` keeps all bytes.
     keep: usize,
     /// Offset before which all bytes can be read back from the store.
     free: u64,
@@ -135,7 +135,8 @@ struct Reader {
     /// True if the follower was released.
     lagged: bool,
     /// True if the follower has stood aside: the follower waits for memory in the kernel's send buffers, or
-    /// reads bytes from the store, and the writer does not wait for the follower.
+    /// reads bytes from the store. The writer waits for the follower only if bytes that are not stored yet
+    /// fill the window.
     aside: bool,
 }
 
@@ -324,7 +325,7 @@ impl<H> State<H> {
         if self.keep == usize::MAX {
             return true;
         }
-        // Bytes are dropped until fewer than `self.keep` bytes are left. So a full window, which has
+        // Bytes are dropped until fewer than `self.keep` bytes are left. So a full window, which has at least
         // `self.keep` bytes, drops its first bytes as soon as no follower needs them.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());

@@ -77,7 +77,8 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Gives the head to the followers. At least `keep` body bytes stay in memory (`usize::MAX`: all).
+    /// Gives the head to the followers. `keep` is the size of the window in bytes (`usize::MAX`: all bytes
+    /// stay in memory).
     pub(crate) fn head(&self, head: H, keep: usize) {
         let mut state = self.fill.state.lock();
         state.head = Some(Arc::new(head));
@@ -87,7 +88,7 @@ impl<H> FillWriter<H> {
         wake_all(wakers);
     }
 
-    /// Sets the smallest number of body bytes that stay in memory from now on.
+    /// Sets the size of the window in bytes.
     pub(crate) fn keep(&self, keep: usize) {
         let mut state = self.fill.state.lock();
         state.keep = keep;

@@ -18,7 +18,7 @@ use crate::http::rewriting::Requested;
 use crate::http::via::{self, Changes, Forwarding, Hop};
 use crate::state::local::Local;
 
-/// The changes for the request of a fill (a fetch that several requests can share). A fill requests the
+/// The changes for the usual request of a fill (a fetch that several requests can share): it requests the
 /// complete object, with the cache's own conditions instead of the client's.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,

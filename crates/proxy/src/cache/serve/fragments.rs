@@ -19,8 +19,8 @@ use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
 /// Longest time between two checks of a request that waits for memory for its fragment. When a request of the
-/// same worker frees memory, it wakes a waiting request at once. Requests of other workers do not wake it, so
-/// the checks are needed too.
+/// same worker frees the memory of a fragment, it wakes the requests that wait for the first fragment in the
+/// queue. Memory that other workers or other uses free wakes no request, so the checks are needed too.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.

@@ -145,8 +145,8 @@ fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, Up
 }
 
 impl FillWriter<FillHead> {
-    /// Called when the body no longer fits into memory. From now on, followers can read it back from the
-    /// store.
+    /// Called when the fill no longer keeps all bytes of the body in memory. If `readable_body` is set,
+    /// followers can read the body back from the store from now on.
     fn grown(&self, readable_body: Option<ReadableBody>) {
         if let Some(head) = self.published()
             && let Some(readable_body) = readable_body

@@ -68,7 +68,7 @@ pub(crate) struct ReadableBody {
 
 impl ReadableBody {
     /// True if parts of the body can be fetched separately: lookups find the object, and its length is known.
-    /// For a body that is compared with a digest, this is true only at its end.
+    /// For a body that is compared with a digest, this is false: lookups find its object only after its end.
     fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }

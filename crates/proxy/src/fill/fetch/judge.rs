@@ -193,7 +193,8 @@ fn vary_and_target(
 
 /// Returns the plan by which waiting requests may share an answer that is stale when it arrives, because the
 /// origin took longer than the answer's lifetime. Only a site with `collapse = "arrived"` shares such
-/// answers. Returns `None` for all other sites.
+/// answers. Returns `None` for all other sites, for a 206, and for an answer that may not be stored for
+/// another reason.
 fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -407,8 +408,8 @@ fn store_target(
     };
     // The primary entry is the object under the primary key. If the answer has the same Vary list as the
     // known primary entry, it is stored under the fill's key with the nonce of that entry. Otherwise it
-    // becomes the new primary entry, with a new nonce. Requests then no longer find the older variants,
-    // because the keys of variants contain the nonce.
+    // becomes the new primary entry, with a new nonce (0 if it has no Vary list). Requests then no longer
+    // find the older variants, because the keys of variants contain the nonce.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
         _ if vary.is_some() => {

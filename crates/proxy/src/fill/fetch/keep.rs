@@ -33,9 +33,10 @@ pub(crate) struct Keeper {
     lasting: bool,
 }
 
-/// Smallest size in bytes of fragments that followers may read back from the store. Smaller fragments may be
-/// overwritten before a follower has read them. So if fragments are smaller, followers read only from the
-/// window (the bytes in memory), and lookups find a large object only when it is complete.
+/// Smallest size in bytes of fragments that followers of a complete answer may read back from the store.
+/// Smaller fragments may be overwritten before a follower has read them. So if fragments are smaller, these
+/// followers read only from the window (the bytes in memory), and lookups find a large object only when it is
+/// complete. This does not apply to the answer to a range request.
 const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -198,7 +199,7 @@ impl Keeper {
     }
 
     /// Returns the range of bytes that this fill fetches for an object whose head is already stored. Returns
-    /// `None` if the head is stored only after the body.
+    /// `None` if no head is stored before the body.
     pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
         let Kept::Sparse(sparse) = &self.kept else {
             return None;

@@ -8,7 +8,8 @@ use crate::fill::Fill;
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// Size of a window in bytes, if there is no memory for the fragments that are being stored.
+/// Size of a window in bytes, if there is no memory for a window of the configured size, or for such a window
+/// and the fragments that are being stored.
 const SMALL_WINDOW: usize = 64 << 10;
 /// Size of a window in bytes, if there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
@@ -53,9 +54,9 @@ impl FillMemory {
     /// Keeps a window from now on, and the fragments that are being stored. Returns true if there is memory
     /// for the fragments. Otherwise only a window is kept.
     pub(super) fn open_stored(&mut self, local: &Local, fill: &Fill<FillHead>) -> bool {
-        // The bytes of one fragment are collected for the store. The fragment before it may not be in the
-        // store yet. Followers that read from the store get its bytes from the window, so the window is at
-        // least as long as a fragment.
+        // The bytes of one fragment are collected for the store. Until this fragment is complete, followers
+        // that read from the store get its bytes from the window. So the window is at least as long as a
+        // fragment.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let window = local.proxy.config.fill.window.max(fragment);
         let want = window + fragment + ahead(local);

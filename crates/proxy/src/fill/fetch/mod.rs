@@ -62,7 +62,7 @@ pub(crate) enum Ranged {
 /// The instructions for the task of a fill.
 pub(crate) struct Job {
     pub(crate) req: Rc<OwnedRequest>,
-    /// The complete stored object, which cannot be sent without asking the origin.
+    /// The complete stored object, which the answer of this fetch validates or replaces.
     pub(crate) stored: Option<Arc<Object>>,
     /// True if the request for the origin contains the validators of the stored object.
     pub(crate) validate: bool,

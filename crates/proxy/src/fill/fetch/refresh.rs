@@ -59,8 +59,8 @@ pub(super) fn apply(
         order != Order::Newest,
         false
     ) {
-        // The 304 may be older than another answer. So the 304 changes nothing in the store, and only the
-        // request of this fetch gets the object.
+        // The 304 may be older than another answer. So the 304 changes nothing in the store. The request that
+        // started this fetch gets the object with its old fields.
         return Some(Arc::clone(old));
     }
     let put = writer.fill().if_storable(|| {
@@ -76,8 +76,8 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text))
 }
 
-/// Returns the object that is stored now, if it is in memory and has the same version as `old`. Other
-/// requests may have refreshed its fields meanwhile. Otherwise returns `old`.
+/// Returns the object that is stored now, because other requests may have refreshed its fields meanwhile.
+/// Returns `old` if the stored object is not in memory or has another version than `old`.
 fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.reads().lookup(old.hash(), old.key()) {
         Lookup::Memory(now)

@@ -1,4 +1,5 @@
-//! Tests of followers that stand aside: the fill does not wait for them, and they read from the store.
+//! Tests of followers that stand aside. They read from the store, and the fill waits for them only if bytes
+//! that are not stored fill the window.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -121,8 +121,8 @@ impl<T: Transport> Link<T> {
         (&self.io, &mut self.scratch, &mut self.buf)
     }
 
-    /// Returns the bytes that arrived after the head of a request, if the connection carries no further
-    /// request.
+    /// Returns the bytes that arrived after the head of a request. Called only if the connection carries no
+    /// further request.
     pub(crate) fn after(&self, parts: &RequestParts) -> &[u8] {
         &self.buf.filled()[parts.len()..]
     }

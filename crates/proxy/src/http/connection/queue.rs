@@ -132,8 +132,7 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// True if this time slice has lasted for at least [`LONG_SLICE`]. The answer is then slow, because many
-    /// answers are sent at the same time.
+    /// True if this time slice has lasted for at least [`LONG_SLICE`]. Then the answer is slow.
     pub(crate) fn has_lasted(&self, local: &Local) -> bool {
         let now = local.proxy.clock.mono();
         let slice = self.slice.as_ref();

@@ -63,10 +63,10 @@ impl Reader {
         uses_up
     }
 
-    /// Returns the largest number of bytes of the next time slice. Returns `None` (no limit) if the client
-    /// has received at least twice its largest window. At least half of these bytes have then left the
-    /// client's receive buffer, so the client reads. Before the call, the client must have acknowledged all
-    /// bytes that were sent.
+    /// Returns the largest number of bytes of the next time slice. Returns `None` (no limit) if the system
+    /// does not report the window, or if the client has received at least twice its largest window. In the
+    /// second case, at least half of these bytes have left the client's receive buffer, so the client reads.
+    /// Before the call, the client must have acknowledged all bytes that were sent.
     pub(super) fn trial<T: Transport>(&mut self, io: &Io<T>) -> Option<u64> {
         let window = self.look(io)?;
         if self.uses_up {

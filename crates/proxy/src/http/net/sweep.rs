@@ -80,10 +80,11 @@ pub(crate) enum Activity {
 
 impl Activity {
     /// Returns the time for which a connection must have had this activity before it may be closed to make
-    /// room for others. `None` means that a connection with this activity is not closed. `waiting` is the
-    /// number of connections that wait for memory or to be served, divided by the number of connections with
-    /// this activity. For [`Unread`](Self::Unread) it is the number of all connections that wait to be
-    /// served.
+    /// room for others. `None` means that a connection with this activity is not closed. For
+    /// [`Head`](Self::Head), `waiting` is the number of connections that wait to be served, divided by the
+    /// number of connections with this activity. For [`Stalled`](Self::Stalled), the connections that wait
+    /// for a reservation ([`Queued`](Self::Queued)) count too. For [`Unread`](Self::Unread), `waiting` is the
+    /// number of all connections that wait to be served. It has no effect on other activities.
     fn timeout(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
