@@ -1,8 +1,9 @@
 //! Parents: other proxies, through which the forward proxy sends its requests.
 //!
-//! The parent resolves the names of destinations. So the guard of destinations can check only the address of
-//! the parent itself, and destinations that are written as addresses. If a parent could not be reached, it is
-//! tried after the other parents of its group for a while.
+//! The parent resolves the names of destinations. So the guard of destinations can check only destinations
+//! that are written as addresses. The address of the parent itself may be private, but it must not be one of
+//! Foxy's own listeners. If a parent could not be reached, it is tried after the other parents of its group
+//! for a while.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

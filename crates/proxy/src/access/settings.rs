@@ -29,12 +29,13 @@ pub struct Access {
     /// Admin credential. If a `PURGE` request on a listener contains it, the request has the same rights as
     /// at the admin address.
     pub token: Option<Token>,
-    /// Destinations that the guard (the rule about the addresses that the forward proxy may reach) permits in
-    /// addition.
+    /// Destinations that the guard (the rule about the addresses that the forward proxy and the mirrors may
+    /// reach) permits in addition.
     pub allow_destinations: Vec<IpNet>,
-    /// True if every listener is on loopback. Then private and loopback destinations are also permitted.
+    /// True if every listener is on loopback. Then private and loopback destinations, and the addresses of
+    /// this machine, are also permitted.
     pub loopback_only: bool,
-    /// Foxy's own listening addresses (admin included), to which the forward proxy never connects. An
+    /// Foxy's own listening addresses (admin included), which the guard never permits as destinations. An
     /// unspecified address such as 0.0.0.0 stands for every local address with that port.
     pub own: Vec<SocketAddr>,
     /// Addresses of this machine. The guard treats them like loopback.

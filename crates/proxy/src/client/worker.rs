@@ -160,8 +160,8 @@ async fn idle(local: &Local) {
     }
 }
 
-/// Checks deadlines, closes connections that were unused for too long, and writes out the log. Does this
-/// several times a second.
+/// Checks deadlines, closes connections that were unused for too long, and writes out the log. If memory is
+/// spent, also closes connections that are not needed. Does this several times a second.
 pub(crate) async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -292,8 +292,8 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Counts an accepted connection. If there are too many connections, closes others. Returns `None` if the
-    /// connection is refused.
+    /// Counts an accepted connection. If there are too many connections, or if memory is spent, closes
+    /// others. Returns `None` if the connection is refused.
     pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
         let open = &local.proxy.connections;
         let counted = count_connection(local, peer)?;

@@ -1,5 +1,6 @@
 //! The body of a mirror's answer, as it arrives from the upstream. A document is decoded and rewritten. An
-//! artefact is compared with the digest that a document of the mirror contains for it.
+//! artefact is compared with its expected digests. A document of the mirror, the URL or the head of the
+//! answer contains them.
 
 use std::io::Write;
 use std::sync::Arc;

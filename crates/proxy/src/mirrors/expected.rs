@@ -21,8 +21,8 @@ const GENERATION: usize = (128 << 10) / 8 * 7;
 /// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
-/// Largest number of stored artefacts that are hashed at the same time, over all workers. If many clients
-/// request one artefact, their requests wait for the first comparison.
+/// Largest number of stored artefacts that are hashed, and stored documents that are read again, at the same
+/// time over all workers. If many clients request one artefact, their requests wait for the first comparison.
 const COMPARISONS_AT_ONCE: usize = 2;
 
 /// The table of digests, by mirror and path.
@@ -190,7 +190,7 @@ impl Expected {
         }
     }
 
-    /// Waits for a permit to hash a stored artefact. Cancel safe.
+    /// Waits for a permit to hash a stored artefact or to read a stored document again. Cancel safe.
     pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.comparisons.acquire().await.ok()

@@ -2,10 +2,10 @@
 //! gets a role from this module. The role determines how Foxy handles the request.
 //!
 //! A request for a mirror has the role of a site. Foxy makes a separate site for each server of the mirror
-//! and each class of URLs. For documents that are rewritten, there is also a separate site for each name by
-//! which clients know Foxy, so that the copies for different names have different keys. The comments call
-//! each of these sites a part of the mirror. In all other respects, such a site works like a site of the
-//! configuration.
+//! and each class of URLs. For documents that are rewritten, there is also a separate site for each form of
+//! the document and for each name by which clients know Foxy, so that the different copies have different
+//! keys. The comments call each of these sites a part of the mirror. In all other respects, such a site works
+//! like a site of the configuration.
 //!
 //! This room (top-level module) may use cache, http, state, sites and access. The room `origin` sends the
 //! requests to the servers of mirrors.

@@ -1,7 +1,7 @@
 //! Opens connections to origins and parents. Foxy resolves the name of the host. The guard of destinations
-//! and the access rules then check each address of the origin. Foxy tries the permitted addresses in
-//! parallel, with a short delay before each further attempt, and uses the first connection that succeeds (RFC
-//! 8305).
+//! and the access rules then check each address of the origin. The guard does not apply to the configured
+//! origins of a site. Foxy tries the permitted addresses one after the other, but does not wait for the end
+//! of a slow attempt before the next attempt. It uses the first connection that succeeds (RFC 8305).
 
 use std::cell::Cell;
 use std::future::poll_fn;

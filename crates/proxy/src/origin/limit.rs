@@ -20,7 +20,8 @@ use crate::http::destination::Destination;
 const SHARDS: usize = 16;
 /// Number of origins at which a shard of the table drops its idle origins, before it adds another.
 const SWEEP_AT: usize = 256;
-/// Number of clients at which the table of an origin drops its idle clients, before it adds another.
+/// Number of clients at which the table of an origin drops its idle clients, before it looks up another
+/// client.
 const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.

@@ -1,8 +1,8 @@
 //! Requests to origins: the names of origins, their connections and pools, the choice between several
 //! origins, and the exchange with an origin.
 //!
-//! `of_request` receives each request and chooses its path: through a parent proxy (`parents`), to a registry
-//! of container images (`registry`), to one of several origins (`origins`), or directly to the only origin.
+//! `of_request` chooses the path of a client's request: through a parent proxy (`parents`), to a registry of
+//! container images (`registry`), to one of several origins (`origins`), or directly to the only origin.
 //! `screened` sends requests for documents from which a mirror hides versions. `connect` opens connections.
 //! `pool` keeps idle connections. `exchange` contains one request and its answer.
 //!

@@ -236,7 +236,8 @@ impl Registry<'_> {
     }
 
     /// Follows redirects. The guard of destinations checks the server of each step. Only servers that the
-    /// mirror lists may be at private addresses. The credential is sent again only to the registry itself.
+    /// operator has named in the settings may be at private addresses. The credential is sent again only to
+    /// the registry itself.
     async fn follow(&self, first_answer: (Leased, ResponseParts), asked: &Changed<'_>) -> Answered {
         let (mut leased, mut parts) = first_answer;
         let registry = self.part.upstream();

@@ -3,9 +3,10 @@
 //! the ETag in the head depend on the versions that are hidden. And a document may name a version first and
 //! state its date only later.
 //!
-//! The ETag of a screened document consists of the upstream's ETag and a time: the time at which the next
-//! hidden version is old enough to be shown. Until this time, Foxy validates the screened document with the
-//! upstream's ETag. After this time, Foxy requests the complete document again.
+//! The ETag of a screened document consists of the upstream's ETag, a time, and the mark that all rewritten
+//! documents have. At this time, the next hidden version is old enough to be shown. Until this time, Foxy
+//! validates the screened document with the upstream's ETag. After this time, Foxy requests the complete
+//! document again.
 
 use std::io::Write;
 
@@ -59,8 +60,8 @@ const REPLACED: &[&str] = &[
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A screened document in memory, until the fill (the task that stores the document) reads it. A long
-/// document also has one of the [`LONG_AT_ONCE`] permits.
+/// A screened document in memory, until it is read as the body of the answer. A long document also has one of
+/// the [`LONG_AT_ONCE`] permits.
 #[derive(Debug)]
 pub(crate) struct Held {
     body: Body,
@@ -79,14 +80,16 @@ impl Held {
 
 /// The facts about a stored document that its ETag contains.
 struct Known {
-    /// The complete ETag of the stored document.
+    /// The ETag of the stored document, but without the mark for the name by which clients know Foxy. The
+    /// caller has removed this mark (`foxy_mirror::of_origin`).
     etag: Vec<u8>,
     origin: Vec<u8>,
     matures: Option<i64>,
 }
 
-/// Returns the ETag of a screened document. `origin` is the upstream's ETag. `matures` is the time, in
-/// seconds since 1970, at which the next hidden version is old enough.
+/// Returns the ETag of a screened document, without the mark of rewritten documents. `origin` is the
+/// upstream's ETag. `matures` is the time, in seconds since 1970, at which the next hidden version is old
+/// enough.
 fn marked(origin: &[u8], matures: Option<i64>) -> Option<Vec<u8>> {
     let inner = origin.strip_suffix(b"\"")?;
     let time = matures.map_or(String::new(), |time| time.to_string());

@@ -53,7 +53,8 @@ pub(super) struct Client {
     rng: Rng,
     number: u8,
     connection: Option<Connection>,
-    /// The spot (page and query) of the last answer, and the entity tag of that answer.
+    /// The spot (partition, page and query) of the last complete answer to GET, and the entity tag of that
+    /// answer.
     known: Option<(Spot, String)>,
 }
 
@@ -88,8 +89,8 @@ impl Client {
         }
     }
 
-    /// Chooses the spot (page and query) of the next request. Often this is the spot that any client
-    /// requested last, so that requests for it meet.
+    /// Chooses the spot (partition, page and query) of the next request. Often this is the spot of the last
+    /// request of any client, so that requests for it meet.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,

@@ -38,7 +38,7 @@ pub(super) struct Page {
     /// Additional fields of the answers with this page. `{user}` stands for the user who sends the request.
     pub(super) fields: &'static str,
     pub(super) personal: Personal,
-    /// Lifetime in milliseconds. `None` means that each use must be validated with the origin.
+    /// Lifetime in milliseconds. `None` means that each use needs the origin: a validation or a new answer.
     pub(super) lifetime: Option<u64>,
     pub(super) stale: Stale,
     /// True if no other request may have the answer, not even another request of the same user.
@@ -90,7 +90,7 @@ const fn shared(name: &'static str, control: &'static str, lifetime: u64) -> Pag
     }
 }
 
-/// Returns a page that must be validated with the origin at each use.
+/// Returns a page for which each use needs the origin: a validation or a new answer.
 const fn checked(name: &'static str, control: &'static str, personal: Personal) -> Page {
     Page {
         personal,
@@ -215,7 +215,8 @@ pub(super) const LONG_PAGES: usize = 2;
 pub(super) struct Made {
     pub(super) spot: Spot,
     pub(super) version: u64,
-    /// The user for whom the answer was made. `-` means all users.
+    /// The user for whom the answer was made. `-` means that all users get the same body, or that the request
+    /// had no user on whom the page depends.
     pub(super) user: String,
     pub(super) variant: String,
     /// Number of the answer among the answers of the origin.

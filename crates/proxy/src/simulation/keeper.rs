@@ -1,6 +1,6 @@
 //! The keeper of the stores, which does the operator's work with disks. While the simulated process runs, the
 //! keeper takes stores out, drains them (moves their objects to other stores), puts them back and grows them.
-//! The keeper also makes a disk fail for a while.
+//! The keeper also makes a disk fail, mostly for a while.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::profile::DiskTrouble;
 use super::stores::Stores;
 use super::world::World;
 
-/// Largest number of steps for which the keeper waits for a drain. If the drain is not complete then, the
-/// keeper takes the store out nevertheless.
+/// Upper limit of the random number of steps for which the keeper waits for a drain. After these steps, the
+/// keeper takes the store out or lets it serve again, even if the drain is not complete.
 const STEPS: u64 = 400;
 
 /// Does the keeper's work until the process ends.
@@ -120,7 +120,7 @@ impl Keeper<'_> {
         self.take_out().await;
     }
 
-    /// Makes the disk fail for a while.
+    /// Makes the disk fail. Mostly makes it work again after a while.
     async fn die(&self, rng: &mut Rng) {
         self.stores.set_dead(self.n, true);
         self.note("disks dead");

@@ -33,19 +33,20 @@
 //!
 //! **Removed.** After a purge is acknowledged, or a request that changes a page has succeeded, no later
 //! request gets an answer that the origin gave before the purge or the change. After a client has received a
-//! complete version, no later request gets an earlier version. The latter does not apply if only one login
-//! may have the received answer. Acknowledged purges remain effective after kills and power failures. On
-//! disks without faults, other removals remain effective after kills. They also remain effective after a
-//! power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to objects of a
-//! store that was absent for a while, or for a complete life of the process.
+//! complete version, no later request gets an earlier version. The rule about versions does not apply if only
+//! one login may have the received answer. Acknowledged purges remain effective after kills and power
+//! failures. On disks without faults, other removals remain effective after kills. They also remain effective
+//! after a power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to
+//! objects of a store that was absent for a while, or for a complete life of the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
 //! answer. The settings that change concern queries in keys, the selection of variants, and cookies that a
 //! rule shares.
 //!
 //! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete,
-//! or the client can notice that the body is truncated. There are only two reasons for a truncated body: a
-//! component failed, or the missing bytes belong to a version that no longer exists.
+//! or the client can notice that the body is truncated. A body is truncated only for one of these reasons: a
+//! component failed, the missing bytes belong to a version that no longer exists, the client misbehaved, or
+//! the client read a body of unknown length too slowly.
 //!
 //! **Liveness.** Every request ends. If network and origin work, the request gets its answer, even if the
 //! disk fails. The only exception is a request whose process has ended meanwhile.

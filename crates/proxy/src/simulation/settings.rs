@@ -47,8 +47,7 @@ impl Settings {
         }
     }
 
-    /// Returns settings that are equal to `other`, except those that affect neither keys nor sharing. The
-    /// latter come from `self`.
+    /// Returns the settings for keys and sharing of `other`, together with the remaining settings of `self`.
     pub(super) const fn deciding_as(self, other: Self) -> Self {
         let tight = self.tight;
         Self { tight, ..other }
@@ -146,7 +145,8 @@ impl Settings {
             rule(users, &[], base),
             rule(None, &[], base),
         ];
-        // As in the product, a site ignores cache directives of requests.
+        // The site `Part::Users` ignores cache directives of requests, as a site of the product does by
+        // default.
         let deaf = |config: &Caching| Caching {
             obey_request: false,
             ..config.clone()
@@ -209,7 +209,7 @@ pub(super) fn listeners(profile: &Profile) -> Listeners {
     all
 }
 
-/// The eras of a history, in the order of time. An era is the time between two reloads.
+/// The eras of a history, in the order of time. An era begins with a start of the process or with a reload.
 #[derive(Debug, Default)]
 pub(super) struct Eras(RefCell<Vec<Era>>);
 

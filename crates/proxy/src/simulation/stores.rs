@@ -22,7 +22,8 @@ const CLOSE_MAX: Duration = Duration::from_millis(800);
 /// Number of segments of an empty disk. The disk has many segments but little data.
 const SEGMENTS: u64 = 24;
 
-/// The simulated machine. It exists during all lives of the process (from each start to the next end).
+/// The simulated machine. It exists during the whole history. The process can end and start again several
+/// times meanwhile.
 #[derive(Debug)]
 pub(super) struct Machine {
     disks: Vec<MemDisk>,
@@ -45,7 +46,7 @@ impl Machine {
     }
 
     /// Ends the process and keeps the contents of its disks. If `rng` is given, the power fails, and all
-    /// disks lose writes that were not synced.
+    /// disks lose all or some of the writes that were not synced.
     pub(super) fn crash(&mut self, stores: &Stores, rng: Option<&mut Rng>) {
         let kept = stores.kept.borrow();
         let mut keep = rng.map(|rng| (rng.below(3), rng));

@@ -152,8 +152,9 @@ impl Transport for Wire {
 }
 
 impl Drop for Wire {
-    /// Closes this end as the kernel does. If there are bytes that this end has not read, the peer may get a
-    /// reset. The reset may remove bytes that were sent to the peer before the peer has read them.
+    /// Closes this end as the kernel does. After `reset_on_close`, the peer gets a reset. If there are bytes
+    /// that this end has not read, the peer may get a reset. The reset may remove bytes that were sent to the
+    /// peer before the peer has read them.
     fn drop(&mut self) {
         let mut from = self.from.borrow_mut();
         let unread = from.is_unread();

@@ -1,6 +1,6 @@
 //! The state that the simulated origin, clients and operator share with the oracle, which checks the answers.
-//! It contains the origin's answers, and the barriers. A barrier forbids older answers after a purge or a
-//! change.
+//! It contains the origin's answers, and the barriers. A barrier forbids older answers after a purge, after a
+//! change, or after a client has received a newer version.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

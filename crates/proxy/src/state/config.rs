@@ -332,7 +332,7 @@ impl Role {
     }
 }
 
-/// A reverse proxy for one origin or several origins.
+/// A site: a reverse proxy for one origin or several origins, a part of a mirror, or a build cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.

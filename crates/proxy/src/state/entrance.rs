@@ -19,8 +19,8 @@ const OVER: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The queues of one worker: one for clients with few connections, and one for clients with many. A queue is
-/// a lock, for which the connections wait in the order of their arrival. It contains the time at which its
-/// first connection began to wait for memory.
+/// a lock, for which the connections wait in the order of their arrival. It contains the time since which its
+/// connections have waited for memory.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
@@ -28,9 +28,9 @@ pub(crate) struct Entrance {
     /// Number of connections in both queues.
     waiting: Cell<usize>,
     /// Number of waiting connections that may be admitted as replacements. It increases when a served
-    /// connection ends while others wait, and decreases when a waiting connection is admitted. Connections
-    /// that Foxy closes to release memory must not be replaced. So Foxy subtracts them beforehand, and the
-    /// number can be negative.
+    /// connection ends while others wait, and decreases when a waiting connection is admitted as a
+    /// replacement. Connections that Foxy closes to release memory must not be replaced. So Foxy subtracts
+    /// them beforehand (see `withhold`), and the number can be negative.
     free: Cell<isize>,
 }
 
@@ -62,8 +62,8 @@ impl Entrance {
         self.free.set(0);
     }
 
-    /// Returns true if the waiting connection may replace a served connection that has ended. If no served
-    /// connection has ended, closes served connections that are not needed, and returns false. Waiting
+    /// Returns true if the waiting connection may replace a served connection that has ended. If there is no
+    /// such served connection, closes served connections that are not needed, and returns false. Waiting
     /// connections can replace them at the next check.
     fn replaces_ended(&self, local: &Local) -> bool {
         let free = self.free.get();

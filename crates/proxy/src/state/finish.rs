@@ -86,8 +86,8 @@ impl Finish {
         }
     }
 
-    /// Returns the result of a request whose client left or stopped reading. `status` is the status that it
-    /// got.
+    /// Returns the result of a request whose client left or stopped reading. `status` is the status of its
+    /// answer.
     pub(crate) fn gone(status: u16) -> Self {
         Self {
             outcome: Outcome::ClientGone,

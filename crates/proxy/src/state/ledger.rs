@@ -8,7 +8,7 @@
 //!
 //! Some entries are estimates. Other entries are for memory that may be used but is not used. An example is
 //! the window of a slow download (the bytes of a fetch that are kept for its readers), which never becomes
-//! full. `observe` gets the number of bytes that the process really uses. If requests use more than their
+//! full. `observe` gets the number of bytes that requests really use. If requests use more than their
 //! entries, the difference (the excess) is added to the sum. While the process really uses little memory,
 //! Foxy closes no connection and refuses no request because of the entries.
 
@@ -290,10 +290,10 @@ impl Ledger {
     }
 
     /// Returns true if a client with these numbers of connections has no more than its share. At low
-    /// pressure, a share has no limit. Otherwise a share has two limits: its connections may use a quarter of
-    /// the ledger, and its waiting connections may be half of those that may wait at all `workers` together.
-    /// So memory is left for other clients. A served connection counts as much as eight waiting connections,
-    /// because a waiting connection has no buffers.
+    /// pressure, a share has no limit. Otherwise a share has two limits: the client's connections may use a
+    /// quarter of the ledger, and the number of its waiting connections may be half of the number that may
+    /// wait at all `workers` together. So memory is left for other clients. A served connection counts as
+    /// much as eight waiting connections, because a waiting connection has no buffers.
     pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
         if self.pressure() == Pressure::Low {
             return true;

@@ -107,8 +107,8 @@ impl PollBudgets {
                 Poll::Pending
             })
             .await;
-            // The runtime polls this task again after it has checked for events. Before that, it polls the
-            // tasks that these events wake.
+            // The runtime checks for events, polls the tasks that these events wake, and then polls this task
+            // again.
             tokio::task::yield_now().await;
             self.next();
         }

@@ -1,6 +1,6 @@
 //! The results of recent requests by key, for the command `foxy why`. They are in a table of fixed size, in
-//! which newer results replace older results. Of the hits, only hits on large objects are entered. Other hits
-//! are not, so that they need no additional work.
+//! which newer results replace older results. Of the hits that need no fetch, only hits on large objects are
+//! entered. The others are not entered, so that they need no additional work.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::Outcome;
 /// Number of buckets in the table, which needs about 300 KiB.
 const BUCKETS: usize = 4096;
 
-/// The result of a request. For each key, the table keeps the last request that was not an ordinary hit.
+/// The result of a request. For each key, the table keeps the last request that needed more than a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recent {
     /// The time when the answer was complete.

@@ -94,7 +94,7 @@ impl AccessQuestion {
 
 impl Gatekeeper {
     /// Returns one line for each rule, from the first rule to the rule that decides. The line states whether
-    /// the rule fits the request.
+    /// the rule fits the request. If no rule decides, the last line states that the request is allowed.
     #[must_use]
     pub fn explain(&self, question: &AccessQuestion, now: WallTime) -> Vec<String> {
         let rules = self.rules();

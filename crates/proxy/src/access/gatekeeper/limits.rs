@@ -1,8 +1,9 @@
 //! Limits of clients, users and sites: requests and bytes per second, and requests under way.
 //!
 //! Each subject of a limit (a client, a user, a token or a site) has a bucket, in which its requests and
-//! bytes are counted. The number of buckets is bounded. If the table is too full for a new bucket, idle
-//! buckets are dropped. If it is still too full, all further subjects share one bucket.
+//! bytes are counted. The table of buckets has several parts (shards), and the number of buckets in a shard
+//! is bounded. If a shard is full, its idle buckets are dropped. If it is still full, the new subjects of a
+//! limit share one bucket in this shard.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -88,7 +88,7 @@ impl Gatekeeper {
 
     /// Returns the group of parents (other proxies) for a request to the forward proxy. If `rule`, the access
     /// rule that decided, names a group, the result is that group. Otherwise the result is the first group
-    /// that takes requests without a rule and has no exception for this scheme or host.
+    /// with `always` that is for this scheme and has no exception for this host.
     pub(crate) fn parents(
         &self,
         rule: Option<usize>,

@@ -34,7 +34,7 @@ const LONGEST: usize = 256;
 /// Users, and the credentials with which they log in.
 #[derive(Clone, Default)]
 pub struct LoginsConfig {
-    /// The name of the realm (RFC 9110 section 11.5). Clients show it to the user.
+    /// The name of the realm (RFC 9110 section 11.5). Clients can show it to the user.
     pub realm: String,
     /// The partitions where users log in: `forward` and names of sites.
     pub at: Vec<String>,
@@ -261,14 +261,14 @@ impl Logins {
         groups.map(|group| &group[..]).collect()
     }
 
-    /// Returns the user with this name, which a verified certificate proves.
+    /// Returns the user with this name. The caller has verified the name by a password or a certificate.
     pub(crate) fn principal(&self, rules: &RuleSet, name: &str) -> Arc<Principal> {
         let mut all = self.principals.lock();
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // The names come only from verified logins and certificates. So there are normally fewer names, and
-        // dropping all of them is good enough.
+        // The names come only from verified logins and certificates. So the limit is seldom reached, and it
+        // is good enough to drop all entries.
         if all.len() >= memory::MOST {
             all.clear();
         }

@@ -1,5 +1,5 @@
-//! Two checks of each request before the cache lookup: whether the client is allowed, and whether the port
-//! is.
+//! The check of the port in a request's URL, and the refusals of clients and ports that are not allowed.
+//! These refusals come before the cache lookup.
 
 use foxy_base::rule;
 use foxy_http1::Url;

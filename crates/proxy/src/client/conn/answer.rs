@@ -58,7 +58,7 @@ pub(super) enum Long {
     Purge,
     Options,
     Trace,
-    /// Send the file `/proxy.pac`, by which browsers find the proxy.
+    /// Send the PAC file, by which browsers find the proxy.
     Pac,
     /// Store or remove an object of a build cache.
     Object(ObjectWish),
@@ -260,8 +260,8 @@ impl<T: Transport> Conn<T> {
         let mut exchange = self.exchange(Rc::clone(&req), keep);
         let finish = match long {
             _ if lacks_room => exchange.without_room(SliceLost::Memory).await,
-            // Only the future of a fill is not boxed. If the others were not boxed, every miss would need as
-            // much memory as the largest of these futures.
+            // Of the following futures, only the future of a fill is not boxed. If the others were not boxed,
+            // every miss would need as much memory as the largest of these futures.
             Long::Purge => Box::pin(exchange.purge()).await,
             Long::Fill(want) => exchange.through_fill(want).await,
             Long::Pass(reason) => Box::pin(exchange.pass(reason)).await,
@@ -304,9 +304,9 @@ fn is_bypass(local: &Local, client: &ClientIdentity, by: RuleId, head: &RequestH
     )
 }
 
-/// Returns the answer that the settings of the request's site demand, such as a redirect or the refusal
-/// during maintenance. Such an answer has priority over a stored object. Returns `None` if the settings
-/// demand no answer.
+/// Returns the next step if the site of the request demands one before the cache is used. Such a step is a
+/// redirect, a refusal (during maintenance, or by the rules of a mirror), the answer of a registry itself, or
+/// the question whether the client may have a layer. Returns `None` if the site demands no such step.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -411,7 +411,7 @@ fn to_fetch<'b>(
     }))
 }
 
-/// The objects that a lookup has found, but that cannot be sent as the answer.
+/// The objects that a lookup has found, but that cannot be sent at once.
 pub(super) struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,

@@ -1,7 +1,8 @@
 //! Handles two kinds of stored objects of mirrors, before they are used: artefacts (files of packages), and
 //! documents (in which a registry lists artefacts and their digests). The first kind are artefacts that were
 //! stored before a document named their digest: they are compared with this digest. The second kind are
-//! documents. After a start, Foxy does not know the digests that they contain, so it reads them again.
+//! documents whose digests Foxy does not know, because it has started or because the bounded table of digests
+//! has forgotten them. Foxy reads these documents again.
 
 use std::sync::Arc;
 
@@ -46,8 +47,9 @@ impl Local {
 
     /// Compares a stored object with the digest that documents of the mirror contain for this request.
     /// Returns `None` if the object must not be used. If only a part of the object is stored, it cannot be
-    /// compared, and also must not be used: if its bytes were wrong, every object that is completed from it
-    /// would be wrong.
+    /// compared with a digest. So if documents contain a digest and the part has not been compared with it
+    /// before, the part also must not be used: if its bytes were wrong, every object that is completed from
+    /// it would be wrong.
     #[inline]
     fn digest_check(
         &self,
@@ -93,7 +95,7 @@ impl Local {
     }
 
     /// True if a stored object is a document, and Foxy does not know the digests in it. After a start, Foxy
-    /// knows no digests.
+    /// knows no digests. The table of digests is bounded, so it can also forget them later.
     #[inline]
     fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
@@ -169,7 +171,8 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Computes the digest of a stored artefact, unless another request has already done so. If it differs
-    /// from `digest`, removes the artefact. Then looks the request up again.
+    /// from `digest`, or if a part of the body is missing, removes the artefact. Then looks the request up
+    /// again.
     pub(super) async fn compared(
         &mut self,
         parts: &RequestParts,

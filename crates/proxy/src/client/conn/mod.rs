@@ -110,7 +110,7 @@ impl<T: Transport> Conn<T> {
         loop {
             self.rule = RuleId::default();
             let keep = match self.link.next_request(&self.local).await {
-                // The listener was closed while this connection was idle. So the connection ends without an
+                // The listener was closed before this request was read. So the connection ends without an
                 // answer, and the client may repeat the request.
                 Ok(_) if self.post.is_closed() && self.answers > 0 => break,
                 Ok(parts) => {

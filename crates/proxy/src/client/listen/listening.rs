@@ -221,7 +221,7 @@ async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
             Ok((stream, client)) => start(post, stream, client),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
-                // The process has no free file descriptor or memory. Connections in progress must end first.
+                // There is no free file descriptor or no free memory. Connections in progress must end first.
                 tracing::warn!(%error, "cannot accept connections for a moment");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

@@ -14,7 +14,7 @@ use crate::state::local::Local;
 #[derive(Debug)]
 pub(crate) struct Post {
     current: RefCell<Posted>,
-    /// A number that increases with each change of the settings.
+    /// A number that increases with each change of the settings, and when the listener is closed.
     number: Cell<u64>,
     closed: Rc<Cell<bool>>,
     closing: Notify,
@@ -45,7 +45,7 @@ impl Post {
         self.current.borrow().clone()
     }
 
-    /// Returns a number that increases with each change of the settings.
+    /// Returns a number that increases with each change of the settings, and when the listener is closed.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.get()

@@ -25,7 +25,8 @@ pub struct HealthRules {
     /// failed requests.
     pub errors: u32,
     /// Time for which the origin is left out the first time. If the origin fails again soon after its return,
-    /// this time is doubled.
+    /// it is left out for twice as long as the last time, but at most for five minutes. If `out` is longer
+    /// than five minutes, it is always left out for `out`.
     pub out: Duration,
     /// Time from the return of the origin until it has its full share of requests.
     pub slow_start: Duration,

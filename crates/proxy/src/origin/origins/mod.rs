@@ -286,7 +286,8 @@ impl OutstandingRequest {
         &self.origins.0.members[self.at].0
     }
 
-    /// Notes that the request was sent. From now on, the request waits for the origin's answer.
+    /// Notes that the request waits for the origin's answer from now on. The caller uses this function just
+    /// before it sends a request without a body.
     pub(crate) fn wait(&self, local: &Local) {
         let now = local.mono();
         self.asked.set(Some(now));

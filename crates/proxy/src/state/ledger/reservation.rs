@@ -25,8 +25,8 @@ use super::{Entry, Ledger, Pressure, Use};
 /// Smallest size of a reservation, in bytes: two packets of a loopback interface. If only one packet were in
 /// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const RESERVATION_MIN: usize = 128 << 10;
-/// Largest size of a reservation, in bytes. As long as the reservation of an answer has always had this size,
-/// Foxy does not limit the send queue, and the kernel chooses its length.
+/// Largest size of a reservation, in bytes. As long as no reservation for a connection was more than a
+/// quarter smaller, Foxy does not limit the connection's send queue, and the kernel chooses its length.
 pub(crate) const RESERVATION_MAX: usize = 2 << 20;
 /// Memory that the kernel needs for a packet, in addition to the bytes in the packet.
 const PACKET_BYTES: usize = 4 << 10;

@@ -19,7 +19,7 @@ impl ConnectionContext {
     /// Returns a refusal if this request must not be sent over this connection. If the client named a host in
     /// the handshake and got a certificate for this host, it may send requests only for hosts on this
     /// certificate (RFC 9110 section 7.4). If the client got the default certificate, it may send requests
-    /// for any host.
+    /// for any host. The connections of the forward proxy have no such restriction.
     #[inline]
     pub(super) fn misdirected<T: Transport>(
         &self,

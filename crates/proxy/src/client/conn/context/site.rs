@@ -41,8 +41,8 @@ impl ConnectionContext {
         misplaced.or_else(|| self.unverified())
     }
 
-    /// Returns a refusal if the clients of the request's site must show a certificate, and the handshake of
-    /// this connection was for another site.
+    /// Returns a refusal if the clients of the request's site must show a certificate, but this connection
+    /// does not use TLS or its handshake was for another site.
     #[inline]
     fn unverified(&self) -> Option<Refusal> {
         let Role::Site(site) = &*self.role else {
