@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use super::datagrams::Datagrams;
 use crate::config::LogTarget;
 
-/// Largest number of buffers with lines that wait for the thread. Further buffers are dropped.
+/// Largest number of messages that wait for the thread. Most messages are buffers with lines. If the queue is
+/// full, a further buffer is dropped.
 const QUEUE: usize = 256;
 /// Largest number of empty buffers that are kept for reuse.
 const SPARE: usize = 64;

@@ -1,5 +1,6 @@
-//! Conversion of public URLs to the URLs under which partitions store objects. (A partition is the key space
-//! of the forward proxy or of one site.) `/why` and `/purge` use the same conversion.
+//! Conversion of public URLs to the URLs under which partitions store objects. A partition is a key space.
+//! This module handles the partitions of the forward proxy and of the sites, but not of mirrors. `/why` and
+//! `/purge` use the same conversion.
 //!
 //! The forward proxy stores objects under their URL. A site stores objects under URLs with its origin's
 //! scheme. The host of these URLs is the origin's name, or the client's `Host` if the site has
@@ -35,7 +36,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns the names according to the configuration. `partitions` is the list of all partitions.
+    /// Returns the names according to the configuration. `partitions` contains `forward`, if there is a
+    /// forward proxy, and the sites.
     pub(super) fn of(config: &Config, partitions: Vec<String>) -> Self {
         Self {
             partitions,
@@ -85,8 +87,9 @@ impl Names {
     }
 
     /// Returns the partitions that may have objects of this URL. Each partition has a flag, which is true if
-    /// the URL certainly belongs to the partition. If a partition shares its listeners, and requests for the
-    /// URL go to another site there, the partition is left out.
+    /// the URL certainly belongs to the partition. A partition with a shared listener is left out if no
+    /// shared listener sends requests for the URL to it. It is not left out if `site` names it, if it is the
+    /// only partition, or if the URL's host and port are those of its origin.
     pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
         let (chosen, sure) = self.chosen(site);
         let routed = self.routed(url, false);

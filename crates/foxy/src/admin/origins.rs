@@ -21,7 +21,7 @@ pub struct OriginLine {
     pub requests: u64,
     /// Number of requests that failed, or that the origin answered with a status of 5xx.
     pub failures: u64,
-    /// Number of times that the origin got no requests for a while, because requests had failed.
+    /// Number of times that the origin was left out of the choice for a while, because requests had failed.
     pub ejections: u64,
     /// `fails`, `flaps` or `slow`, if the last requests show one of these faults.
     #[serde(default)]

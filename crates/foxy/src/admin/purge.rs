@@ -31,7 +31,7 @@ struct PurgeRequest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) url: String,
-    /// Number of partitions in which the URL was looked up.
+    /// Number of partitions in which the URL was purged. All partitions of a mirror count as one.
     pub(crate) partitions: usize,
     /// Number of stored objects that were purged, variants included.
     pub(crate) objects: u64,
@@ -46,8 +46,8 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
-    /// Numbers of the other purges that the same request started. They are needed if the keys of several
-    /// sites contain the URL in different forms.
+    /// Numbers of the other purges that the same request started. One purge is not enough, for example, if
+    /// the keys of several sites contain the URL in different forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,
@@ -221,9 +221,10 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
 }
 
 /// Returns a pair for each chosen partition: the partition, and the result of the function `text` for this
-/// partition. If `all` is true and all results are equal, returns a single pair with an empty name, which
-/// stands for all partitions. The arguments of `text` are a partition and a flag. The flag is true if the
-/// request is certainly about this partition.
+/// partition. Partitions without a result are left out. If `all` is true, and the forward proxy and all sites
+/// have the same result, returns a single pair with an empty name, which stands for all partitions. The
+/// arguments of `text` are a partition and a flag. The flag is true if the request is certainly about this
+/// partition.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,
@@ -243,8 +244,8 @@ fn places(
     places
 }
 
-/// Returns the partition and the text for a purge of many objects. If the request identifies exactly one
-/// partition, a host in the text is replaced by the host in the keys of this partition.
+/// Returns the partition and the text for a purge of many objects. The text of a purge of a host is the host.
+/// If the request identifies exactly one partition, the host in the keys of this partition replaces it.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,

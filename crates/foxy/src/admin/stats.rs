@@ -12,7 +12,8 @@ use super::stores::duty_name;
 use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
-/// Current statistics. All counts begin with 0 at the start of Foxy.
+/// Current statistics. The counts of requests, answers, events and log lines begin with 0 at the start of
+/// Foxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stats {
     /// Version of Foxy.
@@ -25,8 +26,8 @@ pub struct Stats {
     pub listen: Vec<String>,
     /// Number of finished requests.
     pub requests: u64,
-    /// Share of hits among the requests that were looked up in the cache; `None` before the first such
-    /// request.
+    /// Share of hits among the requests that ended with a hit, a fetch or a bypass of the cache. Tunnels,
+    /// failed requests and Foxy's own answers do not count. `None` before the first such request.
     pub hit_ratio: Option<f64>,
     /// Number of requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
@@ -138,7 +139,7 @@ pub struct Store {
     /// Number of segments that are not used because reads of them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
-    /// True while the index entries of older segments are still being loaded after the start.
+    /// True while the index entries of older segments are still being loaded after the store was opened.
     pub loading: bool,
     /// Bytes of all segments of the store. The segments contain the stored objects.
     pub capacity_bytes: u64,
@@ -276,7 +277,7 @@ fn device_name(device: Device) -> &'static str {
     }
 }
 
-/// Returns the share of hits among the requests that were looked up in the cache.
+/// Returns the share of hits, as the field `hit_ratio` of [`Stats`] describes it.
 fn hit_ratio(totals: &Totals) -> Option<f64> {
     let sum = |wanted: &dyn Fn(Outcome) -> bool| -> u64 {
         let all = Outcome::ALL.into_iter().filter(|outcome| wanted(*outcome));

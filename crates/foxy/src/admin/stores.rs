@@ -36,7 +36,7 @@ pub(crate) struct StoreLine {
     pub(crate) left_percent: f64,
     pub(crate) capacity_bytes: u64,
     pub(crate) used_bytes: u64,
-    /// True while the index entries of older segments are still being loaded after the start.
+    /// True while the index entries of older segments are still being loaded after the store was opened.
     pub(crate) loading: bool,
     /// Percentage of new objects that go to this store now.
     pub(crate) share_percent: f64,

@@ -15,8 +15,8 @@ pub struct Answers {
     pub classes: BTreeMap<String, u64>,
     /// Number of body bytes that were sent, by outcome.
     pub body_bytes: BTreeMap<String, u64>,
-    /// Share of body bytes from the cache among the body bytes of all requests that were looked up in the
-    /// cache; `None` before the first such request.
+    /// Share of body bytes of hits among the body bytes of the requests that `hit_ratio` counts; `None` while
+    /// the sum of these bytes is 0.
     pub byte_hit_ratio: Option<f64>,
 }
 

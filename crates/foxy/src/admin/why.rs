@@ -13,9 +13,10 @@ use super::query::{parameter, parameters};
 /// The answer. Its fields are the members of the JSON object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Why {
-    /// The requested URL, in the form that the origin gets.
+    /// The requested URL in normal form, with the scheme and host that the keys of the site contain. Rules
+    /// that rewrite paths or ignore query parameters are not applied to it.
     pub url: String,
-    /// `forward` or the site's name.
+    /// `forward`, or the name of the site or mirror.
     pub site: String,
     /// `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
     pub decision: String,
@@ -23,8 +24,8 @@ pub struct Why {
     pub fwd: String,
     /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
-    /// A line for each access rule, from the first rule to the rule that decides; empty if there are no
-    /// rules.
+    /// A line for each access rule, from the first rule to the rule that decides. If no rule decides, the
+    /// last line states this. Empty if the configuration has no access rules, users, rates and parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
     /// The cache key.
@@ -88,7 +89,7 @@ pub struct Last {
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status of the origin's answer; 0 if no request was sent to the origin.
+    /// Status of the origin's answer; 0 if there was no answer of the origin.
     pub origin_status: u16,
 }
 

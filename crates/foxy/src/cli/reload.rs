@@ -28,9 +28,9 @@ pub(super) fn messages(level: &LogLevel) -> LevelHandle {
     handle
 }
 
-/// Returns the filter of messages: the value of FOXY_LOG if it is set, or else the level of the
-/// configuration. The library for name lookups (hickory) logs only errors, because a failed lookup is
-/// reported with the request that it affects.
+/// Returns the filter of messages: the value of FOXY_LOG if it is set and valid, or else the level of the
+/// configuration. With the level of the configuration, the library for name lookups (hickory) logs only
+/// errors, because a failed lookup is reported with the request that it affects.
 fn filter(level: &LogLevel) -> EnvFilter {
     EnvFilter::try_from_env("FOXY_LOG").unwrap_or_else(|_| {
         EnvFilter::new(format!(
@@ -56,7 +56,8 @@ pub(super) fn run(args: &ReloadArgs) -> ExitCode {
 /// about them.
 ///
 /// # Errors
-/// Returns the mistakes of the configuration. In this case, nothing has changed.
+/// Returns the mistakes of the configuration, or the reason why it cannot be applied (for example, an address
+/// is in use). In this case, no setting has changed.
 pub(super) fn reload(
     args: &ServeArgs,
     running: &Running,

@@ -1,5 +1,6 @@
-//! The `[[access_rule]]` sections. They and the section `[login]` make the gatekeeper, which checks each
-//! request against access rules, users and limits.
+//! The `[[access_rule]]` sections, and the gatekeeper, which checks each request against access rules, users
+//! and limits, and chooses its parents. The gatekeeper is made from these sections, from `[login]`, and from
+//! the sections `[[rate]]` and `[[parent]]`.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use super::raw::{RawConfig, Section};
 use super::values::Values;
 use super::{logins, objects, parents};
 
-/// Returns the gatekeeper; `None` if there are neither rules nor users. `names` contains the names of sites
-/// and mirrors. It also contains `forward` if there is a forward proxy.
+/// Returns the gatekeeper; `None` if there are no rules, no users, no limits and no parents. `names` contains
+/// the names of sites and mirrors. It also contains `forward` if there is a forward proxy.
 pub(super) fn read(
     raw: &RawConfig,
     (sites, names): (&[SiteConfig], &[String]),

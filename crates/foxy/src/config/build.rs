@@ -53,7 +53,8 @@ pub struct Config {
     pub memory: u64,
     /// Number of network threads, at least one.
     pub workers: usize,
-    /// True if each network thread is bound to a separate core.
+    /// True if each network thread is bound to one core. Threads share cores if there are fewer cores than
+    /// threads.
     pub pin_workers: bool,
     /// The stores. Without a store, objects are kept only in memory.
     pub stores: Vec<StoreConfig>,
@@ -131,11 +132,12 @@ pub struct SiteConfig {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
-    /// The kind of requests that may wait for a fetch that is already running and use its answer.
+    /// Determines which of the requests that wait for a running fetch may get its answer.
     pub collapse: foxy_proxy::Collapse,
-    /// True if Cache-Control directives in requests are obeyed; `None`: as in `[cache]`.
+    /// True if `Cache-Control` and `Pragma` of requests are obeyed; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,
-    /// True if paths in keys have one normal form; `None`: as for the forward proxy.
+    /// True if paths have one normal form in keys, rules, purges and requests to the origin; `None`: as for
+    /// the forward proxy.
     pub normalise: Option<bool>,
     /// Clients that may use the site; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
@@ -203,7 +205,7 @@ impl Config {
     /// Builds the configuration.
     ///
     /// # Errors
-    /// Returns all problems, in the order of the table of settings.
+    /// Returns all problems. The problems of one section's values are in the order of the table of settings.
     pub fn build(raw: &RawConfig, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
         let mut problems = raw.problems.clone();
         let config = read_all(raw, machine, &mut problems);
@@ -328,8 +330,9 @@ fn caching(
         .with_received(as_received);
 }
 
-/// Returns the partitions whose keys contain paths as received, not in normal form. Mistakes in `cache` are
-/// ignored here, because the code that reads the complete section reports them.
+/// Returns the partitions that keep paths as received, not in normal form, in keys and in requests to the
+/// origin. Mistakes in `cache` are ignored here, because the code that reads the complete section reports
+/// them.
 fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
     let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);

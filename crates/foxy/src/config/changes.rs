@@ -13,7 +13,7 @@ pub(crate) struct Changes {
     /// Names of changed settings that only a start applies.
     pub(crate) later: Vec<String>,
     /// True if all settings that decide about keys, sites, access or the sharing of answers are unchanged.
-    /// Then running fetches may continue.
+    /// Then later requests may join the running fetches, and the results of these fetches are stored.
     pub(crate) alike: bool,
 }
 

@@ -52,7 +52,7 @@ pub enum Kind {
     HostName,
     /// Host names.
     HostNames,
-    /// Hosts of a site: names, names after `*.` (all names below a name), or `*`.
+    /// Hosts of a site: names, names after `*.` (which stands for one label), or `*` (all other hosts).
     SiteHosts,
     /// Prefixes of paths.
     UrlPaths,
@@ -87,7 +87,7 @@ pub enum Kind {
 pub enum Value {
     /// Bytes.
     Size(u64),
-    /// A share of the memory or of the free space, in percent.
+    /// A share in percent: of the memory, of a device, or of the space that a store can use.
     Share(f64),
     /// A duration; `None` is `off`.
     Duration(Option<Duration>),

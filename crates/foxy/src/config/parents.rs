@@ -1,5 +1,5 @@
 //! The `[[parent]]` sections, and the parents in environment variables. A parent is another proxy, to which
-//! the forward proxy sends its requests.
+//! the forward proxy sends requests in place of their origins.
 
 use std::fmt::Display;
 

@@ -1,7 +1,8 @@
 //! Defaults of sites that differ from the defaults of the forward proxy. Clients of a forward proxy belong to
-//! its operator, so the Cache-Control directives in their requests are obeyed. The clients of a site are
-//! unknown. If their directives were obeyed, each client could force a request to the origin every time. Only
-//! sites store the answer to a POST for later GETs, because the operator knows their origins.
+//! its operator, so the directives in their requests (`Cache-Control` and `Pragma`) are obeyed. The clients
+//! of a site are unknown. If their directives were obeyed, each client could force a request to the origin
+//! every time. Only sites and mirrors store the answer to a POST for later GETs, because the operator knows
+//! their origins.
 
 use foxy_proxy::rules::rules::PartitionConfig;
 use foxy_proxy::rules::{Config, RuleSet};
@@ -9,9 +10,9 @@ use foxy_proxy::rules::{Config, RuleSet};
 use super::build::SiteConfig;
 use super::raw::Section;
 
-/// Returns the caching settings of sites. `sections` are the sections from which `rules` were made, in the
-/// same order. A setting in a rule takes precedence over the site's setting. The site's setting takes
-/// precedence over the setting in `cache`.
+/// Returns the caching settings of sites and mirrors. `sections` are the sections from which `rules` were
+/// made, in the same order. A setting in a rule takes precedence over the site's setting. The site's setting
+/// takes precedence over the setting in `cache`.
 pub(super) fn partition_configs(
     sections: &[Section],
     cache: Option<&Section>,

@@ -1,4 +1,4 @@
-//! The `[[rate]]` sections: limits on requests and bytes per second.
+//! The `[[rate]]` sections: limits on requests per second, bytes per second, and requests under way.
 
 use foxy_proxy::access_rules::Rate;
 use foxy_proxy::{Limit, Per};

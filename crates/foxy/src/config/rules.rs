@@ -22,7 +22,7 @@ pub(super) struct Place<'a> {
     pub(super) mirrors: &'a [String],
     /// True if there is a forward proxy.
     pub(super) forward: bool,
-    /// The partitions whose keys contain paths as received, not in normal form.
+    /// The partitions that keep paths as received, not in normal form.
     pub(super) as_received: &'a [String],
 }
 

@@ -1,7 +1,7 @@
 //! The hint "did you mean": finds the nearest of some names, if it is near enough.
 
 /// Returns the candidate that differs from `given` by the fewest edits. A candidate is left out if its number
-/// of edits exceeds a third of its length.
+/// of edits exceeds a third of its length. One edit is always permitted.
 #[must_use]
 pub fn nearest(given: &str, candidates: &[String]) -> Option<String> {
     candidates

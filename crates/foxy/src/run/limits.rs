@@ -58,7 +58,7 @@ fn make_room(files: usize) {
     drop(fcntl_dupfd_cloexec(std::io::stderr(), last));
 }
 
-/// Largest number of files for which the table is enlarged at the start. A table of this length takes half a
+/// Largest number of files for which `make_room` enlarges the table. A table of this length takes half a
 /// megabyte.
 const TABLE_MAX: u64 = 1 << 16;
 

@@ -48,8 +48,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks everything that `config` needs of `machine`. The findings are in the order of the steps of the
-/// start. The checks change nothing.
+/// Checks everything that `config` needs of `machine`. The problems that prevent the start come first, then
+/// the other problems. The checks change nothing.
 pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     let mut all: Vec<_> = what_stops(config, &Passed::default())
         .into_iter()
@@ -60,8 +60,8 @@ pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
 }
 
 /// Returns an error for the first problem that would prevent the start. Addresses whose sockets were passed
-/// are open already and are not checked. If `parts` contains disks, a test starts Foxy, and nothing is
-/// checked.
+/// are open already and are not checked. If `parts` contains disks, nothing is checked, because only tests
+/// and scenarios start Foxy with given disks.
 pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
     if parts.disks.is_some() {
         return Ok(());

@@ -13,7 +13,7 @@ const SUPERBLOCK: usize = 4096;
 /// Position of the version in a superblock.
 const VERSION: usize = 4;
 
-/// Returns a store that was written with format version 1 and is kept in a file for this test.
+/// Returns a store that was written with format version 1 and is kept in a file for tests.
 fn golden() -> Vec<u8> {
     let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");
     frozen::unhex(&std::fs::read_to_string(path).unwrap())

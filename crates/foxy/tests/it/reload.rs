@@ -123,8 +123,8 @@ fn a_listener_that_was_just_closed_comes_back() {
     let alone = site("one", one, &origin, "");
     let both = format!("{alone}{}", site("two", two, &origin, ""));
     let foxy = Foxy::start(&both);
-    // After the site is removed, its worker may still accept the connections in the queue of the closed
-    // listener. The next reload needs the address of this listener again.
+    // After the first reload has removed the site `two`, a worker may still accept the connections in the
+    // queue of the closed listener. The second reload needs the address of this listener again.
     for _ in 0..5 {
         let (done, text) = foxy.reload(&alone);
         assert!(done, "{text}");

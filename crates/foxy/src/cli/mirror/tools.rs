@@ -12,7 +12,7 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) preset: &'static str,
     pub(super) steps: &'static [Step],
-    /// A sentence with the steps that the user must take after the settings are applied; may be empty.
+    /// A text for the user about further steps or conditions after the settings are applied; may be empty.
     pub(super) then: &'static str,
 }
 

@@ -25,7 +25,7 @@ struct Registries {
     web: Web,
     fails: Arc<AtomicBool>,
     packages: Arc<Packages>,
-    /// Paths of the artefacts that were sent as answers to GET. (uv sends HEAD to find out whether a server
+    /// Paths of the artefacts that were requested by GET. (uv sends HEAD to find out whether a server
     /// supports ranges.)
     sent: Arc<Mutex<Vec<String>>>,
 }
@@ -76,8 +76,9 @@ impl Registries {
         .concat()
     }
 
-    /// Returns settings for two mirrors of the same kind: a mirror of a public registry, and a mirror of this
-    /// registry. Only this registry has the packages `foxy*`.
+    /// Returns settings for two mirrors with the preset `pypi`, and two with the preset `npm`. One mirror of
+    /// each pair is for a public registry, and the other is for this registry. Only this registry has the
+    /// packages `foxy*`.
     fn private_mirrors(&self, public: &Web) -> String {
         let section = |preset: &str, path: &str| {
             let [open, own] = [public.url(path), self.web.url(path)];
@@ -90,7 +91,7 @@ impl Registries {
         [section("pypi", "/py"), section("npm", "/npm")].concat()
     }
 
-    /// Returns the paths of the artefacts that were sent.
+    /// Returns the paths of the artefacts that were requested by GET.
     fn artefacts(&self) -> Vec<String> {
         self.sent.lock().unwrap().clone()
     }
