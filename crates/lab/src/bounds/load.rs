@@ -158,7 +158,8 @@ impl Outcome {
     }
 }
 
-/// Runs the clients of one load. For [`Load::All`], runs the clients of all its parts at once.
+/// Runs one load. For [`Load::All`], runs all its parts at once. For [`Load::Restart`] and [`Load::Greedy`],
+/// nothing happens here, because the module `run` handles these loads.
 pub(super) async fn run(load: Load, fixture: &Arc<Fixture>, scale: Scale) -> Outcome {
     let until = Instant::now() + scale.time;
     if load != Load::All {

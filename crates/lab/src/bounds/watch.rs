@@ -152,8 +152,8 @@ async fn requests(fixture: &Arc<Fixture>, stop: &AtomicBool) -> Vec<Sample> {
             running.spawn(async move {
                 let mut client = client;
                 let at = Instant::now();
-                // The client's own time limit is shorter than this limit. So the client returns its error
-                // first, and this error shows which part of the answer was missing.
+                // The client's own time limit is shorter than this limit. So a client without any progress
+                // returns its own error first, and this error shows which part of the answer was missing.
                 let most = TIMEOUT + INTERVAL;
                 let result = timeout(most, client.get(&path, size)).await;
                 let result = result.unwrap_or(Err(Fault::Late));

@@ -28,8 +28,8 @@ pub(super) enum Life {
 }
 
 impl Life {
-    /// Value of Cache-Control. It forbids stale answers, because the rules would judge a stale answer as
-    /// wrong.
+    /// Value of Cache-Control. It forbids stale answers, because the rules could judge a permitted stale
+    /// answer as wrong.
     pub(super) const fn control(self) -> &'static str {
         match self {
             Self::Long => "max-age=3600, must-revalidate",

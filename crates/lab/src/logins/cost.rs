@@ -7,8 +7,8 @@ use super::Row;
 use super::cpu::Cpu;
 use super::fixture::{Fixture, SMALL, right};
 
-/// Number of rounds for each kind of request. The rounds of the two kinds alternate. Only the shortest round
-/// of each kind counts, because other processes disturbed it least.
+/// Number of rounds for each kind of request. The rounds of the two kinds alternate. Of each kind, only the
+/// round with the least processor time counts, because other processes disturbed it least.
 const ROUNDS: u64 = 10;
 
 pub(super) async fn run(fixture: &Fixture, requests: u64) -> Result<Vec<Row>, String> {

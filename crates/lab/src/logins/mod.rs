@@ -1,6 +1,6 @@
-//! Users who log in, measured from outside. There are four parts: the cost of a login that Foxy has already
-//! checked, a flood of wrong passwords, quotas of single users, and the shares of many users under one common
-//! limit.
+//! Users who log in, measured from outside. There are five parts: the cost of a login that Foxy has already
+//! checked, a flood of wrong passwords, the shares of many users without a limit, their shares under one
+//! common limit, and quotas of single users.
 
 mod cost;
 mod cpu;
@@ -42,7 +42,8 @@ struct Row {
     name: &'static str,
     measured: String,
     wanted: &'static str,
-    /// True if the goal is met. `None`: the result is not judged, because it depends on the machine.
+    /// True if the goal is met. `None`: the result is not judged, for example because it depends on the
+    /// machine.
     met: Option<bool>,
 }
 

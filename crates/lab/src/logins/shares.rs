@@ -1,5 +1,5 @@
-//! Two measurements: the quotas of users, and the shares of users who together request more than one common
-//! limit permits.
+//! Three measurements: the quotas of users, the shares of users who send requests as fast as Foxy answers,
+//! and the shares of users who together request more than one common limit permits.
 
 use std::time::Duration;
 

@@ -27,7 +27,8 @@ pub struct Counts {
     pub foreign: u64,
     /// Number of requests without an answer of the origin.
     pub missing: u64,
-    /// Number of cells in which the table expects sharing, but no answer was shared.
+    /// Number of cells in which sharing is expected, but no answer was shared. Sharing is expected if the
+    /// table has the letter `y` and the timing is concurrent or sequential.
     pub lost: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The privacy matrix. It checks that no user gets an answer that was fetched for another user.
 //!
 //! The proxy is between the users and an origin that makes every page for the user of the request. The file
-//! `table.txt` was written by hand and defines the permitted sharing. The measurement uses no code of Foxy.
+//! `table.txt` was written by hand and defines the permitted sharing. No code of the proxy takes part in the
+//! judgement.
 
 mod cell;
 mod cli;

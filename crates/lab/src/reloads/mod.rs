@@ -1,7 +1,7 @@
 //! Reloads of a running Foxy: under load with long downloads, with broken files, while fetches run, and
 //! with many sites.
 //!
-//! This module uses no code of the product. The seed determines the configuration of each reload.
+//! This module uses no code of the proxy. The seed determines the configuration of each reload.
 
 mod broken;
 mod downloads;

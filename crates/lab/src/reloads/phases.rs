@@ -120,7 +120,7 @@ fn object(id: u64) -> RequestSpec {
     }
 }
 
-/// A load: clients that send requests at a steady rate until it is stopped.
+/// A load: clients that send requests until it is stopped, at a steady rate or as fast as possible.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<std::io::Result<Report>>,

@@ -47,8 +47,8 @@ pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, Strin
     Ok(good)
 }
 
-/// Bytes per object. A record is the form of an object on disk. A cluster is the unit of writing and contains
-/// several records.
+/// Bytes per object. A record is the form of an object on disk. A cluster is the unit of writing. It contains
+/// one or more records.
 struct Bytes {
     payload: f64,
     record: f64,

@@ -1,5 +1,5 @@
-//! Squid with one of its kinds of stores, rock or aufs. A separate process (the disker) reads and writes the
-//! rock store, as it does when Squid runs as a daemon.
+//! Squid with a rock store, with an aufs store, or without a store. A separate process (the disker) reads and
+//! writes the rock store, as it does when Squid runs as a daemon.
 
 use std::process::Command;
 
