@@ -9,7 +9,7 @@ use foxy_base::MonoTime;
 pub struct Rate {
     /// Nanoseconds for which one unit occupies the rate.
     unit: f64,
-    /// The units taken may occupy the rate at most for this number of nanoseconds from now.
+    /// The rate allows units only if it is then occupied for at most this number of nanoseconds from now.
     burst: f64,
 }
 

@@ -78,7 +78,7 @@ pub struct Rule {
     pub times: Vec<Span>,
     /// The decision of the rule.
     pub action: Action,
-    /// Text for users whose requests the rule refuses.
+    /// Text for people whose requests the rule refuses.
     pub text: String,
 }
 

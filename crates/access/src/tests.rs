@@ -1,4 +1,4 @@
-//! Rules are compared with requests: selected cases, and a comparison of the index with a scan of all rules.
+//! Rules are compared with requests: selected cases, and a comparison of the index with a scan of the rules.
 
 mod property;
 

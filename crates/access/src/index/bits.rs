@@ -59,8 +59,8 @@ impl Block {
     }
 }
 
-/// The classes of all conditions. A class consists of the values of a condition (such as hosts) that the same
-/// rules fit. For each class, this table has the set of these rules.
+/// The classes of all conditions. Values (such as hosts) that the same rules may fit are in the same class.
+/// For each class, this table has the set of these rules. Conditions share a class if the sets are equal.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Vec<Block>,

@@ -7,14 +7,15 @@ use super::bits::{Block, Class, Classes, put};
 /// First and last value of a range. Both values are included.
 pub(super) type Range = (u128, u128);
 
-/// Intervals that cover all values of `K`. All values in one interval fit the same rules.
+/// Intervals that cover all values of `K`. The same rules fit all values of one interval.
 #[derive(Debug)]
 pub(super) struct Intervals<K> {
     /// The first value of each interval. The first interval begins at the smallest value of `K`.
     starts: Vec<K>,
     classes: Vec<Class>,
     /// One entry for each value of the upper byte: the number of intervals that begin below the smallest
-    /// value of `K` with this upper byte. For most values, this table is enough to find the interval.
+    /// value of `K` with this upper byte. The last entry is the number of all intervals. For most values,
+    /// this table is enough to find the interval.
     below: Vec<u32>,
 }
 

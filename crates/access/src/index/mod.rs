@@ -2,9 +2,9 @@
 //! rules fit all values of a class. For each class, the index has the set of these rules. A request belongs
 //! to one class for each condition. The first rule that is in the sets of all these classes decides.
 //!
-//! For host patterns with `*` and for all path patterns, a set also contains rules that only may fit the
-//! values of its class. If such a rule is the first rule in all sets of a request, its patterns are compared
-//! with the request.
+//! For host patterns with `*` (except `*.NAME`) and for all path patterns, a set also contains rules that fit
+//! perhaps only some values of the class. If such a rule is the first rule that is in all sets of a request,
+//! its patterns are compared with the request.
 
 mod bits;
 mod intervals;
@@ -47,8 +47,8 @@ pub(crate) struct Index {
     paths: Option<(Paths, Class)>,
     sites: Option<Words>,
     times: Option<Intervals<u16>>,
-    /// Rules whose patterns may not fit all values of their classes. If such a rule is the first rule in all
-    /// sets of a request, it is compared with the request.
+    /// Rules whose patterns fit perhaps only some values of their classes. If such a rule is the first rule
+    /// that is in all sets of a request, it is compared with the request.
     compared: Box<[Block]>,
     /// True if some rules apply only to some clients, users or times.
     apart: bool,

@@ -2,8 +2,8 @@
 //! `a.example.com` are `com`, `example.com` and `a.example.com`.
 //!
 //! The hash of a level is computed from the hash of the level above it. If the table contains a level, it
-//! also contains all levels above that level. So the search ends at the first missing level. If two levels
-//! have the same hash, their names are compared.
+//! also contains all levels above that level. So the search ends at the first missing level. At the end, the
+//! name of the found level is compared. This distinguishes levels that have the same hash.
 
 use hashbrown::HashMap;
 
@@ -44,8 +44,8 @@ struct Table {
     shift: u32,
 }
 
-/// A slot of the table. The hash is stored beside the number of the entry. So a search reads only one cache
-/// line for each level.
+/// A slot of the table. The hash is stored beside the number of the entry. So a search reads both from one
+/// place in memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u64,
@@ -151,7 +151,7 @@ impl Paths {
         }
     }
 
-    /// Returns the class of a path. The class contains the rules that may fit the path.
+    /// Returns the class of a path. The set of this class contains the rules that may fit the path.
     #[inline]
     pub(super) fn class(&self, path: &[u8]) -> Class {
         let (mut hash, mut found) = (SEED, (ROOT, 0));

@@ -1,4 +1,4 @@
-//! Compares the index with a scan of all rules, for random rules and requests.
+//! Compares the index with a scan of the rules one by one, for random rules and requests.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -177,8 +177,8 @@ fn the_index_judges_as_a_scan_does() {
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // Judges more requests of the same requester. Each request has another path, and may differ in
-            // one other property.
+            // Judges more requests of the same requester. Each request has a new random path, and may differ
+            // in one other property.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {
