@@ -1,5 +1,5 @@
-//! Content codings (RFC 9110 section 8.4.1) that Foxy itself applies to answers. The stored responses have no
-//! coding.
+//! Content codings (RFC 9110 section 8.4.1) that Foxy itself applies to answers. It applies them only if the
+//! stored response has no coding.
 //!
 //! A compressed answer is another representation than the answer without a coding. So its strong ETag becomes
 //! a weak ETag, and ranges are not offered. If the answer of a URL may be compressed, every answer of this

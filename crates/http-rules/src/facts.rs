@@ -1,6 +1,7 @@
-//! The caching facts of a stored response. Decisions need only these facts, so a hit parses no fields of the
-//! response. They are a plain struct with a fixed form of 64 bytes, which is kept with each object in memory
-//! and in each record on disk. (The documents of the on-disk format call these bytes the rules digest.)
+//! The caching facts of a stored response: the facts about the response that decisions need. So a hit parses
+//! no fields of the response. The facts are a plain struct with a fixed form of 64 bytes, which is kept with
+//! the response in memory and on disk. (The documents of the on-disk format call these bytes the rules
+//! digest.)
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms

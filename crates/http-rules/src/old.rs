@@ -52,7 +52,8 @@ mod tests {
     /// Caching facts as an older Foxy wrote them.
     fn old(status: u16, response: &str) -> CachingFacts {
         let mut bytes = store(status, response).unwrap().facts.encode();
-        // An older Foxy wrote 0 as the generation of the rules, and did not know the flag for static types.
+        // An older Foxy wrote 0 as the generation of the rules. It did not know the flags from `STATIC_TYPE`
+        // on.
         (bytes[6], bytes[3]) = (0, bytes[3] & 0x0f);
         CachingFacts::decode(&bytes).unwrap()
     }

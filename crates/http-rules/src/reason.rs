@@ -111,8 +111,8 @@ words! {
         Method = "method",
         /// Nothing is stored under the URI.
         UriMiss = "uri-miss",
-        /// A response is stored under the URI, but only for other values of the request fields that Vary
-        /// lists.
+        /// A response is stored under the URI, but only for other selecting values (the values of the request
+        /// fields that Vary lists, or of key parts that a rule adds).
         VaryMiss = "vary-miss",
         /// Nothing is stored (for a cache that cannot distinguish `uri-miss` and `vary-miss`).
         Miss = "miss",

@@ -48,7 +48,7 @@ pub enum Use {
     /// A field of an answer.
     Answer,
     /// A path at the origin. The value is the number of groups in the expression. The path must depend only
-    /// on the cache key, so variables about the client are not available.
+    /// on the cache key, so only captures and the query are available.
     Path(usize),
     /// The URL of a redirect. The value is the number of groups in the expression.
     Redirect(usize),

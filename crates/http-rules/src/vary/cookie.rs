@@ -1,4 +1,5 @@
-//! Single cookies as selecting values: a rule can select among stored responses by the value of one cookie.
+//! Single cookies as selecting values: a rule can select among stored responses by the values of such
+//! cookies.
 
 use foxy_base::{Fields, values};
 

@@ -1,4 +1,4 @@
-//! Canonical forms of selecting values (the values of the request fields that Vary lists). Only changes that
+//! Canonical forms of selecting values (the values of the request fields in a Vary list). Only changes that
 //! keep the meaning are made.
 //!
 //! The lines of list fields (`is_list`) are joined by commas. Empty members are removed, and so is white
