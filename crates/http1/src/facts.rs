@@ -69,8 +69,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Takes one field of a response into account. `note_request` handles more fields, which have no meaning
-    /// in a response.
+    /// Takes one field of a response into account. `note_request` handles more fields, which the codec does
+    /// not need in a response.
     pub(crate) fn note_response(
         &mut self,
         (name, value): (&[u8], &[u8]),

@@ -42,7 +42,7 @@ pub struct RequestParts {
 
 impl RequestParts {
     /// The view of the head from which these parts were taken. `bytes` must begin with the bytes that were
-    /// parsed. `slots` must not have been used for another head since then.
+    /// parsed. `slots` must not have been used for another head or trailer section since then.
     ///
     /// # Panics
     /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).

@@ -1,8 +1,8 @@
 //! Response heads of origins.
 //!
-//! This module makes the same promise as the module for request heads. Every refusal has status 502. Errors
-//! of an origin that cannot be used for smuggling are tolerated: a missing reason phrase, an unknown status,
-//! a length in a 204.
+//! This module makes the same promise as the module for request heads. Every refusal has status 502. An error
+//! of an origin is tolerated if the error cannot be used for smuggling: a missing reason phrase, an unknown
+//! status, a length in a 204.
 
 use std::mem::MaybeUninit;
 
@@ -28,7 +28,7 @@ pub struct ResponseParts {
 
 impl ResponseParts {
     /// The view of the head from which these parts were taken. `bytes` must begin with the bytes that were
-    /// parsed. `slots` must not have been used for another head since then.
+    /// parsed. `slots` must not have been used for another head or trailer section since then.
     ///
     /// # Panics
     /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).

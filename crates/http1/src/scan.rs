@@ -175,8 +175,8 @@ impl HeadScanner {
     }
 }
 
-/// True if `bytes` are exactly one complete head, without an error that a scanner finds. This is the usual
-/// case. In all other cases, the complete scan decides.
+/// True if `bytes` are exactly one complete head that is not large and has no error that a scanner finds.
+/// This is the usual case. In all other cases, the complete scan decides.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {
         (Kind::Request, Some(first)) => is_token_byte(*first),

@@ -23,7 +23,7 @@ pub struct ChunkedDecoder {
     digits: u8,
     /// Number of bytes of the current chunk line so far.
     line: usize,
-    /// Number of bytes that further chunk extensions in this body may have.
+    /// Number of bytes of chunk extensions that this body may still have.
     extensions_left: usize,
     /// Number of bytes of the trailer section that were already searched for its end.
     searched: usize,
@@ -67,8 +67,8 @@ impl ChunkedDecoder {
         self.state == State::Done
     }
 
-    /// Decodes until it has found one contiguous piece of body bytes, or until the input ends. The trailer
-    /// section is consumed only when it is complete, so that it is contiguous in the input.
+    /// Decodes until it has found one contiguous piece of body bytes, or until the body or the input ends.
+    /// The trailer section is consumed only when it is complete, so that it is contiguous in the input.
     ///
     /// # Errors
     /// Status 400, or 431 for a trailer section beyond its limits. A message with an unreadable

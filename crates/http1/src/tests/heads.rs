@@ -1,4 +1,5 @@
-//! Tests of heads: a head is written and read again. The bytes arrive in random pieces.
+//! Tests of heads: a head is written and read again. The end of a head is found even if its bytes arrive in
+//! random pieces.
 
 use foxy_base::{WallTime, first};
 use proptest::prelude::*;
