@@ -1,16 +1,17 @@
-//! The head of an answer of the upstream (the registry's server), in the form that the cache gets. Freshness
-//! follows from the class of the URL (artefact, index document or other), and redirects lead to the mirror.
+//! The head of an answer of the upstream (or of another server of the registry), in the form that the cache
+//! gets. Freshness follows from the class of the URL (artefact, index document or other), and redirects lead
+//! to the mirror.
 
 use foxy_base::eq_name;
 
 use crate::{Kind, Mirror, MirrorTarget, etag};
 
-/// The values that rewriting writes into an index document, so that its URLs lead to the mirror.
+/// The values that rewriting writes into an index document and its ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Scheme and authority by which clients reach Foxy.
     pub base: String,
-    /// The mark of these values: a hash of them (see [`Mirror::mark`]).
+    /// A hash of the values on which the rewriting depends (see [`Mirror::mark`]).
     pub mark: String,
 }
 

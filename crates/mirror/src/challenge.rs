@@ -1,5 +1,5 @@
 //! The servers to which a registry of images sends its clients: a token service, and other servers for blobs
-//! (the layers of images).
+//! (layers and configurations of images).
 
 use serde::Deserialize;
 
@@ -78,9 +78,9 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Splits a URL that the server `from` sent into its server and its path with query. The URL must be absolute
-/// or begin with a single `/`, and all of its characters must be permitted in URLs. Otherwise the result is
-/// `None`. Without `from`, the URL must be absolute.
+/// Splits a URL that the server `from` sent into its server and its path with query. Returns `None` if the
+/// URL neither is absolute nor begins with a single `/`, or if it has white space, control characters, `\`,
+/// `"`, `<`, `>` or characters outside ASCII. Without `from`, the URL must be absolute.
 #[must_use]
 pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

@@ -23,6 +23,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns this kind with a lifetime of at most this number of seconds. `Immutable` becomes `Index`.
+    /// `Pass` stays.
     #[must_use]
     pub(crate) fn at_most(self, seconds: u32) -> Self {
         match self {
@@ -87,7 +88,7 @@ impl Transform {
 pub struct Class {
     /// Kind of resource that the URLs of this class name.
     pub kind: Kind,
-    /// True if documents of the mirror contain digests of the answers in this class. This is so for
+    /// True if documents of the mirror can contain digests of the answers in this class. This is so for
     /// artefacts, and for index files of a Debian archive: its release file contains their digests.
     pub named: bool,
     /// Patterns of the paths at the upstream.

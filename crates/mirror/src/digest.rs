@@ -12,7 +12,7 @@ pub enum Digest {
     Sha512([u8; 64]),
 }
 
-/// An artefact (a file of a package), and its digest that was found in a document.
+/// An artefact (or an index file of a Debian archive), and its digest that was found in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Path of the artefact on the mirror, without query and fragment.

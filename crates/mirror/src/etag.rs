@@ -1,6 +1,7 @@
-//! ETags of rewritten documents. A rewritten document depends only on the upstream's document and on the
-//! values that are written into it. So its ETag consists of the upstream's ETag and a mark, which is a hash
-//! of these values. When the document is validated, the upstream's ETag can be restored.
+//! ETags of rewritten documents. A rewritten document depends only on the upstream's document, on the
+//! settings of the mirror, and on the address by which clients reach Foxy. So its ETag consists of the
+//! upstream's ETag and a mark, which is a hash of these settings and this address. When the document is
+//! validated, the upstream's ETag can be restored.
 
 /// Makes the ETag of the rewritten document. Returns `None` if `etag` is not an ETag.
 #[must_use]

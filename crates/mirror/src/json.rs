@@ -1,6 +1,6 @@
 //! Rewrites strings of a JSON document while it streams. No tree is built. Memory contains only one word for
-//! each open bracket, and the current string if it must be examined. Such a string may be a URL, a digest, or
-//! the name or version of a crate.
+//! each open bracket, and the current string if it must be examined. Such a string may be the name of a
+//! member, a URL, a digest, or the name or version of a crate.
 
 use memchr::memchr2;
 

@@ -1,7 +1,7 @@
 //! Mirrors of package registries, without I/O. This crate has presets, classes of URLs, the mapping between
 //! URLs of a mirror and URLs of its upstream (the registry's main server), and the rewriting of documents
-//! that name artefacts. An artefact is a file of a package; its bytes never change. A document is an index
-//! that lists artefacts or versions.
+//! that name artefacts. An artefact is a file of a package; its bytes never change. A document lists
+//! artefacts, versions or index files, or it is the configuration of a registry.
 //!
 //! A mirror answers requests below a prefix such as `/pypi`. The rest of the path is a path at the upstream;
 //! other hosts of the registry are below `/pypi/~host`. Requests go only to hosts that the mirror lists, and

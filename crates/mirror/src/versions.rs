@@ -55,7 +55,7 @@ impl Listing {
     }
 
     /// Returns the form in which a client gets the screened document. `accepted` is the form that the client
-    /// accepts, as an index into the list `accept` of the preset.
+    /// accepts, as an index into the list `accept` of the class.
     const fn form(self, accepted: Option<usize>) -> Form {
         match (self, accepted) {
             (Self::Npm, Some(0)) => Form::Short,
@@ -161,7 +161,7 @@ enum Verdict {
 }
 
 impl VersionRules {
-    /// Returns a hash of the rules. It tells documents apart that were screened by different rules.
+    /// Returns a hash of the rules. It distinguishes documents that were screened by different rules.
     #[must_use]
     pub fn mark(&self) -> u64 {
         hash64(0, format!("{self:?}").as_bytes())
@@ -230,7 +230,7 @@ impl VersionRules {
     }
 
     /// Screens a document. `accepted` is the form that the client accepts, as an index into the list `accept`
-    /// of the preset. `path` is the path at the upstream, and `now` is in seconds since 1970.
+    /// of the class. `path` is the path at the upstream, and `now` is in seconds since 1970.
     ///
     /// # Errors
     /// Returns an error if the document cannot be screened. No client may get the document then.

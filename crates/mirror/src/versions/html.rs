@@ -7,7 +7,7 @@ use super::edits::{Body, Edits};
 use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
 use crate::html::href;
 
-/// Number of bytes after an opening tag within which the closing tag is searched.
+/// Number of bytes after an opening tag in which the closing tag is searched for.
 const TEXT_MAX: usize = 16 << 10;
 
 /// Escapes a text for use in an element or a quoted attribute.

@@ -67,10 +67,10 @@ impl Refused {
 }
 
 impl VersionRules {
-    /// Returns the reason why this path is refused. The path begins after the mirror's prefix, and has no
-    /// query. `kind` is the kind of the path's class. `own` is true if the path is at the upstream itself,
-    /// not at another listed host. `other` returns true for a path whose class differs from the class of this
-    /// path.
+    /// Returns the reason why this path is refused. The path begins after the prefix by which clients reach
+    /// the server (`Mirror::path_prefixes`), and has no query. `kind` is the kind of the path's class. `own`
+    /// is true if the path is at the upstream itself, not at another server of the mirror. `other` returns
+    /// true for a path whose class differs from the class of this path.
     #[must_use]
     pub fn refusal(
         &self,
@@ -174,7 +174,7 @@ fn is_disguised(
         true => "/",
         false => "",
     };
-    // Nothing follows the mirror's prefix, so no other path can be meant.
+    // Nothing follows the prefix, so no other path can be meant.
     if path.is_empty() {
         return false;
     }

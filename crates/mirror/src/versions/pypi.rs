@@ -12,7 +12,7 @@ use super::{Form, Screening, UNREADABLE, Unreadable, Verdict, html, paths, time}
 /// Media type of the HTML form, for clients that do not accept JSON.
 const HTML_TYPE: &str = "text/html; charset=utf-8";
 
-/// Reasons for which a file is yanked, as clients show them.
+/// Reasons for which a file is yanked. The screened document contains these texts.
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
