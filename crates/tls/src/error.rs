@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why certificates or keys cannot be used. The texts name the file and the correction.
+/// The reason why certificates or keys cannot be used. If a file is the reason, the text names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.

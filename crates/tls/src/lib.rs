@@ -1,5 +1,5 @@
-//! TLS for connections to origins and from clients: settings, certificates, and sessions. The sessions do no
-//! I/O: their caller provides the socket.
+//! TLS for connections to origins and from clients: settings, certificates, and sessions. A session has no
+//! socket of its own: its caller provides the socket.
 //!
 //! There is one provider of cryptography (aws-lc-rs), and no option turns checks off.
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::{Served, ServerTls, Session};
 
-/// The certificates of a listener: one set for each site of the listener. Copies share the sets.
+/// The certificates of a listener: the sets of its sites. Several sites can use one set. Copies of this value
+/// share the sets.
 #[derive(Clone, Debug)]
 pub struct ListenerTls(Arc<Inner>);
 
@@ -40,8 +41,9 @@ impl ListenerTls {
     }
 
     /// Returns the certificate for the name that a client requests. The flag is true if the certificate has
-    /// that name. If a site has this name as a host, the set of this site is searched first. In the other
-    /// sets, an exact name has precedence over a wildcard. `None` means that the client is refused.
+    /// that name. If the name fits a host of a site, the set of this site is searched first. In the other
+    /// sets, an exact name has precedence over a wildcard. If no certificate has the name, the first default
+    /// certificate is returned. `None` means that the client is refused.
     pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let sets = || self.0.sets.iter().map(ServerTls::table);

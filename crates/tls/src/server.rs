@@ -50,7 +50,8 @@ struct Inner {
 pub struct Renewed {
     /// Certificates that are new or have changed.
     pub changed: Vec<Arc<Served>>,
-    /// Descriptions of new problems. For files with a problem, the earlier certificates remain in use.
+    /// Descriptions of new problems. If a pair cannot be used, its earlier certificate remains in use. If the
+    /// folder cannot be read, or if the default certificate is gone, all earlier certificates remain in use.
     pub problems: Vec<String>,
 }
 

@@ -191,11 +191,11 @@ impl Session {
         }
     }
 
-    /// Encrypts and sends as many bytes as the buffers accept. After `WouldBlock`, the first of these bytes
-    /// may already be encrypted. So the next call must begin with the same bytes.
+    /// Encrypts as many bytes as the buffer accepts, and sends them. After `WouldBlock`, the first of these
+    /// bytes may already be encrypted. So the next call must begin with the same bytes.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if the buffers are full, and the errors of the socket.
+    /// Returns `WouldBlock` if the socket does not accept all encrypted bytes, and the errors of the socket.
     pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.flush(wire)?;

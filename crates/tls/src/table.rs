@@ -20,8 +20,9 @@ pub(crate) struct Pair {
     pub(crate) clients: Option<ClientOptions>,
 }
 
-/// A value that distinguishes two versions of a pair of files. If a path is a symbolic link, the value
-/// describes the file to which the link leads. So the value changes when the link is replaced.
+/// A value that distinguishes two versions of a pair of files and of the file with the authorities of
+/// clients. If a path is a symbolic link, the value describes the file to which the link leads. So the value
+/// changes when the link is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
 
