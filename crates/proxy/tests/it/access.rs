@@ -18,7 +18,7 @@ fn forward(access: Access) -> Foxy {
     Foxy::start(Role::Forward, with(access), 1)
 }
 
-/// An origin whose answers are storable, have a tag, and contain the request.
+/// An origin whose answers are storable, have a `Surrogate-Key`, and contain the head of the request.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=600\r\nSurrogate-Key: news\r\n";

@@ -114,8 +114,8 @@ fn who_logs_in_gets_what_the_rules_give_and_the_login_goes_nowhere() {
     let (alice, bob) = (basic("alice", "a:1"), basic("bob", "b"));
     let ci = "Bearer token-of-ci".to_owned();
     for (host, login, status) in [
-        // No rule about the host `open` requires a user, so no login is needed. But if a login is sent, it
-        // must be right.
+        // The rule that decides about the host `open` requires no user, so no login is needed. But if a login
+        // is sent, it must be right.
         ("open", "", 200),
         ("open", &alice, 200),
         ("open", &basic("alice", "x"), 407),

@@ -105,8 +105,8 @@ fn index(asked: &mut Asked, digest: &str) {
     asked.reply("200 OK", "Content-Type: text/html\r\n", page);
 }
 
-/// Requests a file. Returns the received bytes. The flag is true if the client has received all bytes that
-/// the head announced.
+/// Requests a file. Returns the received bytes. The flag is true if the status is 200 and the client has
+/// received all bytes that the head announced.
 fn download(foxy: &Foxy, path: &str) -> (Vec<u8>, bool) {
     let mut client = foxy.connect();
     let host = foxy.addr;

@@ -233,8 +233,8 @@ fn several_credentials_in_one_request_are_nobodys() {
     assert!(own.body == package(USERS[1]), "{}", own.text());
 }
 
-/// Clients with a credential get no stored answer after the registry has refused this credential, even if the
-/// registry fails later.
+/// After the registry has refused a credential, clients with this credential get no stored answer, even if
+/// the registry fails later.
 #[test]
 fn a_credential_is_asked_about_again_after_a_day() {
     let registry = Registry::start(1);

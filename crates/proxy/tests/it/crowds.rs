@@ -1,6 +1,6 @@
-//! Crowds: many clients that request the same large object while memory is short. An answer needs a
-//! reservation: memory in the kernel's send buffers. The clients wait for reservations and get them for a
-//! time slice each. They also wait for memory for fragments, and for the memory of fills (shared fetches).
+//! Crowds: many clients of large objects while memory is short. A large answer needs a reservation: memory in
+//! the kernel's send buffers. The clients wait for reservations and get them for a time slice each. Some
+//! tests have only little memory for fragments, or for fills (shared fetches).
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -91,9 +91,9 @@ fn clients_of_a_crowd_have_time_slices_of_a_body_without_a_validator() {
     crowd_in_time_slices("");
 }
 
-/// There is memory for only one reservation in the send queues. A client that reads its answer gives the
-/// reservation to another client that has waited for a long time. The test checks this while the fill runs,
-/// and after the object is stored. `validator` is a field line of the origin's answer.
+/// There is memory for only one reservation in the send queues, and a client that reads its answer has it.
+/// Foxy must give the reservation to other clients that have waited for a long time. The test checks this
+/// while the fill runs, and after the object is stored. `validator` is a field line of the origin's answer.
 fn crowd_in_time_slices(validator: &'static str) {
     const LARGE: usize = 8 << 20;
     /// Number of bytes that the origin sends at once.
@@ -113,7 +113,7 @@ fn crowd_in_time_slices(validator: &'static str) {
         ));
         for (number, piece) in sent.chunks(SENT).enumerate() {
             // If the store's thread is slow, the store drops fragments, and Foxy requests them again. So the
-            // origin sends a piece only when the store has written most of the earlier pieces.
+            // origin sends a piece only when it is not too far ahead of the store.
             let keeps_up = || {
                 let stats = engine.stats();
                 let taken = stats.counts.fragments * u64::from(engine.fragment_bytes());

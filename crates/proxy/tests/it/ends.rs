@@ -64,7 +64,7 @@ fn a_request_that_changes_something_is_not_sent_twice() {
     client.send(post(&origin, "/second", 0));
     assert_eq!(client.answer().status, 502);
     assert_eq!(origin.asked(), 2);
-    // Foxy sends a request with a safe method a second time.
+    // Foxy sends a request with an idempotent method a second time.
     let mut client = foxy.connect();
     client.send(get(&origin, "/first"));
     assert_eq!(client.answer().status, 200);
@@ -212,8 +212,8 @@ fn a_slow_reader_slows_its_origin_down_and_memory_stays_bounded() {
             assert!(foxy.proxy.fill_bytes() <= 4 << 20);
         }
         let sent = sent.load(Ordering::SeqCst);
-        // The limit is the sum of the fetch's window (buffer), the bytes of a small object, and the socket
-        // buffers on both sides.
+        // The limit is large enough for the fetch's window (buffer), the bytes of a small object, and the
+        // socket buffers on both sides.
         assert!(sent < 24 << 20, "{sent} bytes were taken from the origin");
         assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
         drop(client);

@@ -74,8 +74,9 @@ pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     ))
 }
 
-/// A fake PyPI. Its index uses two names for its own host, as the real index does. Its answers have no
-/// validator, like the answers of some gateways, and contain fields that usually forbid storing.
+/// A fake PyPI. Like the real PyPI, it has one host name for the index and another host name for the files.
+/// Its answers have no validator, like the answers of some gateways, and contain fields that usually forbid
+/// storing.
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();

@@ -45,8 +45,8 @@ fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     (origin, seen)
 }
 
-/// Returns a mirror of the private registry. `entries` are the names of packages that only it may have. It
-/// also lists a second server.
+/// Returns a mirror of the private registry. `entries` are the names of packages that only it may have. The
+/// mirror also lists a second server.
 fn private(origin: &Origin, entries: &[&str]) -> MirrorSite {
     let preset = preset("npm").unwrap();
     let at = |host: &str| {

@@ -159,8 +159,8 @@ fn secretive() -> Origin {
     })
 }
 
-/// Sends a request with this request line and these fields. Checks that the rules of the test have changed
-/// the answer, and that its Cache-Status contains `cache`.
+/// Sends a request with this request line and these fields, and returns the answer. Checks that the rules of
+/// the test have changed the answer, and that its Cache-Status contains `cache`.
 fn changed(foxy: &Foxy, line: &str, fields: &str, (status, cache): (u16, &str)) -> Answer {
     let mut client = foxy.connect();
     client.send(format!(
@@ -305,9 +305,9 @@ fn rewriting_does_not_climb_out() {
     assert!(fine.starts_with("GET /files/a..b/...?x=../.. "), "{fine}");
 }
 
-/// The answer to a POST may be stored for GET if its Content-Location is the client's URL. Here the
-/// Content-Location is the URL at the origin, which differs from the client's URL. So the answer must not be
-/// stored.
+/// The answer to a POST may be stored for GET if its Content-Location is the client's URL. But the origin
+/// states a URL of its own in Content-Location. If the path of the request was rewritten, this URL does not
+/// mean the client's URL, even if the text is the same. Then the answer must not be stored.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {

@@ -69,7 +69,8 @@ fn ignored_parameters_share_an_object_and_the_origin_is_asked_without_them() {
     for path in ["/s?utm_x=1", "/s?utm_x=2", "/s?a&b", "/s?b&a"] {
         assert!(foxy.get(&origin, path).cache().contains("fwd=uri-miss"));
     }
-    // All these URLs have one stored object. A purge of any of them removes it.
+    // The URLs below `/r/` that differ only in ignored parameters and their order share one stored object. A
+    // purge of any of them removes it.
     let port = origin.addr.port();
     let purge = format!("PURGE http://origin.test:{port}/r/a?b=1&utm_x=9&a=3 HTTP/1.1\r\n");
     assert_eq!(foxy.ask(&format!("{purge}Host: x\r\n\r\n")).status, 200);

@@ -259,8 +259,8 @@ fn a_connection_with_many_requests_ends_while_many_wait() {
         held.ends.send(()).unwrap();
         assert_ne!(busy.answer().field("Connection"), Some("close"), "{n}");
     }
-    // Two requests are sent. The first of them reaches the origin before all other requests, so that the origin
-    // answers it first.
+    // Two requests are sent. The first of them reaches the origin before all other requests, so that the
+    // origin answers it first.
     busy.send(request(MANY) + &request(MANY + 1));
     until(|| held.origin.asked() as u64 == MANY);
     held.settled();
@@ -362,9 +362,9 @@ fn a_client_has_its_connections_and_no_more() {
     assert_eq!(again.answer().status, 200);
 }
 
-/// Each answer needs a reservation: memory in the kernel's send queues. The reservation of a client that does
-/// not read shrinks to the bytes that wait for this client. So there is memory for other answers, and Foxy
-/// need not close connections.
+/// A large answer needs a reservation: memory in the kernel's send queues. While other answers wait, a client
+/// that does not read gets only a part of its TCP window, and then has no reservation any more. So there is
+/// memory for other answers, and Foxy need not close connections.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

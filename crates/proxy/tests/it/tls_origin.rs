@@ -47,7 +47,7 @@ fn body(n: usize) -> Vec<u8> {
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-/// An origin whose answer depends only on the path.
+/// An origin whose answer depends on the path and not on the connection.
 fn pages() -> Origin {
     Origin::start(|asked| {
         let etag = "ETag: \"v1\"\r\n";

@@ -189,8 +189,8 @@ fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
     assert_eq!(ask("GET", "/s", "").status, 200);
     seconds(100);
     // The first request waits nine seconds for the name servers. Foxy remembers this failure for three times
-    // as long. So for the next 27 s, other requests do not wait, although the name cache forgets the failure
-    // after one second.
+    // as long. So for the next 27 s, other requests with a stale answer do not wait, although the name cache
+    // forgets the failure after one second.
     for method in ["GET", "GET", "HEAD", "GET"] {
         assert!(is_stale(&ask(method, "/s", "")), "{method}");
         assert_eq!(lookups(), 2, "{method}");

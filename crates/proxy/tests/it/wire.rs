@@ -464,8 +464,7 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
             }
             None => {
                 let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
-                // The origin waits until the second client has joined the fetch. Only then does it send the
-                // body.
+                // The origin sends its answer only after the second client has joined the fetch.
                 until(|| seen.load(Ordering::SeqCst));
                 asked.reply("200 OK", fields, whole);
             }

@@ -1,4 +1,4 @@
-//! Mirrors of crates.io. The index of crates contains name, version and digest, but no URL.
+//! Mirrors of registries of crates. The index of crates contains name, version and digest, but no URL.
 
 use std::sync::Arc;
 use std::sync::Mutex;

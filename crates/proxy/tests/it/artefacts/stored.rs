@@ -1,5 +1,4 @@
-//! Artefacts (package files) of mirrors that are stored before their digest is known: parts, many clients,
-//! and restarts.
+//! Stored artefacts (package files) of mirrors and their digests: parts, many clients, and restarts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -76,8 +75,8 @@ fn a_crowd_waits_for_one_comparison() {
     assert_eq!(registry.asked(), (1, 0));
 }
 
-/// A second process uses the store of the first process. It knows the digest of a stored artefact, because
-/// the artefact's record on disk contains it.
+/// A second process uses the store of the first process. If the first process knew the digest of a stored
+/// artefact, the second process also knows it, because the artefact's record on disk contains it.
 #[test]
 fn a_restart_keeps_digests_of_stored_artefacts() {
     for (size, named_first) in [
