@@ -18,8 +18,8 @@ impl Budget {
 
     /// Limit in bytes of the larger share that requests get in small budgets. That share is three eighths of
     /// the memory that remains after the program and the allocator. In larger budgets, requests get a third
-    /// of this memory. In a small budget, a third would be too little: one large answer would leave no memory
-    /// for small answers.
+    /// of this memory, up to the limit that [`Self::of`] states. In a small budget, a third would be too
+    /// little: one large answer would leave no memory for small answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two

@@ -89,8 +89,8 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        // The time is computed in 64 bits, which are enough for 292 million years. `as_millis` would divide a
-        // 128-bit number, which is slower.
+        // The time is computed in 64 bits, which are enough for 292 million years. `as_millis` would compute
+        // with 128-bit numbers, which is slower.
         WallTime((since.as_secs() * 1000 + u64::from(since.subsec_millis())) as i64)
     }
 
