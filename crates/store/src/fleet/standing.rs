@@ -5,12 +5,13 @@
 //! that its contents are dead. Then it is removed from the list of open stores, and its entries are
 //! removed from the index.
 //!
-//! **Coming back.** If this engine took the store out without a failure, and no engine has opened the store
-//! since then, the store keeps its contents. Only the records of keys that were removed meanwhile are dead.
-//! Tombstones for these records are written to the store's log. The store records that its contents are
-//! live after these tombstones are durable. Any other store with contents begins empty if the engine has
-//! already stored, replaced or removed anything. A store that was missing in a run of the other stores also
-//! begins empty ([`super::membership`]).
+//! **Coming back.** The store keeps its contents under three conditions: this engine took the store out
+//! without a failure, no engine has opened the store since then, and the engine could remember all removals
+//! that the store missed. Only the records of keys that were removed meanwhile are dead. Tombstones for these
+//! records are written to the store's log. When these tombstones are durable, the store records that its
+//! contents are live. Any other store with contents begins empty if the engine has already stored, replaced
+//! or removed anything. A store that was missing in a run of the other stores also begins empty
+//! ([`super::membership`]).
 
 use foxy_base::rule;
 use foxy_format::{LogPosition, Superblock};

@@ -43,8 +43,8 @@ pub enum ReadMiss {
     /// that it keeps of their hashes are equal.
     #[error("the record is another key's")]
     CollidingKey,
-    /// While the read was under way, the object was superseded or purged, or its segment was overwritten with
-    /// new data.
+    /// While the read was under way, the object was superseded or purged, its index entry was dropped for the
+    /// reuse of its segment, or its store was taken out.
     #[error("the object was superseded during the read")]
     Superseded,
     /// The record was moved while the read was under way; another lookup may find it.
@@ -86,8 +86,8 @@ pub enum DropReason {
     PendingFull,
     /// The object is too large.
     TooLarge,
-    /// The write budget is spent, and the options for that case (size limit and rule) do not admit the
-    /// object.
+    /// The write budget is spent, or only its last quarter is left and the options for that case (size limit
+    /// and rule) do not admit the object.
     NotAdmitted,
     /// The object was fetched before a purge that covers it.
     Purged,

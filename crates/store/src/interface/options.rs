@@ -56,8 +56,10 @@ pub struct EngineConfig {
     /// choose keys that fill one bucket. With 0 nothing is mixed in, so that a run can be repeated. Draw it
     /// at random in production.
     pub index_secret: u64,
-    /// Seed of the hashes of keys. If the first opened store records another seed on its disk, that seed is
-    /// used instead. With 0 the hashes have no seed. Draw it at random in production, so that an attacker
+    /// Seed of the hashes of keys. A store records its seed on its disk. So if the first opened store already
+    /// has contents, its seed is used instead. After a call of
+    /// [`Engine::compare_memberships`](crate::Engine::compare_memberships), it is the seed of the first
+    /// trusted store. With 0 the hashes have no seed. Draw it at random in production, so that an attacker
     /// cannot choose keys with equal hashes.
     pub key_seed: u64,
     /// The length in bytes of a fragment's payload, and of the largest object that is stored whole. It is
@@ -88,10 +90,10 @@ impl EngineConfig {
     }
 }
 
-/// The least number of bytes that [`pending`] returns. (If half of the memory is less, [`pending`] may
-/// return that half.) With fewer pending bytes, the objects in locality buffers (which collect the objects of
-/// a group before they are written) would take all of them. Then no memory would be left for used records,
-/// which are written again before their segment is reused, and the disk's hit ratio would fall.
+/// The least number of bytes that [`pending`] returns. (If half of the memory is less, [`pending`] returns
+/// that half.) With fewer pending bytes, the objects in locality buffers (which collect the objects of a
+/// group before they are written) would leave no memory for used records, which are written again before
+/// their segment is reused. The disk's hit ratio would fall.
 const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
@@ -117,8 +119,8 @@ pub struct StoreOptions {
     /// Segment length in bytes for a new store. `None`: 1/256 of the disk, but at least 64 KiB and at
     /// most 32 MiB.
     pub segment_bytes: Option<u32>,
-    /// Maximum length of a cluster in bytes, for a new store. A cluster is written at once, and contains many
-    /// records.
+    /// Maximum length of a cluster in bytes, for a new store. A cluster is written at once, and contains
+    /// records and removals.
     pub cluster_bytes: u32,
     /// Mean record length in bytes. From it the size of the slots is calculated; a slot lists the records of
     /// one segment.
@@ -152,9 +154,9 @@ pub struct StoreOptions {
     pub uuid: Option<[u8; 16]>,
     /// The order in which reads are sent to the disk.
     pub reads: ReadMode,
-    /// Number of segments that the writer loads in one call of [`Writer::turn`](crate::Writer::turn). If
-    /// the segments have very many entries, one call loads fewer. The summaries of the segments for the next
-    /// two calls are read ahead.
+    /// Maximum number of segments that the writer loads in one call of
+    /// [`Writer::turn`](crate::Writer::turn). If the segments have very many entries, one call loads fewer.
+    /// The summaries of the segments for the next two calls are read ahead.
     pub load_steps: usize,
 }
 

@@ -145,7 +145,8 @@ counters! {
         writes,
         /// The flushes of the device.
         flushes,
-        /// The reads that the writer made from the device (for recovery and reuse).
+        /// The reads that the writer made from the device: for recovery, for reuse, and to check its writes
+        /// to the purge journal.
         reads,
         /// Bytes that the writer read from the device.
         read_bytes,
@@ -216,7 +217,8 @@ counters! {
         load_nanos,
         /// Entries that recovery loaded.
         loaded,
-        /// Entries that recovery did not load because their records were removed or superseded.
+        /// Entries of records that recovery did not load: the records were removed, superseded or lost, or
+        /// the index had no room for them.
         load_skipped,
         /// Segments that recovery loaded from the summary in their slot.
         load_slots,

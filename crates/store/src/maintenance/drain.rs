@@ -36,8 +36,8 @@ pub struct Drain {
 /// One step of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainStep {
-    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
-    /// delayed.
+    /// The step read this number of bytes. Pause before the next step in proportion to this number, so that
+    /// reads of requests are not delayed.
     Read(u64),
     /// The other stores must write first; call again soon.
     Wait,
@@ -203,8 +203,8 @@ impl Drain {
         DrainStep::Done
     }
 
-    /// Removes two kinds of stores from the drain: stores that were taken out, and stores whose drain was
-    /// cancelled.
+    /// Removes from the drain the stores that do not drain any more: stores that were taken out or are being
+    /// taken out, and stores whose drain was cancelled.
     fn leave_out(&mut self) {
         let stores = self.fleet.stores();
         let drains = |id: &StoreId| {

@@ -32,8 +32,8 @@ pub struct Scrub {
 /// One step of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubStep {
-    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
-    /// delayed.
+    /// The step read this number of bytes. Pause before the next step in proportion to this number, so that
+    /// reads of requests are not delayed.
     Read {
         /// Number of bytes.
         bytes: u64,

@@ -41,8 +41,8 @@ pub struct Sweep {
 /// One step of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepStep {
-    /// The step read this number of bytes. Pause before the next step, so that reads of requests are not
-    /// delayed.
+    /// The step read this number of bytes. Pause before the next step in proportion to this number, so that
+    /// reads of requests are not delayed.
     Read(u64),
     /// Writers must make removals durable; call again soon.
     Wait,

@@ -94,8 +94,8 @@ impl MemoryBudget {
     }
 
     /// True while more than a quarter of the memory for waiting objects is free. While the result is false,
-    /// no records are written again before reuse (reinsertion), so that the last quarter is left to new
-    /// objects.
+    /// reinsertion (used records are written again before their segment is reused) reads no more records
+    /// until those that it has read are written. So the last quarter is left to new objects.
     pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }

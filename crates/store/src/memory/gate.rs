@@ -1,9 +1,10 @@
 //! The gate before the disks: it decides which objects are written to disks, both while the write budget
 //! lasts and after it is spent.
 //!
-//! At first every object may be written. When three quarters of the budget are spent, only objects that the
-//! chosen rule admits are written, and they use the last quarter. The RAM tier takes an object even if the
-//! gate does not admit the object. For a large object the gate decides once, about the whole object.
+//! The budget grows with time. As long as three quarters of it are not spent, every object may be written.
+//! After that, only objects that are within the size limit and that the chosen rule admits are written, and
+//! they use the last quarter. The RAM tier takes an object even if the gate does not admit the object; a
+//! large object is then not stored at all. For a large object the gate decides once, about the whole object.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Versions of large objects that requests are reading. When a segment is reused (overwritten with new data),
-//! the fragments of these versions are kept, in the order that this file determines.
+//! Versions of large objects that requests are reading. When a segment is reused, the fragments of these
+//! versions are kept, up to a limit. This file determines which versions come first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Hold {
             return Some(Use::Replaced);
         };
         // One reference to the head is in the shard. Two references to the hold exist even without a request:
-        // one in that head, and `self`. Every further reference belongs to a request.
+        // one in that head, and `self`. Every further reference belongs to a request. (While the head waits
+        // to be written, the shard may have two references to it. The version then counts as being read.)
         let read = Arc::strong_count(present) > 1 || Arc::strong_count(self) > 2;
         read.then_some(Use::Present)
     }

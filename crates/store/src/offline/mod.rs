@@ -117,7 +117,8 @@ impl SegmentWord {
 /// Reads the tables of a store. Nothing is written.
 ///
 /// # Errors
-/// An error if there is no store, or if the device fails.
+/// An error if there is no store, if another version of Foxy wrote the store and this version cannot read it,
+/// or if the device fails.
 pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
     let failed = |source| OfflineError::Io {
         disk: disk.describe(),

@@ -1,7 +1,8 @@
 //! The purge journal of one store: notes of purges, which the store's writer writes. Notes that arrive
 //! together share a write, and each note is durable before its ticket ends. The journal has two halves. A
-//! half begins with a snapshot of all active purges, and blocks with newer notes follow. When the half is
-//! full, or a write failed, the next snapshot goes to the other half.
+//! half begins with a snapshot of all active purges, and blocks with newer notes follow. The next snapshot
+//! goes to the other half. It is written when a note does not fit into the half, when new notes need more
+//! than one block, after a failed write, and on request (for example, after purges have retired).
 
 use std::mem;
 

@@ -5,8 +5,9 @@
 //! its request was sent to the origin. The object keeps this number when it is written again. The object is
 //! compared once with each note that has a greater number, when it is requested or when it is written. The
 //! objects that a note covers count as removed from the moment when the note is published, wherever they
-//! are stored. A sweep in the background finds all covered objects and counts them. Then the note can
-//! retire: objects are not compared with it any more.
+//! are stored. A sweep in the background finds all covered objects and counts them. Then the note of a hard
+//! purge can retire: objects are not compared with it any more. The note of a soft purge stays until all
+//! segments that may contain objects from before the purge are reused, or until it becomes hard (`limits`).
 //!
 //! This module uses `removal`, `memory` and the modules below them. `set` has the active purges,
 //! `patterns` and `key` compare them with an object, and `journal` writes them to a disk. The sweep is

@@ -88,7 +88,8 @@ impl Purges {
     }
 
     /// Returns the progress of the purge with this number. Returns `None` if there was no such purge, or if
-    /// the purge is so old that it is forgotten.
+    /// the purge is forgotten. The engine remembers a limited number of the newest purges. After a restart it
+    /// remembers only the purges that were still active.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
         self.set.status(number)
@@ -143,7 +144,7 @@ impl Purges {
         }
     }
 
-    /// Removes an object that purge `number` covers, if no other object has replaced it.
+    /// Removes an object that purge `number` covers, if no other object in memory has replaced it.
     #[cold]
     pub(crate) fn take_away_purged(&self, object: &Object, number: u64) {
         let mut shard = self.tables.shard(object.hash()).write();

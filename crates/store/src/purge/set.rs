@@ -143,7 +143,8 @@ impl PurgeSet {
         ) && !matches!(self.verdict(object), Verdict::Gone(_))
     }
 
-    /// The newest soft purge that covers an object; `None` if a sweep has already processed that purge.
+    /// The newest soft purge that covers an object; `None` if there is none, or if a sweep has already
+    /// processed that purge.
     pub(crate) fn soft_unswept(&self, object: &Object) -> Option<u64> {
         let state = self.state.read();
         let newest = state.patterns.covering(object).soft;

@@ -48,8 +48,9 @@ impl Admitter {
     }
 
     /// Puts the object in place of the present object of its key. If `ram` is true, the RAM tier takes the
-    /// object. The object is also sent to a store, if the gate admits it and there is memory for it among
-    /// the pending objects. If `paid` is true, the gate has already admitted the object.
+    /// object. The object is also sent to a store if the gate admits it, if a store takes new objects and
+    /// the record fits into its clusters, and if there is memory for the object among the pending objects.
+    /// If `paid` is true, the gate has already admitted the object.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let bytes = object.record_bytes();

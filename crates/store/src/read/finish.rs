@@ -305,8 +305,8 @@ impl Reads {
         self.counters.disk_plans.load(Ordering::Relaxed)
     }
 
-    /// Reads and checks a single record again, because a scrub found it damaged. Returns true if its entry
-    /// was dropped.
+    /// Reads and checks a single record again, because a scrub found it damaged. Returns true if the record
+    /// is still bad; then its entry is dropped, unless it is gone already.
     pub(crate) fn recheck(&self, store: &StoreShared, hash: KeyHash, spot: Spot) -> bool {
         let entry = self.tables.entry_at(hash, spot);
         let Some(plan) = entry.and_then(|entry| store.plan(hash, &entry)) else {

@@ -13,8 +13,8 @@
 //! | `neighbours` | longer reads that include the neighbours of an object |
 //!
 //! The reads go to a store's disk in the order in which they arrive, or sorted if the disk rotates. Every
-//! thread has its own queue. The queue passes reads on in the order in which they arrive. To find out whether
-//! the disk rotates, it times some of them ([`ReadGauge`](foxy_policy::ReadGauge)). Once a disk proves to be
+//! thread has its own queue. The queue passes reads on in the order in which they arrive. To find out the
+//! kind of the disk, it times some of them ([`ReadGauge`](foxy_policy::ReadGauge)). Once a disk proves to be
 //! a rotating disk, the reads of all threads gather in one place while the disk is busy. A thread that finds
 //! the disk idle takes all gathered reads, sorts them by their positions on the disk (elevator order), joins
 //! reads that are close together, and carries the reads out. It passes the bytes of other threads' reads to

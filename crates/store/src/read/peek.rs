@@ -1,5 +1,6 @@
-//! Lookups without side effects: nothing is counted, moved between tiers or marked as used. Purges, and
-//! reports that explain a request to an operator, use them.
+//! Lookups without side effects: nothing is counted, moved between tiers or marked as used. [`Reads::peek`]
+//! is for purges, and for reports that explain a request to an operator. [`Reads::in_memory`] is for
+//! requests.
 
 use std::sync::Arc;
 use std::time::Duration;

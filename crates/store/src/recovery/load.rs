@@ -340,8 +340,8 @@ impl Loader {
 
     /// Ends loading early, and declares everything dead that was written before `floor`. Loading cannot
     /// continue with older segments, because the entries that are left out may remove their records. A later
-    /// start must not load the records that are left out, either: after loading, the removal of a key is
-    /// logged only if the index contains a record of the key.
+    /// start must not load the records that are left out, either: after loading, nothing is logged when a
+    /// record that the index does not contain is superseded.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(

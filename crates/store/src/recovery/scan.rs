@@ -23,7 +23,7 @@ pub(crate) struct Scan {
 }
 
 /// Reads a whole segment and returns every cluster of one incarnation: of `sequence`, or of the newest
-/// incarnation found. Returns `None` if there is no such cluster.
+/// incarnation found. Returns `None` if no `sequence` is given and the segment contains no cluster.
 ///
 /// # Errors
 /// An error if the segment cannot be read in three attempts.

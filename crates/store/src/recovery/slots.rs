@@ -1,6 +1,7 @@
-//! Reads the headers of all slots, with many reads at once. The slot of a segment is near the beginning of
-//! the store, and contains the state and the summary of the segment. A store has hundreds of slots or more.
-//! If a device gets one read at a time, most of the time is spent waiting.
+//! Reads the headers of all slots, with many reads at once. The slot of a segment contains the state and the
+//! summary of the segment. The slots are before the segments. (After a growth, the slots of the new segments
+//! are before the new segments.) A store has hundreds of slots or more. If a device gets one read at a time,
+//! most of the time is spent waiting.
 //!
 //! Short slots are so close together that one long read covers the headers of many slots. If a long read
 //! fails, its slots are read one by one. So a bad block costs only the slot that contains it, and the result

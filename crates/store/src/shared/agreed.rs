@@ -1,4 +1,5 @@
-//! The reads and writes of tables that contain removals, while a store is being opened.
+//! The reads and writes of tables on which removals depend: superblocks, removal log, purge journal, open
+//! headers. The reads are made before the store is used.
 //!
 //! Each of these reads must find every removal on the disk, but a block without valid contents counts as
 //! never written. So if the device returned the bytes of another place, without an error, the removals in the

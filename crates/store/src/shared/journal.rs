@@ -1,5 +1,5 @@
-//! The inbox of a store's purge journal: new notes (each note describes a purge of many objects), and the
-//! tickets of callers that wait until the notes are durable.
+//! The inbox of a store's purge journal: new notes (each note describes a purge of many objects, or a soft
+//! purge), and the tickets of callers that wait until the notes are durable.
 
 use std::mem;
 

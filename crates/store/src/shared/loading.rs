@@ -1,5 +1,5 @@
-//! The loading of a store (its index entries are loaded after a start), and the keys that were removed since
-//! loading began.
+//! The loading of a store (after it was opened, its records are entered into the index), and the keys that
+//! were removed since loading began.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

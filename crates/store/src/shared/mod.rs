@@ -1,10 +1,10 @@
 //! The list of open stores, and the state of each store that network threads and the store's writer
 //! share.
 //!
-//! [`StoreShared`] is made of parts. Most parts have private fields. The fields of the parts `reads` and
-//! `journal` are open to the modules that drive the reads and write the purge journal. This module uses only
-//! `interface`: the module `fleet` handles what stores record about each other, and the module `memory`
-//! handles keys.
+//! [`StoreShared`] is made of parts. Most parts have private fields. The fields of the parts `reads`,
+//! `inbox` and `journal` are open to the modules that drive the reads and that take the input of the writer.
+//! This module uses only `interface`: the module `fleet` handles what stores record about each other, and the
+//! module `memory` handles keys.
 //!
 //! | file | has |
 //! |---|---|
@@ -81,7 +81,7 @@ pub(crate) struct StoreShared {
     /// [`StoreShared`], which keeps the log of the former one.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
-    /// The notes (purges of many objects) that must be written to the purge journal.
+    /// The notes (purges of many objects, and soft purges) that must be written to the purge journal.
     pub(crate) journal: Mutex<JournalInbox>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) loading: Loading,

@@ -11,7 +11,7 @@ use super::agreed::read_agreed;
 use crate::interface::add;
 use crate::shared::StoreShared;
 
-/// The maximum number of removals that wait to be written. If there are more, all removals that wait are
+/// The maximum number of removals in the inbox of a writer. If there are more, all removals in the inbox are
 /// forgotten, and everything that is in the log so far is declared dead instead.
 const REMOVALS_MAX: usize = 1 << 20;
 /// The number of entries that are encoded on the stack at once.

@@ -1,8 +1,8 @@
 //! The division of new objects among stores. The functions are pure.
 
 /// If a store needs more than this number of seconds to write its backlog, its share is smaller than its
-/// capacity. A shorter backlog is normal, because a new object waits for about two seconds until it is old
-/// enough to be written.
+/// capacity. A shorter backlog is normal, because a new object waits until it is old enough to be written
+/// ([`StoreOptions::flush_age`](crate::StoreOptions::flush_age), by default one second).
 const BACKLOG: f64 = 2.0;
 /// Shares change in steps of this part (1/n), so that most groups stay on their stores.
 const STEP: f64 = 8.0;

@@ -140,7 +140,8 @@ fn a_colliding_key_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
     let flip = colliding_flip();
     // Both objects wait for the writer at the same time. When the second object is committed, the entry of
-    // the first object is already in the index. It has the only place that the second object can use.
+    // the first object is already in the index. The index cannot distinguish the two keys, so the second
+    // entry replaces the first entry.
     rig.settle();
     put_colliding(&rig, "twin", 0, b"old");
     put_colliding(&rig, "other twin", flip, b"other");

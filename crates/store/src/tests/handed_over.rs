@@ -1,6 +1,6 @@
-//! A store grows, or leaves and returns, while something is removed. The removal is made before each call of
-//! the store's disk and of its queue, in one run for each call. It must still be in effect when everything is
-//! loaded again.
+//! A store grows, or leaves and returns, while something is removed. The removal is made at each moment at
+//! which the store reads, writes or flushes its disk or uses its queue, in one run for each moment. It must
+//! still be in effect when everything is loaded again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,7 +25,7 @@ const AT_MOST: Duration = Duration::from_secs(60);
 type Act = Box<dyn FnOnce() + Send>;
 
 /// Counts moments, and carries out an action at one of them. A moment is the beginning of a call of the disk
-/// or of its queue.
+/// or of its queue. Accesses to the removal log (`read_cached`, `write_cached`) are not moments.
 #[derive(Clone, Default)]
 struct Moments(Arc<Mutex<State>>);
 

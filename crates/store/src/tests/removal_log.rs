@@ -154,7 +154,8 @@ fn removals_that_come_back_concern_what_was_older_alone() {
     assert_eq!(again.text("k").as_deref(), Some("new"));
 }
 
-/// A disk that checks at each write to the removal log (`write_cached`) that the key is still visible.
+/// A disk that checks at each write to the removal log (`write_cached`) that the key is still visible, and
+/// that the lock of its shard is held.
 #[derive(Debug)]
 struct Watched {
     disk: MemDisk,

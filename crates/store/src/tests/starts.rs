@@ -1,5 +1,5 @@
 //! Tests of starts with disks that are not as a store left them: wiped, formatted anew, without a valid
-//! journal, or out of date because of changes that only other stores recorded.
+//! journal, or out of date in a way that only the caller of the engine knows.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 use foxy_format::SegmentState;

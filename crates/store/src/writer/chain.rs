@@ -103,7 +103,7 @@ impl Chain {
         self.removals.push_back((self.last, first));
     }
 
-    /// Notes that the write of a cluster has ended. This cluster names the clusters in `told` as given up.
+    /// Notes that a cluster was written completely. This cluster names the clusters in `told` as given up.
     pub(super) fn complete(&mut self, told: &[u64]) {
         self.given_up
             .retain(|given_up| !told.contains(&given_up.number));
@@ -123,8 +123,8 @@ impl Chain {
         self.removals.retain(|(cluster, _)| *cluster != number);
     }
 
-    /// Notes which clusters the next flush will make durable: all complete clusters. `first` is the number of
-    /// the first cluster that is being written now.
+    /// Notes which clusters the next flush will make durable: all clusters before the first cluster that is
+    /// being written or was given up. `first` is the number of the first cluster that is being written now.
     pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
         let given_up = self.given_up.iter().map(|given_up| given_up.number);
         let open = rule!(

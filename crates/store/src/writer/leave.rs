@@ -62,8 +62,9 @@ impl Writer {
     /// Takes the store out of the engine and ends the writer. Objects that wait are written first, for at
     /// most about `at_most`. When this returns, no index entry and no list refers to the store any more.
     /// The disk of the store is closed as soon as the last reader releases the disk
-    /// ([`crate::Fleet::departure`]). Returns true if everything was written. Then the store still has its
-    /// contents if it returns to this engine.
+    /// ([`crate::Fleet::departure`]). Returns true if everything was written. If, in addition, the store was
+    /// loaded completely, its removal log had room, and its superblocks could be written, the store still has
+    /// its contents when it returns to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (self.engine.clone(), Arc::clone(&self.store));
         let _one_at_a_time = engine.lock_membership();

@@ -1,6 +1,6 @@
 //! Reuse of segments, strictly in sequence. The *victim* is the segment that is reused next, with its old
-//! contents. Its *slot* is its block near the beginning of the store. An *open header* in the slot states
-//! that a new *incarnation* of the segment begins (the time until it is reused again).
+//! contents. Its *slot* is outside the segment, and contains its state and its summary. An *open header* in
+//! the slot states that a new *incarnation* of the segment begins (the time until it is reused again).
 //!
 //! The order is: read the victim and write the used records again; write the open header of the new
 //! incarnation to the slot; flush; read the open header back; drop the index entries; only then overwrite.

@@ -141,8 +141,8 @@ impl Superblocks {
         self.raise_floor(end)
     }
 
-    /// Writes the list of segments in quarantine to a superblock, if it has changed, so that the next start
-    /// knows it.
+    /// Writes the list of segments in quarantine to a superblock, if their number has changed and the store
+    /// takes writes, so that the next start knows it.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
         let count = self.store.condition.quarantined() as usize;
         if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {

@@ -12,7 +12,8 @@
 //! | a caller gives up waiting for a read, or a write takes more than 5 seconds | slow: avoided until the late operation has ended and a pause has passed; the pause doubles each time |
 //!
 //! Each change is logged once, with the place, the error and what the operator can do. While a store is
-//! open, its condition never improves. There is one exception: slowness ends.
+//! open, its condition never improves. There are two exceptions: slowness ends, and an operator can have
+//! segments in quarantine tried again.
 
 mod failure;
 mod slow;
