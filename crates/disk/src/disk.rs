@@ -23,8 +23,9 @@ pub trait Disk: Send + Sync + Debug {
     /// The logical block: 512 or 4096 bytes. Positions and lengths of queue operations are multiples of it.
     fn block_bytes(&self) -> u32;
 
-    /// Description of the disk for logs. It contains the path, the kind of transfers (direct or buffered),
-    /// the kind of queues (ring or thread pool), and the reasons for both choices.
+    /// Description of the disk for logs. For a file or device, it contains the path, the kind of transfers
+    /// (direct or buffered) and the kind of queues (ring or thread pool). If direct transfers or rings were
+    /// wanted but refused, it also contains the reason.
     fn describe(&self) -> String;
 
     /// Opens a queue for one thread. `depth` (1..=4096) is the number of operations that the caller expects
@@ -197,7 +198,7 @@ pub trait Queue: Send {
     fn submit(&mut self, op: Op);
 
     /// Passes all staged operations to the kernel by one call. If the ring is full, later calls pass the
-    /// remaining operations automatically. The call does nothing if nothing is staged.
+    /// remaining operations automatically. The call does nothing if no operation waits to be passed.
     ///
     /// # Errors
     /// If the kernel refuses the call as a whole. The operations then stay staged, and the call may be
@@ -218,8 +219,8 @@ pub trait Queue: Send {
 
     /// A descriptor that is readable when `reap` may return something. It is for epoll, level or edge
     /// triggered (with tokio: `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the
-    /// first time on the thread that owns the queue, or before the first call of `flush_submissions`. A queue
-    /// whose owner only calls `wait` is cheaper without the descriptor.
+    /// first time on the thread that owns the queue, or before the first call of `flush_submissions` or
+    /// `wait`. A queue whose owner only calls `wait` is cheaper without the descriptor.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// A function that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has

@@ -11,7 +11,8 @@ static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
 static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB. It takes no physical memory
-/// before it is used. Return it with [`unmap_zeroed`]. The result is `None` if the system has no memory.
+/// before it is used. Return it with [`unmap_zeroed`]. The result is `None` if `len` is 0 or no multiple of
+/// 4096, or if the system refuses the mapping.
 #[must_use]
 pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
     if len == 0 || !len.is_multiple_of(4096) {

@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 /// Reports when a queue may have completions.
 ///
 /// Keep it beside its queue and drop both together, because it contains a duplicate of the queue's
-/// descriptor. This duplicate keeps the queue's ring (its `io_uring`) alive.
+/// descriptor, which stays open until this value is dropped.
 #[derive(Debug)]
 pub struct Readiness(AsyncFd<OwnedFd>);
 

@@ -13,8 +13,8 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 // An offset must also be able to express the end of the longest segment (256 MiB).
 const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
 
-/// A position in the log. The log is the order of all data that was ever written to a store. The upper 39
-/// bits are the sequence number of the segment's incarnation (one use of the segment, until it is reused).
+/// A position in the log. Positions order everything that was ever written to the log of a store. The upper
+/// 39 bits are the sequence number of the segment's incarnation (one use of the segment, until it is reused).
 /// The lower 25 bits are the offset in the segment, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
@@ -50,8 +50,8 @@ pub enum EntryKind {
     /// Removal of everything that was stored under this hash before this position in the log.
     Tombstone = 4,
     /// Removal of one record, whatever its key. The lower half of the hash is the record's log position. If
-    /// the upper half is not 0, it is the number of a cluster near that position. This cluster was given up:
-    /// its write failed or was torn.
+    /// the upper half is not 0, it is the number of a cluster that was given up: its write failed or was
+    /// torn. The log position is then in the gap that this cluster left.
     RecordTombstone = 5,
 }
 

@@ -99,7 +99,8 @@ pub struct JournalBlock {
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a retired purge. A purge retires when it covers no stored object any more.
+    /// The highest number of a retired purge. (A purge retires when it covers no stored object any more.) If
+    /// it is higher: the number that was taken last when a store stopped recording removals.
     pub retired: u64,
     /// A purge number. A record of this store is dead if the newest purge had a number below this number when
     /// the record was fetched.
@@ -214,9 +215,10 @@ pub struct JournalHalf {
     pub newest: JournalBlock,
     /// Number of blocks in use.
     pub blocks: u32,
-    /// All purges in this half, in order of writing.
+    /// All purges in this half, in order of writing, up to the first damaged block.
     pub notes: Vec<PurgeNote>,
-    /// True if valid blocks lie behind a damaged block. The purges in the damaged block are lost.
+    /// True if valid blocks lie behind a damaged block. The purges in the damaged block and behind it are not
+    /// in `notes`.
     pub holes: bool,
 }
 

@@ -1,13 +1,14 @@
 //! The bytes that a store keeps on disk: encoders and decoders without I/O.
 //!
 //! A store collects new records in clusters and writes the clusters into segments, which it reuses in turn.
-//! Each segment has a slot near the beginning of the store; when the segment is complete, the slot lists its
-//! contents. Superblocks, purge journal and removal log lie before the slots.
+//! Each segment has a slot; when the segment is complete, the slot lists its contents. Superblocks, purge
+//! journal and removal log lie at the beginning of the store, then the slots, then the segments. When a store
+//! grows, the slots and segments in the added space lie behind them.
 //!
-//! All integers are little-endian. Every structure has a magic number and a CRC32C. A structure that can be
-//! read without another structure also has a format version. Decoding trusts no byte and never panics. The
-//! layout is shown in `docs/disk-format.md`, and tests ensure that this page, the golden bytes in `golden/`
-//! and this crate agree.
+//! All integers are little-endian. Every structure has a CRC32C, and every structure except the entries of
+//! the removal log has a magic number. A structure that can be read without another structure also has a
+//! format version. Decoding trusts no byte and never panics. The layout is shown in `docs/disk-format.md`,
+//! and tests ensure that this page, the golden bytes in `golden/` and this crate agree.
 
 mod bytes_io;
 mod cluster;

@@ -1,10 +1,10 @@
 //! The removal log: a ring of entries of fixed size. It keeps each removal until the removal's tombstone (the
-//! entry of the store's log that removes the key or record) is written. So no removed record comes back when
+//! entry of the store's log that removes the key or record) is durable. So no removed record comes back when
 //! the process dies.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. An entry is active until its
-//! removal has a tombstone in the store's log. Each entry states how many of the entries before it were still
-//! active when it was written. All entries before these have their tombstones.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. The active entries are those from
+//! the oldest entry whose removal has no durable tombstone in the store's log. Each entry states how many of
+//! the entries directly before it were active when it was written. The older entries are not active any more.
 
 use foxy_base::{KeyHash, crc32c, rule};
 

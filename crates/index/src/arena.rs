@@ -22,8 +22,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 const FIRST_BITS: u32 = if cfg!(loom) { 8 } else { 12 };
 /// Together the short regions have `2^SHORT_BITS` buckets: 2 MiB, enough for 136,000 entries.
 const SHORT_BITS: u32 = if cfg!(loom) { 8 } else { 15 };
-/// A long region has `2^REGION_BITS` buckets: 64 MiB. This is also the length of the longest chunk
-/// (contiguous buckets of one shard).
+/// A long region has `2^REGION_BITS` buckets: 64 MiB. The longest chunk (contiguous buckets of one shard) is
+/// half as long.
 pub(crate) const REGION_BITS: u32 = if cfg!(loom) { 8 } else { 20 };
 const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Number of regions. There are twice as many regions as all shards need at their greatest size, because the
@@ -31,8 +31,8 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` buckets: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle is the number of a bucket in the arena. This handle has no bucket. Neither has the sum of this
-/// handle and an offset in a chunk.
+/// A handle identifies a bucket in the arena. This handle has no bucket. Neither has the sum of this handle
+/// and an offset in a chunk.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// Length and alignment of the memory in one call of [`PageAdvice`].
@@ -57,7 +57,7 @@ pub struct Pages {
     pub prefetch: fn(*const u8),
 }
 
-/// Buckets in mapped memory; empty if the system maps no memory.
+/// Buckets in mapped memory; empty if no memory was mapped.
 #[derive(Debug)]
 struct Reserve {
     buckets: &'static mut [Bucket],
@@ -65,7 +65,8 @@ struct Reserve {
 }
 
 impl Reserve {
-    /// Maps as many buckets as fit into `limit` bytes, or fewer if the system has too little memory.
+    /// Maps as many buckets as fit into `limit` bytes (at most 16 GiB), or fewer if the system does not map
+    /// that many.
     #[cfg(not(loom))]
     fn new(limit: u64, pages: Option<Pages>) -> Self {
         let most = HUGE_BYTES << (RESERVE_BITS - SHORT_BITS);
@@ -91,7 +92,7 @@ impl Reserve {
     }
 
     /// Requests huge pages after the buckets `from..to` were handed out. Requests only the huge pages whose
-    /// last bucket is one of these buckets: all other buckets in such a page were handed out before.
+    /// last bucket is one of these buckets: then all other buckets in such a page were handed out too.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;
@@ -213,7 +214,7 @@ impl Arena {
     }
 
     /// Takes `buckets` empty buckets in a row (at most a long region). Returns the handle of the first
-    /// bucket; the handles of the other buckets follow it. Returns `None` if there is no more memory.
+    /// bucket; the handles of the other buckets follow it. Returns `None` if all regions are used up.
     pub(crate) fn take(&self, buckets: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let reserved = self.reserved();

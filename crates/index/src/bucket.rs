@@ -6,10 +6,11 @@
 //! the word), and then the new word. So a reader may trust an aux if the word was the same before and after
 //! it read the aux. The version of a bucket counts the entries that were *moved* into it. The version is
 //! increased before such an entry is removed from its former bucket. So a reader that misses an entry because
-//! it was moved finds a changed version, and repeats its lookup. A slot's tag is stored last and stays when
-//! the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint shows
-//! the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the same.
-//! Then the reader gets an entry of another key, which callers expect in any case.)
+//! it was moved finds a changed version, and repeats its lookup. (Moves because of growth do not change the
+//! version. A reader notices them by the shard's number of buckets.) A slot's tag is stored last and stays
+//! when the slot is emptied. A reader that finds the tag reads the word next. The rest of the fingerprint
+//! shows the reader whether the slot now belongs to another key. (In one of 2^23 such cases the rest is the
+//! same. Then the reader gets an entry of another key, which callers expect in any case.)
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};

@@ -1,5 +1,5 @@
 //! Finds the buckets of a shard (a part of the index) by their number. The buckets lie in chunks, which are
-//! contiguous in memory. A new chunk is a sixteenth as long as the shard was at its last doubling, so that
+//! contiguous in memory. A new chunk has at most a sixteenth of the shard's buckets plus 16 buckets, so that
 //! the shard grows in small steps. Chunks are added, never moved, and freed only with the index.
 
 use crate::arena::{Arena, NO_HANDLE, REGION_BITS};

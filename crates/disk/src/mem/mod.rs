@@ -180,7 +180,8 @@ impl MemDisk {
         })))
     }
 
-    /// Sets the clock that [`Fault::Delay`] uses. Without this call, the disk uses the system's clock.
+    /// Sets the clock that [`Fault::Delay`] and [`Seek`] use. Without this call, the disk uses the system's
+    /// clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         self.0.lock().clock = clock;
@@ -200,8 +201,8 @@ impl MemDisk {
         self.0.lock().plan = plan.into();
     }
 
-    /// Sets the time that operations of queues take from now on, by the disk's clock. With `None`, they take
-    /// no time. Blocking calls take no time in either case.
+    /// Sets the time that reads and writes of queues take from now on, by the disk's clock. With `None`, they
+    /// take no time. Flushes and blocking calls take no time in either case.
     pub fn set_seek(&self, seek: Option<Seek>) {
         self.0.lock().head = seek.map(Head::new);
     }

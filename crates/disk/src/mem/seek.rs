@@ -35,8 +35,8 @@ impl Head {
         }
     }
 
-    /// Returns the end time of an operation. The operation begins at `now` and covers `at..at + len` of a
-    /// disk of `span` bytes.
+    /// Returns the end time of an operation that is submitted at `now`. The operation begins when the head
+    /// has ended all earlier operations. It covers `at..at + len` of a disk of `span` bytes.
     pub(super) fn serve(
         &mut self,
         now: MonoTime,

@@ -164,7 +164,7 @@ impl State {
         }
     }
 
-    /// Returns the end time of an operation, if the simulated disk has seek times.
+    /// Returns the end time of a read or write, if the simulated disk has seek times.
     fn travel(&mut self, class: OpClass, at: u64, len: u64) -> Option<Until> {
         let head = self.head.as_mut().filter(|_| class != OpClass::Flush)?;
         let end = head.serve(self.clock.mono(), at, len, self.len, &mut self.rng);

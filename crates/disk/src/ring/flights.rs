@@ -1,5 +1,5 @@
-//! The operations that a ring has accepted. Each has a slot, whose number comes back with the completion.
-//! Each operation keeps its buffer until it has completed.
+//! The operations of a queue with a ring, from their submission to their completion. Each has a slot, whose
+//! number comes back with the completion. Each operation keeps its buffer until it has completed.
 
 use crate::{Completion, Op, OpKind, check};
 use io_uring::{opcode, squeue, types};
