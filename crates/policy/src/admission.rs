@@ -2,9 +2,9 @@
 //!
 //! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). With the
 //! filter "second use", objects that are requested only once are not written to disks (Maltzahn 1999, flash
-//! caches today). The byte budget is a token bucket that limits the writes. The filters decide only while the
-//! bucket is empty: with a real proxy log, a second-use filter that is always applied lowers the hit ratio by
-//! up to ten percentage points.
+//! caches today). The byte budget is a token bucket that limits the writes. The filters decide only if the
+//! bucket has too few bytes for an object: with a real proxy log, a second-use filter that is always applied
+//! lowers the hit ratio by up to ten percentage points.
 
 use std::time::Duration;
 

@@ -62,7 +62,7 @@ pub trait CachePolicy<K: Key, V> {
     /// Deletes `key`. This is not an eviction: ghosts do not remember the key.
     fn remove(&mut self, key: &K) -> Option<V>;
 
-    /// Evicts the next object by the rule's order (for callers that free memory in advance); `None` if the
+    /// Evicts the next object by the rule's order (for callers that free space in advance); `None` if the
     /// cache is empty.
     fn evict(&mut self) -> Option<Evicted<K, V>>;
 

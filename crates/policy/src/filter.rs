@@ -59,8 +59,8 @@ impl FromStr for AdmissionRule {
     }
 }
 
-/// Memory for use counters in bytes if the caller sets no limit. This is enough for a million keys.
-/// Simulations of access logs have no limit, and their samples usually have fewer requests than that.
+/// Memory for use counters in bytes if the caller sets no limit. This is enough for a million keys. Only
+/// simulations of access logs set no limit, and their samples usually have fewer requests than that.
 const PLENTY: u64 = 4 << 20;
 
 /// An [`AdmissionRule`] with its state.

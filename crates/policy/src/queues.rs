@@ -17,8 +17,8 @@ pub type Fifo<K, V> = Cache<K, V, FifoRule>;
 /// The search for the object to evict (the hand) starts at the oldest object, and evicts the first object
 /// that was not used since the hand last passed it. An object that the hand passes moves to the head.
 pub type Clock<K, V> = Cache<K, V, ClockRule>;
-/// The search for the object to evict (the hand) moves from the tail to the head, and evicts the first object
-/// that was not used since the hand last passed it.
+/// The search for the object to evict (the hand) moves from the tail to the head, and continues where the
+/// last search ended. It evicts the next object that was not used since the hand last passed it.
 pub type Sieve<K, V> = Cache<K, V, SieveRule>;
 
 /// Counts a use up to `max`. If two threads race, one use is lost.

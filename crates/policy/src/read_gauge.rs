@@ -36,8 +36,9 @@ const ENOUGH: u32 = 64;
 const ENOUGH_ALONE: f64 = 32.0;
 /// Number of lone reads after which the times of a device count as independent of the distance.
 const ALONE_MAX: f64 = 1024.0;
-/// Least number of reads under way whose mean time shows if the device works on several reads at once. With
-/// this many reads, a thread that checks for completions late distorts the times little.
+/// Least number of reads that must be under way for a time to count in the mean that shows if the device
+/// works on several reads at once. With this many reads, a thread that checks for completions late distorts
+/// the times little.
 const MANY: u32 = 4;
 /// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;

@@ -1,7 +1,7 @@
-//! Compares the policies with their slow reference versions on published traces (access logs of proxies),
-//! request by request. Each trace runs twice: with a capacity in objects, and with a capacity in bytes. In
-//! the second run, objects may change their size. The traces are not part of the repository. If they are
-//! absent, the test prints a message and checks nothing.
+//! Compares the policies with their slow reference versions on published traces (access logs), request by
+//! request. Each trace runs with capacities in objects, and with capacities in bytes. In the runs with bytes,
+//! objects may change their size. The traces are not part of the repository. If one is absent, the test
+//! prints a message and does not check it.
 
 use std::collections::HashMap;
 
