@@ -148,8 +148,8 @@ impl SystemParameters {
     }
 }
 
-/// Returns the values of a parameter of clusters that a sweep uses for a system. A system without clusters
-/// ignores the parameter. For such a system only the first value is returned, so that equal runs are not
+/// Returns the values of a parameter of clusters that a sweep uses for a system. Only UCFS and Hummingbird
+/// have such a parameter. For any other system only the first value is returned, so that equal runs are not
 /// repeated.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;

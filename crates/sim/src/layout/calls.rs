@@ -23,8 +23,8 @@ pub enum Calls {
 }
 
 impl Calls {
-    /// Writes `len` bytes at `at`. A mapping cannot grow a file, so bytes beyond the end of the file are
-    /// always written by write().
+    /// Writes `len` bytes at `at`. A mapping cannot grow a file, so a range that ends beyond the end of the
+    /// file is always written by write().
     ///
     /// # Errors
     /// Returns the error of the file system.

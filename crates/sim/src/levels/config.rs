@@ -10,8 +10,8 @@ fn name<S: Serializer>(policy: &PolicyKind, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(policy)
 }
 
-/// High and low water mark of the disk level, as shares of its capacity. A daemon starts to evict when the
-/// used share reaches `high`, and stops at `low`.
+/// High and low water mark for the objects on disk (of the disk level, or of Squid), as shares of the
+/// capacity. Eviction starts when the used share reaches `high` (in Squid: exceeds it), and stops at `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Watermarks {
     /// Share at which the daemon stops, 0 to `high`.
@@ -24,7 +24,7 @@ impl Watermarks {
     /// Creates both marks, if 0 < low <= high <= 1.
     ///
     /// # Errors
-    /// Returns a sentence that describes the mistake, if the marks are in another order.
+    /// Returns a sentence that describes the mistake, if the marks do not meet this condition.
     pub fn new(low: f64, high: f64) -> Result<Self, String> {
         if 0.0 < low && low <= high && high <= 1.0 {
             Ok(Self { low, high })

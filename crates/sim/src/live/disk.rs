@@ -30,7 +30,7 @@ pub(super) struct Disk {
 /// Starts the thread. Dropping the sender ends the thread after all sent operations are done.
 ///
 /// # Errors
-/// Returns an error if the layout cannot be created.
+/// Returns an error if the thread cannot be started or the layout cannot be created.
 #[expect(clippy::type_complexity, reason = "named nowhere else")]
 pub(super) fn spawn(
     config: &RunConfig,

@@ -133,7 +133,7 @@ impl Live {
     /// Ends the cache and waits until everything is on the disk. A second call returns only zeros.
     ///
     /// # Errors
-    /// Returns the first error of the file system.
+    /// Returns an error if the file system returned one: the error of the last writes, else the first error.
     pub fn finish(&self) -> Result<Worked, RunError> {
         let (disk, levels) = {
             let mut inner = self.lock();

@@ -172,8 +172,8 @@ impl Backend {
     /// they are not known beforehand.
     ///
     /// # Errors
-    /// Returns an error if there is no drive of the configured name, the space is too small, or the layout
-    /// needs a file system.
+    /// Returns an error if there is no drive of the configured name, the folder for real files cannot be
+    /// used, the space is too small, or the layout needs a file system.
     pub fn layout(
         &self,
         spec: LayoutSpec,
@@ -197,7 +197,7 @@ impl Backend {
     /// Measures the bytes per second of one long sequential write in pieces of 64 KiB.
     ///
     /// # Errors
-    /// Returns an error if there is no drive of the configured name.
+    /// Returns an error if there is no drive of the configured name, or if the file system fails.
     pub fn sequential(&self) -> Result<f64, RunError> {
         if let Some(dir) = &self.dir {
             FileArea::new(real(dir)?)

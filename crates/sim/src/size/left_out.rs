@@ -2,8 +2,9 @@
 //!
 //! Rule: a cache may answer a request if its method is GET or HEAD, and if answers with its status (200, for
 //! example) are stored. Exceptions are requests that the log marks as refused, and requests whose answers it
-//! marks as not to be stored. A query in the URL does not matter, because it does not matter to Foxy. Logs do
-//! not contain the headers of responses, so headers cannot be considered.
+//! marks as not to be stored. A request is also left out if the log does not contain the object's size. A
+//! query in the URL does not matter, because it does not matter to Foxy. Logs do not contain the headers of
+//! responses, so headers cannot be considered.
 
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;

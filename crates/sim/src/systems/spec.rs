@@ -109,7 +109,8 @@ pub struct SystemConfig {
     pub seed: u64,
     /// Objects larger than this are left out of the stream; 0: no limit.
     pub largest: u64,
-    /// Bytes of memory for contents. Squid and its file system share this memory.
+    /// Bytes of memory for contents. Squid and its file system share this memory. For Foxy this memory also
+    /// includes the tables.
     pub ram: u64,
     /// Squid's own part of `ram`. The pages of its file system have the rest.
     pub cache_mem: u64,

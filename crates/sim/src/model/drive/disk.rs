@@ -280,8 +280,8 @@ impl Disk {
         sector
     }
 
-    /// Ends read-ahead at the sector that it has reached. This is called for a command that does not continue
-    /// the sequential reads.
+    /// Ends read-ahead at the sector that it has reached. This is called for everything that does not
+    /// continue the sequential reads: other reads, writes, and the destaging of cached writes.
     fn stop_ahead(&mut self, now: SimTime) {
         let reached = self.reached(now);
         if let Some(Ahead { start, .. }) = self.buffer.ahead.take() {

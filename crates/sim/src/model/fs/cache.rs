@@ -124,8 +124,8 @@ impl Cache {
         self.insert_new(key).0
     }
 
-    /// Adds a block as [`insert`](Self::insert) does, if the block is known to be absent. Also returns the
-    /// block's slot.
+    /// Adds a block as [`insert`](Self::insert) does. The block must be absent. Also returns the block's
+    /// slot.
     pub(super) fn insert_new(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let (evicted, slot) = self.enter(key);
         self.link(slot);
@@ -204,7 +204,7 @@ impl Cache {
         slot.is_some()
     }
 
-    /// Marks a block dirty as [`set_dirty`](Self::set_dirty) does, if the block's slot is known.
+    /// Marks the block in `slot` dirty, as [`set_dirty`](Self::set_dirty) does.
     pub(super) fn set_slot_dirty(&mut self, slot: u32, now: SimTime) {
         let slot = &mut self.slots[slot as usize];
         if !slot.is_dirty() {
@@ -218,7 +218,7 @@ impl Cache {
         self.find(key).is_some_and(|slot| self.set_slot_clean(slot))
     }
 
-    /// Marks a block clean as [`set_clean`](Self::set_clean) does, if the block's slot is known.
+    /// Marks the block in `slot` clean, as [`set_clean`](Self::set_clean) does.
     pub(super) fn set_slot_clean(&mut self, slot: u32) -> bool {
         let slot = &mut self.slots[slot as usize];
         let was = std::mem::replace(&mut slot.dirty, CLEAN) != CLEAN;

@@ -3,9 +3,9 @@
 //! The rules are those of the fast file system (McKusick and others, 1984). An inode goes to its directory's
 //! group. A directory goes to a group with few directories and many free inodes. The next block of a file
 //! goes directly after its last block. A large file moves to a new group after each `max_per_group` blocks.
-//! The tail of a file goes into free fragments of a block that is already broken up. If a group is full, up
-//! to a few further groups are tried, each 1, 2, 4, ... groups after the group that was tried before it. Then
-//! all groups are tried.
+//! The tail of a file goes into free fragments of a block that is already broken up. If a group is full, some
+//! further groups are tried, each 1, 2, 4, ... groups after the group that was tried before it. Then all
+//! groups are tried.
 
 use super::FsConfig;
 

@@ -8,8 +8,8 @@
 //! - *contents*: a page cache of given size evicts the least recently used page. Sequential reads cause
 //!   read-ahead. Writes are collected into clusters. If only a part of a page is written and the page is not
 //!   in memory, the page is read first. A writer waits if too much of its file is queued;
-//! - *passing time*: a daemon writes dirty data that has reached a certain age. Each read makes the inode
-//!   dirty, because it changes the access time.
+//! - *passing time*: a daemon sweeps the memory and writes old dirty data. A read makes the inode dirty if
+//!   the file system keeps access times.
 //!
 //! The model leaves out the following:
 //!

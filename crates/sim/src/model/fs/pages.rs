@@ -119,7 +119,7 @@ impl Ufs {
         }
     }
 
-    /// Adds a page as [`keep_page`](Self::keep_page) does, if the page belongs to a file. Returns the page's
+    /// Adds a page of a file (not of a directory), as [`keep_page`](Self::keep_page) does. Returns the page's
     /// slot.
     fn keep_file_page(&mut self, slot: u32, page: u64) -> u32 {
         self.clear_page();

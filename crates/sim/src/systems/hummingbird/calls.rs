@@ -60,9 +60,9 @@ impl Hummingbird {
     ///
     /// # Errors
     /// Returns [`HummingbirdError::TooLarge`] if the file does not fit into a cluster,
-    /// [`HummingbirdError::NoCluster`] if memory cannot be freed, and [`HummingbirdError::Exists`] for a name
-    /// that is in memory. (A name that is only on disk is replaced, because the newest file of a name is the
-    /// valid file.)
+    /// [`HummingbirdError::NoCluster`] or [`HummingbirdError::Busy`] if memory cannot be freed, and
+    /// [`HummingbirdError::Exists`] for a name that is in memory. (A name that is only on disk is replaced,
+    /// because the newest file of a name is the valid file.)
     pub fn write_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);
         if size + self.config.head_bytes > self.config.cluster {
@@ -127,7 +127,7 @@ impl Hummingbird {
     ///
     /// # Errors
     /// Returns [`HummingbirdError::NotFound`] if there is no such file, and [`HummingbirdError::NoCluster`]
-    /// if memory for the cluster cannot be freed.
+    /// or [`HummingbirdError::Busy`] if memory for the cluster cannot be freed.
     pub fn read_file(&mut self, name: u64) -> Done<Contents> {
         self.disk.advance(self.config.call_cpu);
         if let Some((file, stored)) = self.known(name) {

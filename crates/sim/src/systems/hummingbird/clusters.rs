@@ -32,7 +32,7 @@ pub(super) struct ClusterTable {
     pub(super) free: FreeMap,
     /// Clusters in memory, by last use.
     memory: BTreeSet<(u64, u32)>,
-    /// The cluster written last. `next` is the cluster that log placement writes next.
+    /// The cluster written last. `next` is the cluster that log placement tries next.
     pub(super) last_written: u32,
     pub(super) next: u32,
 }

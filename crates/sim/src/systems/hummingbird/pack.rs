@@ -24,7 +24,7 @@ impl Hummingbird {
     /// free.
     ///
     /// # Errors
-    /// Returns [`HummingbirdError::NoCluster`] if no clusters are left in memory and no file can be packed.
+    /// Returns the error of packing if no cluster can leave memory and no file can be packed.
     pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), HummingbirdError> {
         let most = self.config.memory.saturating_sub(bytes);
         self.shrink_to(most)
@@ -53,8 +53,9 @@ impl Hummingbird {
     /// Packs one cluster, beginning with the least recently used file, and writes it.
     ///
     /// # Errors
-    /// Returns [`HummingbirdError::NoCluster`] if no cluster is free, and [`HummingbirdError::Busy`] if all
-    /// files have readers.
+    /// Returns [`HummingbirdError::NoCluster`] if no cluster is free (with log placement: if none can be
+    /// overwritten either), [`HummingbirdError::Busy`] if no file can be packed (all files have readers), and
+    /// errors of the partition.
     pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
         if self.scan_at.is_some() {
             // Nothing may be written before the scan has found which clusters are free.

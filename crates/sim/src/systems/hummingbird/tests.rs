@@ -251,8 +251,8 @@ fn clusters_live_as_long_as_their_files_are_used() {
 
 #[test]
 fn one_daemon_runs_in_a_second_that_has_idle_time() {
-    // In this test only the fourth daemon writes to the logs. So a longer log shows that each daemon has run
-    // once more.
+    // In this test only the fourth daemon writes to the logs. So a higher `log_bytes` shows that each daemon
+    // has run once more.
     let mut library = library(64, config());
     for name in 0..40 {
         library.write_file(name, 8_000, 0).unwrap();

@@ -1,5 +1,5 @@
-//! wg-Hummingbird, the load generator of the papers. It reads a request log and makes the calls that a proxy
-//! would make.
+//! wg-Hummingbird, the load generator of the Hummingbird papers. It reads a request log and makes the calls
+//! that a proxy would make.
 //!
 //! Rule: each event calls read_file. A hit ends with done_read_file, a miss with write_file. A bounded table
 //! contains the last HTML page of each client (the client's page). After the write of an object that is not a

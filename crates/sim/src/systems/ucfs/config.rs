@@ -1,5 +1,5 @@
 //! The parameters of UCFS. The digits of many values in the paper are lost. Each such value is marked as lost
-//! below, and a sweep varies it.
+//! below. The sweep of the reproduction varies some of them (buffers, clusters per write, one-timers).
 
 use crate::model::SimTime;
 
