@@ -55,7 +55,7 @@ typedef struct hummingbird_config {
     uint32_t reserved;            /* 0 */
 } hummingbird_config;
 
-/* Counts since the file system was opened, and sizes at this moment (section 5). */
+/* Counts since the file system was opened, and values of this moment (section 5). */
 typedef struct hummingbird_statistics {
     uint64_t writes;         /* files written */
     uint64_t write_waits;    /* writes that waited for the disks */
@@ -146,7 +146,7 @@ int64_t hummingbird_update_cluster_lifetime(hummingbird *fs, int64_t seconds);
 int64_t hummingbird_checkpoint(hummingbird *fs);
 int64_t hummingbird_begin_checkpoint(hummingbird *fs);
 
-/* Writes the counts and sizes to *statistics; struct_bytes is sizeof(hummingbird_statistics). */
+/* Writes the statistics to *statistics; struct_bytes is sizeof(hummingbird_statistics). */
 int64_t hummingbird_get_statistics(hummingbird *fs, hummingbird_statistics *statistics,
                                    size_t struct_bytes);
 

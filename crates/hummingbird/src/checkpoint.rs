@@ -34,7 +34,8 @@ impl Checkpoint {
     /// Waits for the end of the checkpoint.
     ///
     /// # Errors
-    /// Returns [`Error::NotDurable`] if a disk refuses writes.
+    /// Returns [`Error::NotDurable`] if a disk refuses writes, or if the daemons of a disk ended before they
+    /// had written everything.
     pub fn wait(self) -> Result<(), Error> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -61,7 +62,8 @@ impl Hummingbird {
     /// [`crate::Driver::turn`], because the checkpoint would never end.
     ///
     /// # Errors
-    /// Returns [`Error::NotDurable`] if a disk refuses writes.
+    /// Returns [`Error::NotDurable`] if a disk refuses writes, or if the daemons of a disk ended before they
+    /// had written everything.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.begin_checkpoint().wait()
     }

@@ -18,8 +18,8 @@ const MAX_LOOKUPS: u32 = 8;
 impl Hummingbird {
     /// Finds a file and lends its contents (section 4.1). If the file is not in memory, it is read from the
     /// disk. The bytes before and after the file on the disk are read too if measurements have shown that
-    /// this saves reads. Such a read also brings other files of the file's set into memory (section 4.3). The
-    /// call blocks until the read has ended.
+    /// this saves reads. Such a read also brings the files in these bytes into memory. The files of a set lie
+    /// together, so they come into memory together (section 4.3). The call blocks until the read has ended.
     ///
     /// # Errors
     /// Returns [`Error::Name`] if the name is empty or too long. Returns [`Error::NotFound`] if there is no

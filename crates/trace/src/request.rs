@@ -94,7 +94,7 @@ impl Method {
     }
 }
 
-/// Content classes that the papers on Hummingbird and UCFS distinguish.
+/// Content classes. The papers on Hummingbird and UCFS distinguish pages (HTML) from all other objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {

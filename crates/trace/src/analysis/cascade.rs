@@ -21,7 +21,8 @@ pub struct CascadeReport {
     pub memory_hits: u64,
     /// Number of requests answered from disk. Each of them is a disk read.
     pub disk_hits: u64,
-    /// Number of requests that were fetched. Each of them is a disk write.
+    /// Number of requests that were fetched. Each of them is a disk write, unless the object is larger than
+    /// the disk level.
     pub misses: u64,
     /// Number of objects that left the disk, including replaced versions.
     pub deletes: u64,

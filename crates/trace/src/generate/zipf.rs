@@ -10,7 +10,7 @@ pub struct Zipf {
     n: f64,
     alpha: f64,
     /// Lower bound of the random draws: the integral of the hat function at 3/2, minus 1. (The hat function
-    /// is the smooth curve that covers the probabilities of all ranks.)
+    /// is the curve `x^-alpha`. It runs through the weights of the ranks, which are counted from 1 here.)
     low: f64,
     high: f64,
     squeeze: f64,
