@@ -21,8 +21,7 @@ const SHARDS: usize = 64;
 /// Number of buckets at which a shard is full. A shard is a part of the table of buckets with a separate
 /// lock.
 const BUCKETS: usize = 1024;
-/// Second part of the key of a shared bucket. The first part is the index of the limit. If a shard is full,
-/// new subjects share this bucket.
+/// The number of the subject in the key of a shared bucket. If a shard is full, new subjects share this bucket.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
@@ -88,7 +87,7 @@ impl Bucket {
 #[derive(Debug)]
 pub(crate) struct Limits {
     all: Vec<Limit>,
-    shards: Vec<Mutex<HashMap<(usize, u64), Bucket>>>,
+    shards: Vec<Mutex<HashMap<Key, Bucket>>>,
 }
 
 /// The limit that a request exceeds.
@@ -100,7 +99,16 @@ pub(crate) struct Exceeded {
     pub(crate) wait: Duration,
 }
 
-type Key = (usize, u64);
+/// The key of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// Index of the shard that contains the bucket.
+    shard: usize,
+    /// Index of the limit in the list of limits.
+    limit: usize,
+    /// Hash of the subject, or [`CROWD`].
+    subject: u64,
+}
 
 impl Limits {
     pub(crate) fn new(all: Vec<Limit>) -> Self {
@@ -127,23 +135,31 @@ impl Limits {
             }
             Per::User | Per::Token | Per::Client => address(subject.client),
         };
-        (limit, number >> 1)
+        let subject = number >> 1;
+        Key {
+            shard: (subject as usize ^ limit) % SHARDS,
+            limit,
+            subject,
+        }
     }
 
-    fn with<R>(&self, key: Key, now: MonoTime, change: impl FnOnce(&mut Bucket) -> R) -> R {
-        let shard = (key.1 as usize ^ key.0) % SHARDS;
-        let mut shard = self.shards[shard].lock();
+    /// Changes the bucket with this key, or the shared bucket if the shard is full and has no bucket with this
+    /// key. Also returns the key of the changed bucket. Later changes for the same request need the returned
+    /// key, because the shard may not be full then.
+    fn with<R>(&self, key: Key, now: MonoTime, change: impl FnOnce(&mut Bucket) -> R) -> (Key, R) {
+        let mut shard = self.shards[key.shard].lock();
         if let Some(bucket) = shard.get_mut(&key) {
-            return change(bucket);
+            return (key, change(bucket));
         }
         if shard.len() >= BUCKETS {
             shard.retain(|_, bucket| !bucket.is_idle(now));
         }
-        let key = match shard.len() >= BUCKETS {
-            true => (key.0, CROWD),
-            false => key,
+        let subject = match shard.len() >= BUCKETS {
+            true => CROWD,
+            false => key.subject,
         };
-        change(shard.entry(key).or_default())
+        let key = Key { subject, ..key };
+        (key, change(shard.entry(key).or_default()))
     }
 
     /// Counts a request in the buckets of all limits that apply to it.
@@ -157,8 +173,7 @@ impl Limits {
             if !limit.sites.is_empty() && !limit.sites.iter().any(is_for) {
                 continue;
             }
-            let key = self.key(at, subject);
-            let entered = self.with(key, now, |bucket| {
+            let (key, entered) = self.with(self.key(at, subject), now, |bucket| {
                 if limit.under_way.is_some_and(|most| bucket.open >= most) {
                     return Err(1_000_000_000);
                 }
@@ -186,7 +201,7 @@ impl Limits {
         for key in keys {
             self.with(*key, now, |bucket| {
                 bucket.leave();
-                if let Some(rate) = &self.all[key.0].requests {
+                if let Some(rate) = &self.all[key.limit].requests {
                     rate.give_back(&mut bucket.requests, 1);
                 }
             });
@@ -201,10 +216,11 @@ impl Limits {
 
     /// Counts bytes that were sent. Returns the time to wait before more bytes are sent.
     fn spend(&self, keys: &[Key], bytes: u64, now: MonoTime) -> Duration {
-        let waits = keys.iter().map(|key| match &self.all[key.0].bytes {
-            Some(rate) => self.with(*key, now, |bucket| {
-                rate.spend(&mut bucket.bytes, bytes, now)
-            }),
+        let waits = keys.iter().map(|key| match &self.all[key.limit].bytes {
+            Some(rate) => {
+                let spend = |bucket: &mut Bucket| rate.spend(&mut bucket.bytes, bytes, now);
+                self.with(*key, now, spend).1
+            }
             None => 0,
         });
         Duration::from_nanos(waits.max().unwrap_or(0))
@@ -235,7 +251,7 @@ impl Counted {
             return Ok(None);
         };
         let keys = limits.enter(subject, clock.mono())?;
-        let slowed = keys.iter().any(|key| limits.all[key.0].bytes.is_some());
+        let slowed = keys.iter().any(|key| limits.all[key.limit].bytes.is_some());
         Ok(Some(Self {
             gate: Arc::clone(gate),
             clock: Arc::clone(clock),
@@ -267,195 +283,4 @@ impl Drop for Counted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn limit(per: Per) -> Limit {
-        Limit {
-            name: "l".to_owned(),
-            per,
-            sites: Vec::new(),
-            requests: Some(Rate::new(10.0, 10.0)),
-            bytes: None,
-            under_way: None,
-        }
-    }
-
-    fn subject<'a>(client: &str, user: &'a str) -> Subject<'a> {
-        Subject {
-            client: client.parse().unwrap(),
-            user,
-            token: 0,
-            site: "forward",
-        }
-    }
-
-    fn at(ms: u64) -> MonoTime {
-        MonoTime(1 + ms * 1_000_000)
-    }
-
-    /// Sends a request every 10 ms for a minute, and returns the number of requests that the limits admit.
-    fn in_a_minute(limits: &Limits, subject: &Subject<'_>) -> usize {
-        let mut through = 0;
-        for ms in (0..60_000).step_by(10) {
-            if let Ok(keys) = limits.enter(subject, at(ms)) {
-                limits.leave(&keys, at(ms));
-                through += 1;
-            }
-        }
-        through
-    }
-
-    #[test]
-    fn a_minute_has_its_requests_within_five_percent() {
-        let limits = Limits::new(vec![limit(Per::Client)]);
-        let through = in_a_minute(&limits, &subject("10.0.0.1", ""));
-        assert!((590..=630).contains(&through), "{through}");
-    }
-
-    #[test]
-    fn tokens_of_one_user_have_limits_of_their_own() {
-        let limits = Limits::new(vec![limit(Per::Token)]);
-        let through = |token, user| {
-            let subject = Subject {
-                token,
-                ..subject("10.0.0.1", user)
-            };
-            let enter = |_: &u32| limits.enter(&subject, at(0)).is_ok();
-            (0..20).filter(enter).count()
-        };
-        assert_eq!((through(5, "ci"), through(7, "ci")), (10, 10));
-        assert_eq!(through(5, "ci"), 0);
-        // Logins without a token are counted by user. Requests without a login are counted by address.
-        assert_eq!((through(0, "ci"), through(0, "ann")), (10, 10));
-        assert_eq!((through(0, ""), through(0, "")), (10, 0));
-    }
-
-    #[test]
-    fn subjects_are_networks_users_and_sites() {
-        let count = |per, subjects: &[(&str, &str)]| {
-            let limits = Limits::new(vec![limit(per)]);
-            let enter = |(client, user): &(&str, &str)| {
-                (0..20)
-                    .filter(|_| limits.enter(&subject(client, user), at(0)).is_ok())
-                    .count()
-            };
-            subjects.iter().map(enter).sum::<usize>()
-        };
-        assert_eq!(
-            count(Per::Client, &[("2001:db8::1", ""), ("2001:db8::2", "")]),
-            10
-        );
-        assert_eq!(
-            count(Per::Client, &[("2001:db8::1", ""), ("2001:db8:0:1::", "")]),
-            20
-        );
-        assert_eq!(
-            count(Per::Client, &[("10.0.0.1", "a"), ("::ffff:10.0.0.1", "b")]),
-            10
-        );
-        // Users behind one address have separate limits. One user behind several addresses has one limit.
-        assert_eq!(
-            count(Per::User, &[("10.0.0.1", "a"), ("10.0.0.1", "b")]),
-            20
-        );
-        assert_eq!(
-            count(Per::User, &[("10.0.0.1", "a"), ("10.0.0.2", "a")]),
-            10
-        );
-        assert_eq!(count(Per::User, &[("10.0.0.1", ""), ("10.0.0.2", "")]), 20);
-        assert_eq!(
-            count(Per::Site, &[("10.0.0.1", "a"), ("10.0.0.2", "b")]),
-            10
-        );
-    }
-
-    #[test]
-    fn requests_under_way_leave_again_and_refused_ones_count_for_nothing() {
-        let limits = Limits::new(vec![
-            Limit {
-                requests: None,
-                under_way: Some(2),
-                ..limit(Per::Client)
-            },
-            limit(Per::Client),
-        ]);
-        let own = subject("10.0.0.1", "");
-        let first = limits.enter(&own, at(0)).unwrap();
-        let _second = limits.enter(&own, at(0)).unwrap();
-        for _ in 0..50 {
-            assert_eq!(limits.enter(&own, at(0)).unwrap_err().limit, 0);
-        }
-        limits.leave(&first, at(0));
-        let _third = limits.enter(&own, at(0)).unwrap();
-        assert!(limits.enter(&own, at(0)).is_err());
-    }
-
-    #[test]
-    fn a_request_that_one_limit_refuses_does_not_count_for_the_limit_before_it() {
-        let one_under_way = Limit {
-            requests: None,
-            under_way: Some(1),
-            ..limit(Per::Client)
-        };
-        let limits = Limits::new(vec![limit(Per::Client), one_under_way]);
-        let own = subject("10.0.0.1", "");
-        let held = limits.enter(&own, at(0)).unwrap();
-        for _ in 0..50 {
-            assert_eq!(limits.enter(&own, at(0)).unwrap_err().limit, 1);
-        }
-        limits.leave(&held, at(0));
-        let admitted = (0..20).filter_map(|_| limits.enter(&own, at(0)).ok());
-        let admitted = admitted.map(|keys| limits.leave(&keys, at(0)));
-        assert_eq!(admitted.count(), 9, "ten at once, and one of them was held");
-    }
-
-    /// Fifty clients share the byte rate of one site evenly. Each client sends its next piece as soon as the
-    /// limit permits it.
-    #[test]
-    fn fifty_clients_share_a_rate_evenly() {
-        let limits = Limits::new(vec![Limit {
-            requests: None,
-            bytes: Some(Rate::new(1e6, 1e5)),
-            ..limit(Per::Site)
-        }]);
-        let keys = limits.enter(&subject("10.0.0.1", ""), at(0)).unwrap();
-        let (mut sent, mut next) = ([0u64; 50], [0u64; 50]);
-        // The pieces of different clients have different sizes.
-        for ms in 0..60_000u64 {
-            for client in 0..50 {
-                if next[client] <= ms {
-                    let piece = 4096 + 64 * client as u64;
-                    sent[client] += piece;
-                    let wait = limits.spend(&keys, piece, at(ms));
-                    next[client] = ms + 1 + wait.as_millis() as u64;
-                }
-            }
-        }
-        let (sum, squares) = sent.iter().fold((0.0, 0.0), |(sum, squares), n| {
-            (sum + *n as f64, squares + (*n as f64).powi(2))
-        });
-        let jain = sum * sum / (50.0 * squares);
-        assert!(jain > 0.95, "{jain}");
-        assert!((sum - 60e6).abs() < 60e6 * 0.05, "{sum}");
-    }
-
-    #[test]
-    fn the_number_of_buckets_is_bounded() {
-        let limits = Limits::new(vec![limit(Per::Client)]);
-        for n in 0..72_000u32 {
-            let ip = IpAddr::from(n.to_be_bytes());
-            let own = Subject {
-                client: ip,
-                ..subject("10.0.0.1", "")
-            };
-            if let Ok(keys) = limits.enter(&own, at(0)) {
-                limits.leave(&keys, at(0));
-            }
-        }
-        let held: usize = limits.shards.iter().map(|shard| shard.lock().len()).sum();
-        assert!(held <= SHARDS * (BUCKETS + 1), "{held}");
-        // A minute later, all buckets are idle. So old buckets are dropped, and new buckets can be added.
-        assert!(limits.enter(&subject("192.0.2.1", ""), at(60_000)).is_ok());
-    }
-}
+mod tests;
