@@ -26,7 +26,8 @@ pub enum Delay {
     Pareto(Duration, f64),
 }
 
-/// Longest delay in seconds. If a distribution gives a longer time, this delay is used.
+/// Longest random delay, in seconds. If a distribution gives a longer time, this delay is used. A fixed delay
+/// has no limit.
 const LONGEST: f64 = 3600.0;
 
 impl Delay {

@@ -37,9 +37,9 @@ struct Connection {
 }
 
 impl BaselineServer {
-    /// Binds to `listen`. Before each answer, the server keeps its core busy for the time `work`, as a real
-    /// server does. Every answer is object 0 of `host` with a body of `size` bytes. So a load with one object
-    /// on one server can check the complete answer.
+    /// Binds to `listen`. Before each answer, the server keeps its core busy for the time `work`. This time
+    /// represents the work of a real server. Every answer is object 0 of `host` with a body of `size` bytes.
+    /// So a load with one object on one server can check the complete answer.
     ///
     /// # Errors
     /// Returned if the address cannot be bound.

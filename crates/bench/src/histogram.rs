@@ -75,8 +75,8 @@ impl Histogram {
         Duration::from_nanos(self.most)
     }
 
-    /// The quantile `q` (0 to 1): a fraction `q` of all values is not above this time. The result is the
-    /// upper end of a bucket, or zero if nothing was counted.
+    /// The quantile `q` (0 to 1): at least a fraction `q` of all values is not above this time. The result is
+    /// the upper end of a bucket, but not more than the largest value. It is zero if nothing was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Duration {
         let wanted = ((self.total as f64 * q).ceil() as u64).clamp(1, self.total.max(1));

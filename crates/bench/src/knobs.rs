@@ -71,7 +71,8 @@ impl Knobs {
         }
     }
 
-    /// Parses path and query; `None` if they do not have the form `/o/<id>?s=<size>&...`.
+    /// Parses path and query; `None` if they do not have the form `/o/<id>?<name>=<number>&...`, if a name is
+    /// unknown, or if a number is not permitted for its name.
     #[must_use]
     pub fn parse(target: &[u8]) -> Option<Self> {
         let rest = target.strip_prefix(b"/o/")?;

@@ -147,7 +147,7 @@ impl Burst {
             )));
         };
         let total = clock.mono().since(start);
-        // An error means that no slow client is left, so there is nothing to stop.
+        // An error would mean that no client is left, so there would be nothing to stop.
         let _ = stop.send(true);
         let mut report = self.judge(&seen);
         for task in slow {

@@ -129,8 +129,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs until one of three events: the run is stopped, all requests of the source are answered, or all
-    /// connections were closed for as long as an answer may take.
+    /// Runs until one of three events: the run is stopped; no request is left to send and all sent requests
+    /// have ended; or the target is deserted, see `deserted`.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {
@@ -164,7 +164,8 @@ impl<'a> Engine<'a> {
         self.clock.mono().nanos()
     }
 
-    /// Sends the due requests on idle connections. Returns the time until the next request may be sent.
+    /// Sends the due requests on idle connections. Returns the longest time that the next readiness call may
+    /// take.
     fn issue(&mut self) -> io::Result<Duration> {
         let mut now = self.now();
         while !self.exhausted && !self.idle.is_empty() {
@@ -252,8 +253,8 @@ impl<'a> Engine<'a> {
                 Ok(n) => connection.sent += n,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The server has closed the connection. It may have sent an answer before, so the bytes that
-                // have arrived are read first.
+                // Usually the server has closed the connection. It may have sent an answer before, so the
+                // bytes that have arrived are read first.
                 Err(_) => return self.receive(at, true),
             }
         }

@@ -47,7 +47,8 @@ pub use wire::{Mode, Style, server_address, write_url};
 pub struct LoadConfig {
     /// Address that receives the requests: a proxy, or an origin.
     pub target: SocketAddr,
-    /// Form of the requests: the kind of proxy for which they are written, and additional fields.
+    /// Form of the requests: how they name the origin server and the version, and what is added to their URLs
+    /// and fields.
     pub style: Style,
     /// Number of connections of all threads together.
     pub connections: usize,

@@ -69,20 +69,20 @@ impl Recorder {
     }
 }
 
-/// An object in a record. When an answer was not a hit, or had a newer version than all earlier answers, the
-/// cache has stored the object at that time.
+/// An object in a record. An answer counts as a store of its object if the answer was not a hit, or if its
+/// version is newer than the version of the last answer that counted as a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The object, with the version that was seen last.
+    /// The object, with the version that was stored last.
     pub spec: RequestSpec,
-    /// Time when the cache last stored the object.
+    /// Time of the last answer that counts as a store of the object.
     pub stored: WallTime,
     /// Time of the last answer.
     pub used: WallTime,
 }
 
-/// Reads a record. Returns every object once, in the order of [`Known::stored`]. The object that the cache
-/// stored longest ago is the first.
+/// Reads a record. Returns every object once, in the order of [`Known::stored`]. The object that was stored
+/// longest ago is the first.
 ///
 /// # Errors
 /// Returned if the file cannot be read, or if a line does not have the form that `load --record` writes.

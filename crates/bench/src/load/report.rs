@@ -56,10 +56,10 @@ pub struct Report {
     pub cpu_us: Option<CpuPerRequest>,
     /// Fraction of wall time in which the busiest generator thread used its CPU, 0 to 1.
     pub generator_busy: f64,
-    /// True if the generator was below 90 % busy. Then the server, and not the generator, limits the results.
+    /// True if the generator was below 90 % busy. Then the results show the server and not the generator.
     pub valid: bool,
-    /// The answers over time, for a run that begins with the restart of a cache. `None` without
-    /// [`LoadConfig::timeline`](super::LoadConfig::timeline).
+    /// The answers over time. If a cache starts at the beginning of the run, they show how fast its hits
+    /// return. `None` without [`LoadConfig::timeline`](super::LoadConfig::timeline).
     pub restart: Option<Restart>,
 }
 
@@ -95,7 +95,7 @@ pub struct Times {
     pub max: f64,
 }
 
-/// The answers over time, after the restart of a cache at the start of the run.
+/// The answers over time. The values are useful if a cache restarts at the start of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restart {
     /// Seconds from the start of the run to the first correct answer.

@@ -39,7 +39,7 @@ impl std::fmt::Debug for SharedSource {
 }
 
 /// Number of requests that a thread takes in one batch. A batch is small, so that requests are sent nearly in
-/// the order of the trace.
+/// the order of the source.
 const BATCH: usize = 16;
 
 impl SharedSource {

@@ -6,7 +6,7 @@ use crate::Histogram;
 
 use super::answer::Served;
 
-/// Reasons why a request did not get a correct answer.
+/// Reasons why a request did not get a correct answer, or why a connection without a request is faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
     /// No connection could be opened.
@@ -17,7 +17,7 @@ pub enum Fault {
     Timeout,
     /// The head could not be parsed.
     Head,
-    /// The chunked coding was invalid.
+    /// The chunked coding was invalid, or bytes arrived that belong to no answer.
     Framing,
     /// The status was not 200.
     Status,

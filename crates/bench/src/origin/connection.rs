@@ -72,7 +72,8 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
-/// If no request arrived for this time, the runtime may sleep, because no client is waiting.
+/// If no request was answered for this time, the runtime may sleep, because it is likely that no client
+/// waits.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Keeps the runtime from sleeping. The runtime polls its sockets between two polls of this task. After an

@@ -1,5 +1,5 @@
 //! Counters of the origin. Each thread has its own counters, so threads do not contend. The answer to a
-//! request for the counters contains the sums over all threads.
+//! request for the counters contains the sums over all threads (for `peak`, the maximum).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -40,7 +40,8 @@ pub struct OriginConfig {
     pub bandwidth: Speed,
     /// Share of requests that are answered with 503, 0 to 1.
     pub failures: f64,
-    /// True if the threads never sleep. Then clients use no CPU time to wake their cores.
+    /// True if the threads do not sleep while they answer requests. Then clients use no CPU time to wake the
+    /// cores of the threads.
     pub poll: bool,
     /// Seed of all random values.
     pub seed: u64,

@@ -18,7 +18,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The server called `host`. Its properties are random values that depend only on its name and the seed.
+    /// The server called `host`. Its properties are drawn from the distributions in `config`. They depend
+    /// only on its name and the seed.
     pub(super) fn of(config: &OriginConfig, host: &[u8]) -> Self {
         if let (Delay::None, Speed::Fixed(bandwidth)) = (config.server_latency, config.bandwidth) {
             // The usual case: no value has to be drawn.

@@ -1,5 +1,5 @@
-//! fio as a reference for the engine. fio runs directly before or after the engine, on the same disk, with
-//! the same pattern, length of operations and number of operations at a time.
+//! fio as a reference for the engine. fio runs directly before or after the engine, on the same disk. If
+//! possible, the pattern, the length of operations and the number of operations at a time are also the same.
 
 use std::io;
 use std::path::Path;

@@ -32,8 +32,8 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
     );
     // The index uses pages of the size that the index of the engine uses.
     let index = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
-    // Measures a small index once. So the memory that the measurement itself needs is allocated now, and does
-    // not count as memory of the index later.
+    // Measures an empty index once. So the memory that the measurement itself needs is allocated now, and
+    // does not count as memory of the index later.
     let small = Index::with_pages(u64::MAX, Some(foxy_store::INDEX_PAGES));
     times(&mut Section::new("index", String::new()), &small, 1);
     drop(small);

@@ -2,8 +2,8 @@
 //! disk for comparison.
 //!
 //! Every result that depends on the machine is reported together with a result of fio, of a file system or of
-//! another engine. Both results are measured in the same run, on the same disk. The pattern, the length and
-//! the number of operations at a time are also the same.
+//! another engine. Both results are measured in the same run, on the same disk. If possible, the pattern, the
+//! length and the number of operations at a time are also the same.
 
 mod files;
 mod fio;
@@ -242,7 +242,7 @@ fn fill(harness: &harness::Harness, bytes: usize) -> u64 {
     number
 }
 
-/// Path of the program with the peer engines (bench/store-peers), if it was built.
+/// Path of the program with the peer engine foyer (bench/store-peers), if it was built.
 fn built_peers() -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| "bench/store-peers/target".into());

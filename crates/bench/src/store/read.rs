@@ -167,7 +167,7 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     }
 }
 
-/// Parameters of the store of this measurement.
+/// Parameters of the stores of `bench store read` and `bench store mixed`.
 pub(super) fn params(path: &Path, size: Option<u64>) -> StoreParams<'_> {
     StoreParams {
         path,

@@ -1,5 +1,5 @@
-//! The reads of the measurements. They go through the engine in the same way as the reads of a network
-//! thread: a lookup, one direct read, and a check of the bytes.
+//! The reads of the measurements `read` and `mixed`. They go through the engine in the same way as the reads
+//! of a network thread: a lookup, one direct read, and a check of the bytes.
 
 use std::io;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Reads {
         amount / self.disk_hits.max(1) as f64
     }
 
-    /// CPU time of this thread per disk hit, in microseconds.
+    /// CPU time of the reading thread per disk hit, in microseconds.
     pub(super) fn cpu_us(&self) -> f64 {
         self.per_hit(self.cpu.as_secs_f64() * 1e6)
     }

@@ -23,8 +23,8 @@ use crate::Histogram;
 /// Longest answer in bytes. Longer answers are left out, because this measurement does not compare the ways
 /// in which engines split large objects.
 const LONGEST: u64 = 200 << 10;
-/// Greatest number of bytes that are stored per second. At this pace, each engine can keep up, and drops no
-/// objects for lack of time.
+/// Greatest number of bytes that are stored per second. With this limit, no engine should drop objects
+/// because it is too slow.
 const PACE: f64 = 250e6;
 
 /// Options of the measured process. The peer's program has the same options.
@@ -223,7 +223,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
     }
 }
 
-/// Goal of a value: it must be more or less than the peer's value.
+/// Goal of a value: it must be at least, or at most, the peer's value.
 enum Aim {
     More,
     Less,

@@ -176,8 +176,8 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
 }
 
 /// Stores web objects at a steady rate in a small store, like the store of a small proxy. Requests some of
-/// the objects again. Reports how many objects were dropped because the writer's queue was full, and for what
-/// the writer waited.
+/// the objects again. Reports how many objects were dropped because the writer's queue was full, and how long
+/// the writer waited for segments and for the device.
 fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
     let file = Scratch::new(context.folder, "bench-write.store");
     let params = StoreParams {

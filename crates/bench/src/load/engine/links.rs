@@ -105,7 +105,8 @@ impl Engine<'_> {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// True if all connections to the target were closed for as long as an answer may take.
+    /// True if no connection of this thread was established for as long as an answer may take. Always false
+    /// if the load waits for its target (`patient`).
     pub(super) fn deserted(&self) -> bool {
         !self.config.patient && self.last_sweep - self.last_stood > self.limit()
     }

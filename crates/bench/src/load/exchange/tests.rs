@@ -1,5 +1,5 @@
-//! Tests of the check of one answer: correct answers are accepted, and each kind of wrong answer has its own
-//! fault.
+//! Tests of the check of one answer: correct answers are accepted, and each kind of wrong answer is reported
+//! as the correct fault.
 
 use super::*;
 
