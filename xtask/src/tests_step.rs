@@ -107,9 +107,9 @@ fn tests(targets: &[&str], long: bool) -> Command {
     command
 }
 
-/// Runs the model checks (loom): small scenarios of the concurrent core of the index, with every possible
-/// order of the threads' steps. The build uses a separate target folder, because all crates are compiled with
-/// settings that no other test uses.
+/// Runs the model checks (loom): small scenarios of the concurrent core of the index, with every order of the
+/// threads' steps that has at most three preemptions. The build uses a separate target folder, because all
+/// crates are compiled with settings that no other test uses.
 pub(crate) fn models() -> Outcome {
     let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
     command.args(["--target-dir", "target/loom"]);

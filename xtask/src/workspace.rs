@@ -146,7 +146,7 @@ impl Source {
     }
 }
 
-/// Returns all Rust, Markdown, TOML, shell and HTML files, sorted by path.
+/// Returns all Rust, Markdown, TOML, shell, HTML, YAML and service files, sorted by path.
 ///
 /// # Errors
 /// Returned if a folder or file cannot be read, or if a file is not UTF-8.

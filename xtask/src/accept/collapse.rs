@@ -2,8 +2,9 @@
 //! leader (first client) that disconnects, slow readers, a store that breaks, and answers that must not be
 //! shared.
 //!
-//! A case fails if bytes are wrong or the origin gets too many requests. Times and memory are printed beside
-//! their goals, but they are not judged, because they change on a busy machine.
+//! A case fails if bytes are wrong, or if the requests to the origin are not as expected (for example, too
+//! many). Times and memory are printed beside their goals, but they are not judged, because they change on a
+//! busy machine.
 
 use std::path::Path;
 use std::time::Duration;

@@ -21,8 +21,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Kills Foxy and starts it again. Then requests all objects that were on disk for over five seconds before
-/// the kill.
+/// Kills Foxy and starts it again. Then requests the objects that were stored over five seconds before the
+/// kill, from the newest 5 GiB of all objects.
 fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let store = bench.path("restart-store").to_string_lossy().into_owned();
     let args = [

@@ -3,7 +3,8 @@
 //! The sources mark a rule with `foxy_base::rule!`. A mutant is the code with one rule broken. The test
 //! programs are built once and contain all mutants. Then the tests run once for each mutant, with this mutant
 //! selected. The tables in docs/recovery.md and docs/safety-rules.md contain, for each rule, the test that
-//! failed when the rule was broken. The next run of the command starts with this test.
+//! failed when the rule was broken, or the reason why no test fails. For each rule, the next run of the
+//! command starts with this test.
 
 mod explained;
 mod program;
@@ -47,8 +48,8 @@ pub(crate) enum Killer {
     Nobody,
 }
 
-/// Checks that the tables contain every rule of the sources, and that each rule has a test or a reason why it
-/// has none. This is fast, because no test is run.
+/// Checks that the tables contain exactly the rules of the sources, and that each rule has a test or is in
+/// [`EXPLAINED`] or [`OPEN`]. This is fast, because no test is run.
 pub(crate) fn check() -> Outcome {
     let (rules, told) = match rules::find().and_then(|rules| Ok((rules, table::read()?))) {
         Ok(both) => both,

@@ -13,8 +13,8 @@ pub(crate) struct Rule {
     pub(crate) line: usize,
 }
 
-/// Each crate with rules (by the name of its folder), and the packages whose tests must fail when a rule of
-/// this crate is broken.
+/// Each crate with rules (by the name of its folder), and the packages of which a test must fail when a rule
+/// of this crate is broken.
 const TESTED_BY: &[(&str, &[&str])] = &[
     ("format", &["foxy-format", "foxy-store"]),
     ("store", &["foxy-store"]),

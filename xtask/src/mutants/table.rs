@@ -1,4 +1,5 @@
-//! The tables in the documents: each row contains a rule, and the test that fails when the rule is broken.
+//! The tables in the documents: each row contains a rule, and the test that fails when the rule is broken or
+//! the reason why no test fails.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -264,7 +264,8 @@ fn layer_of(table: &CrateLayers, room: &str) -> Option<usize> {
     table.layers.iter().position(|layer| *layer == room)
 }
 
-/// The room to which a path leads. `None` if the path stays in its own room or leads to no room.
+/// The room to which a path leads. `None` if the path stays in its own room or leads to no room. The error is
+/// a complaint, for example about a path to a higher layer that is not an exception.
 fn arrow<'a>(
     table: &CrateLayers,
     found: &'a Found,

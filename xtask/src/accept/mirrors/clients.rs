@@ -18,8 +18,9 @@ pub(super) struct Client {
     pub(super) install: fn(&Path, Packages<'_>) -> Result<Files, String>,
 }
 
-/// The registry and the versions for one installation. By default, the client gets the newest versions from
-/// the registry in its settings on this machine.
+/// The registry and the versions for one installation. By default, the client gets the newest versions
+/// without Foxy: npm and apt from the registry in their settings on this machine, pip and cargo from the
+/// public registry.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packages<'a> {
     /// URL of a Foxy to use in place of the registry.
@@ -68,7 +69,7 @@ fn setting(command: &mut Command) -> Result<Option<String>, String> {
     Ok((output.status.success() && url.starts_with("http")).then_some(url))
 }
 
-/// Runs a command in `folder`, without the environment variables that contain a registry or a proxy.
+/// Runs a command in `folder`, without the environment variables that can set a registry or a proxy.
 fn run(command: &mut Command, folder: &Path) -> Result<(), String> {
     for (name, _) in std::env::vars() {
         let lower = name.to_ascii_lowercase();
