@@ -207,7 +207,8 @@ impl Drop for Ended {
     }
 }
 
-/// Returns the number of instructions of a complete Foxy that answers `requests` requests on one connection.
+/// Returns the number of instructions of the worker of a complete Foxy that answers `requests` requests on
+/// one connection.
 fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, String> {
     let (port, origin_port) = (free_port()?, free_port()?);
     let origin = Command::new(&programs.lab)

@@ -32,7 +32,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("CHANGELOG.md", "CHANGELOG.md.gz"),
 ];
 
-/// Returns all files that the package installs.
+/// Returns the files that the package installs, without Debian's list of changes.
 pub(super) fn of(program: &Program) -> Result<Tree, String> {
     let mut tree = Tree::default();
     tree.file("usr/bin/foxy", 0o755, program.bytes.clone());

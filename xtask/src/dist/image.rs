@@ -11,8 +11,7 @@ use super::archive::{Tree, gzip, sha256, source_time};
 use super::program::Program;
 use super::{DistArgs, VERSION, at, read, source};
 
-/// Number of the user and group with which the program runs. Numbers are used because the image contains no
-/// list of users.
+/// Number of the user and group with which the program runs. A number needs no entry in a list of users.
 const USER: u32 = 65532;
 /// Certificate authorities that the program uses to check the certificates of origins.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the program of a container image as a container engine does: as the image's user, with only the image's
-# files, and with a kernel that refuses io_uring. $1 is the image, $2 is a folder that does not exist yet.
+# files, and with a filter that refuses io_uring. $1 is the image, $2 is a folder that does not exist yet.
 set -eu
 image=$1 root=$2
 

@@ -149,7 +149,7 @@ pub(super) fn print(args: &DistArgs) -> Result<(), String> {
 }
 
 /// Adds up the bytes of each part, from lines of the form `ADDRESS SIZE KIND NAME`. Symbols of zeroed memory
-/// (kind `b`) are left out, because they take no space in the file.
+/// (kind `b` or `B`) are left out, because they take no space in the file.
 fn sums(listing: &str) -> BTreeMap<&'static str, u64> {
     let mut sums = BTreeMap::new();
     for line in listing.lines() {

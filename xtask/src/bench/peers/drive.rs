@@ -2,8 +2,9 @@
 //! of this device to the rates of a disk from the year 2000.
 //!
 //! The limit is set for the root control group. So it applies to the reads and writes of a proxy, and also to
-//! pages that the kernel writes back for the proxy. At the end of the run, the watcher (see `host.rs`)
-//! removes the limit and unmounts the drive.
+//! pages that the kernel writes back for the proxy. When the [`Drive`] is dropped, the limit is removed and
+//! the drive is unmounted. The watcher (see `host.rs`) does the same at the end of the run, for the case that
+//! the run was killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The figures for the results of `bench peers`: the CPU time per request, and three curves over the offered
-//! load, as in figures 18 to 20 of the Foxy paper.
+//! The figures for the results of `bench peers`: the CPU time per request, the requests per second, and three
+//! curves over the offered load, as in figures 18 to 20 of the Foxy paper.
 
 use std::path::Path;
 

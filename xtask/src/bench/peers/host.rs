@@ -241,7 +241,7 @@ pub(super) fn signal(name: &str, pids: &[u32]) {
         .status();
 }
 
-/// Totals of a device since its creation: see Documentation/admin-guide/iostats.rst of the kernel.
+/// Totals of a device since the system started: see Documentation/admin-guide/iostats.rst of the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DeviceCounts {
     pub(super) reads: u64,

@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) origin: Origin,
 }
 
-/// The origin. It is killed at the end of the run.
+/// The origin. It is killed when this value is dropped.
 pub(super) struct Origin {
     pub(super) port: u16,
     child: Child,

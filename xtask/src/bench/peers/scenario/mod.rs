@@ -28,7 +28,7 @@ pub(super) enum Scenario {
     S3,
     /// The mix of hits and misses of the Foxy paper.
     S4,
-    /// Restarts of a proxy with a full store.
+    /// Restarts of a proxy with the store that S3 filled.
     S5,
     /// The mix of S4, with rising load up to saturation.
     S6,
@@ -59,7 +59,7 @@ impl Scenario {
         }
     }
 
-    /// True if this kind of server can be measured in the scenario.
+    /// True if the scenario is useful for this kind of server.
     pub(super) const fn suits(self, kind: Kind) -> bool {
         match kind {
             Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),

@@ -37,7 +37,8 @@ pub(super) fn run(
         server,
     };
     filled.server.start()?;
-    // S3 always runs, because it fills the store. If the user did not request S3, its row is dropped.
+    // S3 always runs, because it fills the store. If S3 was not requested, or if its row exists already
+    // (`--resume`), the row is dropped.
     let row = misses(run, &mut filled)?;
     if scenarios.contains(&Scenario::S3) {
         keep(row)?;

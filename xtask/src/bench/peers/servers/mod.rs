@@ -96,8 +96,8 @@ impl Kind {
         )
     }
 
-    /// True for Foxy's front end with a published layout. The layout writes no contents to the disk, so they
-    /// are in additional memory.
+    /// True for Foxy's front end with a published layout. The layout reads and writes as many bytes as the
+    /// objects have, but it does not store their contents. So the contents are in additional memory.
     pub(super) const fn is_layout(self) -> bool {
         matches!(self, Self::FoxyPublished | Self::FoxyFiles)
     }
