@@ -97,7 +97,7 @@ function only (group) {
 }
 
 // A `fetch` with a time limit, because one hanging test would stop the whole run. It sets two fields if the
-// test does not set them. Without these fields, the client's own `fetch` would sometimes add `no-cache`.
+// test does not set them. Without these fields, the client's own `fetch` would add `no-cache`.
 // Current versions of the suite always send both fields, and older versions were written for a client that
 // adds no fields.
 async function patient (url, init = {}) {

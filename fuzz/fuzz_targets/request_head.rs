@@ -1,5 +1,5 @@
-//! The heads of requests. An accepted head must have exactly one interpretation, and must be forwarded with
-//! this interpretation.
+//! The parser of requests: the head, and then the body. An accepted request must have exactly one
+//! interpretation, and its head must be forwarded with this interpretation.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The heads of origins' answers. An accepted head must have exactly one interpretation, and must be
-//! forwarded with this interpretation.
+//! The parser of origins' answers: the head, and then the body. An accepted answer must have exactly one
+//! interpretation, and its head must be forwarded with this interpretation.
 
 #![no_main]
 

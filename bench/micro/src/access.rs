@@ -29,8 +29,8 @@ pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
     )
 }
 
-/// Makes requests for hosts that match different rules. A connection remembers the results for its last
-/// hosts, and there are more hosts here than it can remember.
+/// Makes requests for hosts that match different rules. A connection remembers the judgements about four
+/// classes of hosts (the same rules fit all hosts of a class). These hosts belong to more classes.
 pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
     let hosts = [
         ("a.bad240.example.com", 480),

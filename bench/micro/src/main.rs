@@ -2,7 +2,7 @@
 //!
 //! The program itself measures nothing. `cargo xtask bench micro` runs it under callgrind with two values of
 //! COUNT, and divides the difference of the executed instructions by the difference of these values. So the
-//! result does not contain the instructions of the program's start.
+//! result does not contain the instructions of the program's start and of the preparation of the case.
 
 mod access;
 
