@@ -141,15 +141,18 @@ impl Superblocks {
         self.raise_floor(end)
     }
 
-    /// Writes the list of segments in quarantine to a superblock, if their number has changed and the store
-    /// takes writes, so that the next start knows it.
+    /// Writes the list of segments in quarantine to a superblock, if the list has changed and the store takes
+    /// writes, so that the next start knows it.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
-        let count = self.store.condition.quarantined() as usize;
-        if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {
+        if self.store.condition.quarantined() == 0 && self.superblock.quarantine.is_empty() {
+            // The usual case: nothing is allocated.
             return Ok(());
         }
         let mut bad = self.store.condition.bad_segments();
         bad.truncate(QUARANTINE_MAX);
+        if bad == self.superblock.quarantine {
+            return Ok(());
+        }
         self.superblock.quarantine = bad;
         match self.store.takes_writes() {
             true => self.write_next(),
@@ -213,5 +216,13 @@ mod tests {
             superblocks.note_quarantine().unwrap();
             assert_eq!(superblocks.generation(), 2);
         }
+        // One segment leaves quarantine and another one enters it.
+        stand.store.condition.forgive(3);
+        stand.store.condition.restore_quarantine(&[4]);
+        superblocks.note_quarantine().unwrap();
+        assert_eq!(superblocks.generation(), 3);
+        stand.store.condition.forgive(4);
+        superblocks.note_quarantine().unwrap();
+        assert_eq!(superblocks.generation(), 4);
     }
 }
