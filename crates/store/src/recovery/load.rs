@@ -133,6 +133,12 @@ impl Loader {
     /// Makes everything before `floor` dead.
     pub(crate) fn raise_floor(&mut self, floor: LogPosition) {
         self.floor = self.floor.max(floor);
+        self.raise_restored(floor);
+    }
+
+    /// Makes everything before `floor` dead for the next start. This loading still continues with these
+    /// records.
+    pub(crate) fn raise_restored(&mut self, floor: LogPosition) {
         self.restore = self.restore.map(|restore| restore.max(floor));
     }
 

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::purges::purge;
 use super::removal_log::with_old;
-use super::rig::{Rig, SEGMENT, geometry, hash, options};
+use super::rig::{Rig, SEGMENT, geometry, hash, object, options};
 use crate::*;
 
 const MEMORY: u64 = 256 << 10;
@@ -301,6 +301,71 @@ fn a_removal_at_any_moment_of_a_growth_holds() {
 #[test]
 fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
+}
+
+/// While a store returns, so many removals wait that some are dropped. Then everything before them is dead at
+/// the next start. The return does not undo this, in whichever turn of the writer it happens.
+#[test]
+fn an_overflow_of_removals_during_a_return_holds() {
+    let mut while_loading = 0;
+    for turns in 0.. {
+        let mut scene = Scene::new();
+        assert!(scene.writer.take().unwrap().close(AT_MOST));
+        let disk = Arc::new(scene.disk.clone());
+        let mut writer = scene.engine.open_store(disk, options()).unwrap();
+        for _ in 0..turns {
+            writer.turn();
+            scene.clock.advance(Duration::from_millis(20));
+        }
+        while_loading += u32::from(writer.is_loading());
+        let over = writer.is_idle();
+        writer.raise_floor();
+        scene.writer = Some(writer);
+        scene.settle();
+        let mut again = Rig::open(scene.disk.kill(), MEMORY, 9, options());
+        again.settle();
+        assert_eq!(again.text("other"), None, "after {turns} turns");
+        if over {
+            assert!(while_loading > 0 && turns > while_loading, "{turns}");
+            return;
+        }
+    }
+}
+
+/// The disk refuses writes to the segments from some turn of a return on. Then the store takes no writes, and
+/// records no removals. So its contents are dead at the next start.
+#[test]
+fn contents_stay_dead_if_the_disk_refuses_writes_during_a_return() {
+    let mut lost = 0;
+    let segments = geometry(&with_old(8).engine).segment_at(0)..u64::MAX;
+    for turns in 0..200 {
+        let mut scene = Scene::new();
+        assert!(scene.writer.take().unwrap().close(AT_MOST));
+        let disk = Arc::new(scene.disk.clone());
+        let mut writer = scene.engine.open_store(disk, options()).unwrap();
+        for turn in 0..turns {
+            if turn + 1 == turns {
+                scene.engine.put(object("new", b"1"));
+            }
+            writer.turn();
+            scene.clock.advance(Duration::from_millis(20));
+        }
+        let refuses = FaultRule::new(OpClass::Write, Fault::Errno(5)).within(segments.clone());
+        scene.disk.set_faults(FaultPlan::none().and(refuses));
+        for _ in 0..2000 {
+            writer.turn();
+            scene.clock.advance(Duration::from_millis(20));
+        }
+        let health = scene.engine.stats().stores[0].health;
+        if health != Health::Good {
+            lost += 1;
+            scene.disk.set_faults(FaultPlan::none());
+            let mut again = Rig::open(scene.disk.kill(), MEMORY, 9, options());
+            again.settle();
+            assert_eq!(again.text("other"), None, "after {turns} turns, {health:?}");
+        }
+    }
+    assert!(lost > 100, "{lost}");
 }
 
 /// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. No other store

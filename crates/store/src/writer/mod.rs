@@ -367,6 +367,7 @@ impl Writer {
     /// turn waits for the disk. This happens only if a million removals wait to be written.
     pub(crate) fn raise_floor(&mut self) {
         let floor = self.log.end(self.reuse.next_sequence());
+        self.opening.raise_floor(floor);
         if let Err(error) = self.superblocks.set_floor(floor) {
             self.write_failed(&Fault::write(0, error));
         }

@@ -68,6 +68,17 @@ impl Opening {
         }
     }
 
+    /// Makes everything before `floor` dead for the next start, also if the store was detached and gets a lower
+    /// floor back.
+    pub(super) fn raise_floor(&mut self, floor: LogPosition) {
+        if let Some(loader) = &mut self.loader {
+            loader.raise_restored(floor);
+        }
+        if let Some((restored, _)) = &mut self.restoring {
+            *restored = floor.max(*restored);
+        }
+    }
+
     /// Returns the former floor once the removals that the store missed are durable.
     fn restored(&mut self) -> Option<LogPosition> {
         let (_, ticket) = self.restoring.as_ref()?;
