@@ -100,7 +100,7 @@ int64_t hummingbird_close(hummingbird *fs);
  * If release is not NULL, the memory at buf belongs to the library from now on, as in the paper, even
  * if the call fails. The caller must not change this memory any more. The library calls release(buf)
  * once, from any thread, when it no longer needs the memory. (For memory of malloc, pass free.) If
- * release is NULL, the contents are copied. */
+ * release is NULL, the contents are copied. If buf is NULL, size must be 0, and release is not called. */
 int64_t hummingbird_write_file(hummingbird *fs, const void *name, size_t name_size,
                                void *buf, size_t size, void (*release)(void *));
 

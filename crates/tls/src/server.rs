@@ -43,6 +43,8 @@ struct Inner {
     /// Pairs of certificate and key that could not be used at the last check. They are kept so that each
     /// problem is reported only once.
     bad: Mutex<HashMap<Pair, Option<Stamp>>>,
+    /// The problem of the last check that concerned all certificates. It is kept for the same reason.
+    problem: Mutex<Option<String>>,
 }
 
 /// The result of a check of the files.
@@ -84,6 +86,7 @@ impl ServerTls {
             table: RwLock::new(Arc::new(table)),
             tickets,
             bad: Mutex::default(),
+            problem: Mutex::default(),
             options,
         })))
     }
@@ -92,32 +95,37 @@ impl ServerTls {
     /// connections keep their certificate.
     pub fn renew(&self, now: i64) -> Renewed {
         let mut renewed = Renewed::default();
-        let pairs = match pairs(&self.0.options) {
-            Ok(pairs) => pairs,
-            Err(error) => {
-                renewed.problems.push(error.to_string());
-                return renewed;
-            }
-        };
+        let problem = self.check(now, &mut renewed).err();
+        let mut last = self.0.problem.lock();
+        if *last != problem {
+            renewed.problems.extend(problem.clone());
+            *last = problem;
+        }
+        renewed
+    }
+
+    /// Does the work of [`renew`](Self::renew). An error is a problem of all certificates.
+    fn check(&self, now: i64, renewed: &mut Renewed) -> Result<(), String> {
+        let pairs = pairs(&self.0.options).map_err(|error| error.to_string())?;
+        self.0.bad.lock().retain(|pair, _| pairs.contains(pair));
         let old = Arc::clone(&self.0.table.read());
         let known = |pair: &Pair| old.served.iter().find(|served| served.pair == *pair);
         let served: Vec<_> = pairs
             .iter()
-            .filter_map(|pair| self.look(pair, known(pair), now, &mut renewed))
+            .filter_map(|pair| self.look(pair, known(pair), now, renewed))
             .collect();
         let gone = served.len() != old.served.len();
         if served.is_empty() || (renewed.changed.is_empty() && !gone) {
-            return renewed;
+            return Ok(());
         }
         let table = Table::new(served, self.0.options.default.as_deref());
         if old.has_default() && !table.has_default() {
-            let text = "the default certificate is gone; the certificates stay as they were";
-            renewed.problems.push(text.to_owned());
             renewed.changed.clear();
-            return renewed;
+            let text = "the default certificate is gone; the certificates stay as they were";
+            return Err(text.to_owned());
         }
         *self.0.table.write() = Arc::new(table);
-        renewed
+        Ok(())
     }
 
     /// Loads the pair again if its files have changed. Returns `old` if the new files cannot be used.
@@ -193,10 +201,10 @@ impl ServerTls {
         for served in &served {
             let key = &served.pair.key;
             let mode = std::fs::metadata(key).map_or(0, |file| file.permissions().mode());
-            if mode & 0o007 != 0 {
+            if mode & 0o006 != 0 {
                 let path = key.display();
                 warnings.push(format!(
-                    "{path}: everybody can read this key; chmod o= {path}"
+                    "{path}: every user of this machine can read or change this key; chmod o= {path}"
                 ));
             }
             if is_expired(served, now) {

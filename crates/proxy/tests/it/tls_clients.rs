@@ -228,6 +228,35 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     assert_eq!(shown(), second);
 }
 
+/// If the default certificate or the folder is gone, the certificates stay as they were. Each of these problems is
+/// reported once.
+#[test]
+fn a_problem_of_all_certificates_is_reported_once() {
+    let authority = Authority::new();
+    let tls = certificates(&authority, &["shop.test", "more.test"], Some("shop.test"));
+    let folder = authority.folder.path();
+    let now = 1_700_000_000;
+    let problems = || tls.renew(now).problems;
+    let key = std::fs::read(folder.join("site0.key")).unwrap();
+    for _ in 0..2 {
+        std::fs::remove_file(folder.join("site0.key")).unwrap();
+        assert!(problems()[0].contains("the default certificate is gone"));
+        assert_eq!(problems(), Vec::<String>::new());
+        std::fs::write(folder.join("site0.key"), &key).unwrap();
+        assert_eq!(problems(), Vec::<String>::new());
+    }
+    let aside = folder.with_extension("aside");
+    std::fs::rename(folder, &aside).unwrap();
+    let gone = problems();
+    assert!(
+        gone.len() == 1 && gone[0].contains(folder.to_str().unwrap()),
+        "{gone:?}"
+    );
+    assert_eq!(problems(), Vec::<String>::new());
+    std::fs::rename(&aside, folder).unwrap();
+    assert_eq!(problems(), Vec::<String>::new());
+}
+
 #[test]
 fn sessions_are_continued() {
     let (authority, origin) = (Authority::new(), pages());
