@@ -83,22 +83,26 @@ fn many(args: &PurgeArgs, started: &Started, body: &str) -> ExitCode {
         }
         return end(started.durable);
     }
-    match wait(args, started.purge) {
-        Ok((operation, text)) => {
-            let verb = if operation.soft {
-                "made stale"
-            } else {
-                "removed"
-            };
-            if args.admin.json {
-                say_all!("{text}");
-            } else {
-                say!("purge {}: {} {verb}", started.purge, operation.objects);
-            }
+    match wait_for_all(args, started) {
+        Ok(operations) => {
+            report(args, started, &operations);
             end(started.durable)
         }
         Err(problem) => failed(problem),
     }
+}
+
+/// Prints the number of objects that all purges of the request have removed. With `--json`, prints the last
+/// answer about each purge.
+fn report(args: &PurgeArgs, started: &Started, operations: &[(Operation, String)]) {
+    if args.admin.json {
+        operations.iter().for_each(|(_, text)| say_all!("{text}"));
+        return;
+    }
+    let soft = operations.iter().any(|(operation, _)| operation.soft);
+    let verb = if soft { "made stale" } else { "removed" };
+    let objects: u64 = operations.iter().map(|(op, _)| op.objects).sum();
+    say!("purge {}: {objects} {verb}", started.purge);
 }
 
 fn end(durable: bool) -> ExitCode {
@@ -107,6 +111,19 @@ fn end(durable: bool) -> ExitCode {
     } else {
         failed(NOT_DURABLE)
     }
+}
+
+/// Waits for all purges that the request has started. Returns the last answer about each of them. Purges that
+/// were merged into one later purge have one answer, because the later purge counts the objects of all.
+fn wait_for_all(args: &PurgeArgs, started: &Started) -> Result<Vec<(Operation, String)>, String> {
+    let mut operations: Vec<(Operation, String)> = Vec::new();
+    for number in started.also.iter().chain([&started.purge]) {
+        let (operation, text) = wait(args, *number)?;
+        if operations.iter().all(|(op, _)| op.purge != operation.purge) {
+            operations.push((operation, text));
+        }
+    }
+    Ok(operations)
 }
 
 /// Asks for the progress of the purge again and again, until all stored contents were searched. Returns the
