@@ -39,11 +39,11 @@ impl Budget {
 
     /// Reserve in bytes for two purposes. First, the allocator keeps free memory between objects in use.
     /// Second, requests need more than their share when every request uses all the memory that it may use.
-    /// The reserve is a seventh of `memory`, but at most 32 MiB. If a sixteenth of `memory` is more, the
+    /// The reserve is a seventh of `memory`, but at most 48 MiB. If a sixteenth of `memory` is more, the
     /// reserve is this sixteenth. The fractions differ because the measured need grows more slowly than the
     /// budget.
     fn allocator(memory: u64) -> u64 {
-        (memory / 7).min(32 << 20).max(memory / 16)
+        (memory / 7).min(48 << 20).max(memory / 16)
     }
 }
 
