@@ -24,6 +24,8 @@ pub(super) struct Superblocks {
     /// The epoch at which the disk last recorded that the store's contents are dead.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
+    /// The number of changes of the quarantine up to which the superblock lists the segments in quarantine.
+    quarantine_changes: u64,
 }
 
 impl Superblocks {
@@ -37,6 +39,7 @@ impl Superblocks {
             superblock,
             disowned_at: None,
             disown_due: now,
+            quarantine_changes: 0,
         }
     }
 
@@ -144,10 +147,11 @@ impl Superblocks {
     /// Writes the list of segments in quarantine to a superblock, if the list has changed and the store takes
     /// writes, so that the next start knows it.
     pub(super) fn note_quarantine(&mut self) -> io::Result<()> {
-        if self.store.condition.quarantined() == 0 && self.superblock.quarantine.is_empty() {
-            // The usual case: nothing is allocated.
+        let changes = self.store.condition.quarantine_changes();
+        if changes == self.quarantine_changes {
             return Ok(());
         }
+        self.quarantine_changes = changes;
         let mut bad = self.store.condition.bad_segments();
         bad.truncate(QUARANTINE_MAX);
         if bad == self.superblock.quarantine {

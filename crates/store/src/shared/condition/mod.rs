@@ -53,6 +53,8 @@ pub(crate) struct Condition {
     /// The number of failed reads per segment.
     segments: Box<[AtomicU8]>,
     quarantined: AtomicU32,
+    /// The number of times that a segment has entered or left quarantine.
+    quarantine_changes: AtomicU64,
     /// The number of reads that the callers gave up, but that the device has not completed.
     late: AtomicU32,
     /// The time until which the store is avoided, in nanoseconds; 0: it was never slow.
@@ -72,6 +74,7 @@ impl Condition {
             full: AtomicBool::new(false),
             segments: (0..segments).map(|_| AtomicU8::new(0)).collect(),
             quarantined: AtomicU32::new(0),
+            quarantine_changes: AtomicU64::new(0),
             late: AtomicU32::new(0),
             slow_until: AtomicU64::new(0),
             slow: Mutex::default(),
@@ -103,6 +106,19 @@ impl Condition {
         self.quarantined.load(Ordering::Relaxed)
     }
 
+    /// The number of times that a segment has entered or left quarantine. While it is the same, the list of
+    /// these segments is the same.
+    pub(crate) fn quarantine_changes(&self) -> u64 {
+        self.quarantine_changes.load(Ordering::Acquire)
+    }
+
+    /// Notes that one segment more or less is in quarantine.
+    fn change_quarantined(&self, by: i32) {
+        self.quarantined
+            .fetch_add(by.cast_unsigned(), Ordering::Relaxed);
+        self.quarantine_changes.fetch_add(1, Ordering::Release);
+    }
+
     /// Takes over the quarantine that an earlier run recorded.
     pub(crate) fn restore_quarantine(&self, segments: &[u32]) {
         for segment in segments {
@@ -112,7 +128,7 @@ impl Condition {
                     errors.store(SEGMENT_ERRORS_MAX, Ordering::Relaxed),
                     ()
                 );
-                self.quarantined.fetch_add(1, Ordering::Relaxed);
+                self.change_quarantined(1);
             }
         }
     }
@@ -131,7 +147,7 @@ impl Condition {
             && let Some(errors) = self.segments.get(segment as usize)
         {
             errors.store(0, Ordering::Relaxed);
-            self.quarantined.fetch_sub(1, Ordering::Relaxed);
+            self.change_quarantined(-1);
         }
     }
 
@@ -206,7 +222,7 @@ impl Condition {
         if before != Ok(SEGMENT_ERRORS_MAX - 1) {
             return;
         }
-        self.quarantined.fetch_add(1, Ordering::Relaxed);
+        self.change_quarantined(1);
         tracing::warn!(
             "{disk}: {failure}: segment {segment} is now in quarantine, neither read nor written \
              any more; look at the device's own report of its health, then try `foxy store retry`"
