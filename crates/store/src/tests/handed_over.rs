@@ -183,6 +183,15 @@ impl Scene {
         self.settle();
     }
 
+    /// Returns a scene whose store has left, and the writer of its return, which has not begun to work.
+    fn returning() -> (Self, Writer) {
+        let mut scene = Self::new();
+        assert!(scene.writer.take().unwrap().close(AT_MOST));
+        let disk = Arc::new(scene.disk.clone());
+        let writer = scene.engine.open_store(disk, options()).unwrap();
+        (scene, writer)
+    }
+
     fn settle(&mut self) {
         let writer = self.writer.as_mut().unwrap();
         for _ in 0..20_000 {
@@ -303,16 +312,13 @@ fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
     at_every_moment(Scene::leave_and_return);
 }
 
-/// While a store returns, so many removals wait that some are dropped. Then everything before them is dead at
-/// the next start. The return does not undo this, in whichever turn of the writer it happens.
+/// The inbox of a returning store overflows, and drops removals. In their place, all records that the log then
+/// contains are dead at the next start. The end of the return does not make these records live again.
 #[test]
 fn an_overflow_of_removals_during_a_return_holds() {
     let mut while_loading = 0;
     for turns in 0.. {
-        let mut scene = Scene::new();
-        assert!(scene.writer.take().unwrap().close(AT_MOST));
-        let disk = Arc::new(scene.disk.clone());
-        let mut writer = scene.engine.open_store(disk, options()).unwrap();
+        let (mut scene, mut writer) = Scene::returning();
         for _ in 0..turns {
             writer.turn();
             scene.clock.advance(Duration::from_millis(20));
@@ -339,10 +345,7 @@ fn contents_stay_dead_if_the_disk_refuses_writes_during_a_return() {
     let mut lost = 0;
     let segments = geometry(&with_old(8).engine).segment_at(0)..u64::MAX;
     for turns in 0..200 {
-        let mut scene = Scene::new();
-        assert!(scene.writer.take().unwrap().close(AT_MOST));
-        let disk = Arc::new(scene.disk.clone());
-        let mut writer = scene.engine.open_store(disk, options()).unwrap();
+        let (scene, mut writer) = Scene::returning();
         for turn in 0..turns {
             if turn + 1 == turns {
                 scene.engine.put(object("new", b"1"));
