@@ -31,6 +31,17 @@ fn start() -> (FillWriter<u16>, Follower<u16>) {
     Fill::start(key_hash(b"k"), Bytes::from_static(b"k"), key_hash(b"k"))
 }
 
+/// Starts a fill with two followers, and fills its window of 100 bytes. The first follower has received these
+/// bytes.
+fn start_with_full_window() -> (FillWriter<u16>, Follower<u16>, Follower<u16>) {
+    let (writer, mut fast) = start();
+    let slow = writer.fill().join().unwrap();
+    writer.head(200, 100);
+    writer.push(bytes(100));
+    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    (writer, fast, slow)
+}
+
 /// Starts a fill with a request for the key `k`.
 fn starts(map: &FillMap<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
@@ -311,11 +322,7 @@ fn a_first_head_that_is_for_one_request_alone_is_not_joined() {
 
 #[tokio::test(start_paused = true)]
 async fn the_slowest_follower_paces_until_it_lags() {
-    let (writer, mut fast) = start();
-    let mut slow = writer.fill().join().unwrap();
-    writer.head(200, 100);
-    writer.push(bytes(100));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    let (writer, mut fast, mut slow) = start_with_full_window();
     let lag = Duration::from_secs(2);
     let waited = tokio::time::timeout(Duration::from_secs(1), writer.room(lag)).await;
     assert!(

@@ -8,16 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Counting, bytes, start};
+use super::{Counting, bytes, start, start_with_full_window};
 use crate::fill::{Next, Released};
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_stands_aside_holds_nobody_up() {
-    let (writer, mut fast) = start();
-    let mut waits = writer.fill().join().unwrap();
-    writer.head(200, 100);
-    writer.push(bytes(100));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    let (writer, _fast, mut waits) = start_with_full_window();
     let woken = Arc::new(Counting::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);
@@ -32,14 +28,10 @@ async fn a_follower_that_stands_aside_holds_nobody_up() {
 /// The bytes that are stored leave the window, and the bytes that are not stored yet stay in it.
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_stands_aside_from_a_stored_body_misses_no_byte() {
-    let (writer, mut fast) = start();
-    let mut waits = writer.fill().join().unwrap();
+    let (writer, mut fast, mut waits) = start_with_full_window();
     let soon = Duration::from_millis(1);
     let long = Duration::from_secs(3600);
-    writer.head(200, 100);
-    writer.push(bytes(100));
     assert!(!waits.can_stand_aside(), "nothing is stored");
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
     writer.readable(100);
     assert!(waits.can_stand_aside());
     waits.stand_aside(true);
@@ -74,11 +66,7 @@ async fn a_follower_that_stands_aside_from_a_stored_body_misses_no_byte() {
 async fn a_follower_that_stands_aside_can_miss_bytes_that_the_store_refuses() {
     let lag = Duration::from_secs(2);
     for comes_in_time in [true, false] {
-        let (writer, mut fast) = start();
-        let mut waits = writer.fill().join().unwrap();
-        writer.head(200, 100);
-        writer.push(bytes(100));
-        assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+        let (writer, mut fast, mut waits) = start_with_full_window();
         writer.readable(100);
         waits.stand_aside(true);
         writer.room(lag).await;
