@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::SystemClock;
+use foxy_base::{Clock, SystemClock};
 use foxy_store::{Engine, EngineConfig};
 use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
@@ -26,6 +26,15 @@ pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,
 ) {
+    with_worker_at(Arc::new(SystemClock::default()), memory, test);
+}
+
+/// Runs a test as [`with_worker`] does, with this clock.
+pub(crate) fn with_worker_at<F: Future<Output = ()>>(
+    clock: Arc<dyn Clock>,
+    memory: usize,
+    test: impl FnOnce(Rc<Local>) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -34,8 +43,7 @@ pub(crate) fn with_worker<F: Future<Output = ()>>(
         let mut config = Config::default();
         config.limits.memory = memory;
         config.fill.memory = memory / 2;
-        let clock = Arc::new(SystemClock::default());
-        let engine = Engine::new(EngineConfig::new(64 << 20, 1), clock.clone());
+        let engine = Engine::new(EngineConfig::new(64 << 20, 1), Arc::clone(&clock));
         let names = Arc::new(FixedNames::default());
         let proxy = Proxy::new(config, engine, clock, names, 1);
         let local = Local::new(proxy, 0, Box::new(NoLog));

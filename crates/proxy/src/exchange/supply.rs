@@ -435,17 +435,19 @@ fn clip(bytes: &Bytes, want: u64) -> Bytes {
 mod tests {
     use std::time::Duration;
 
-    use foxy_base::key_hash;
+    use foxy_base::{ManualClock, WallTime, key_hash};
 
     use super::*;
-    use crate::testing::{connection, with_worker};
+    use crate::testing::{connection, with_worker_at};
 
     const MEMORY: usize = 64 << 20;
 
     /// Each condition of [`can_continue_from_store`] is necessary.
     #[test]
     fn a_slow_answer_continues_from_a_store_that_keeps_up_while_no_connection_waits() {
-        with_worker(MEMORY, |local| async move {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+        let time = Arc::clone(&clock);
+        with_worker_at(clock, MEMORY, |local| async move {
             let (engine, hash) = (&local.proxy.engine, key_hash(b"k"));
             let (writer, follower) = local.proxy.fills.uncollapsed(hash, b"k", hash);
             let (_client, link) = connection(&local).await;
@@ -454,7 +456,7 @@ mod tests {
             writer.push(Bytes::from_static(b"stored"));
             writer.readable(6);
             assert!(!continues(), "the time slice has just begun");
-            tokio::time::sleep(Duration::from_millis(3100)).await;
+            time.advance(Duration::from_secs(3));
             assert!(continues());
             let waiting = local.entrance.count_waiting();
             assert!(!continues(), "a connection waits to be served");
