@@ -49,7 +49,7 @@ pub enum EntryKind {
     Fragment = 3,
     /// Removal of everything that was stored under this hash before this position in the log.
     Tombstone = 4,
-    /// Removal of one record, whatever its key. The lower half of the hash is the record's log position. If
+    /// Removal of one record, for any key. The lower half of the hash is the record's log position. If
     /// the upper half is not 0, it is the number of a cluster that was given up: its write failed or was
     /// torn. The log position is then in the gap that this cluster left.
     RecordTombstone = 5,

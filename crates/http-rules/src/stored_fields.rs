@@ -33,7 +33,7 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 /// fields, fields that Connection lists, fields that the plan strips, Age (it is calculated), Content-Length
 /// (the object has its length), and the Content-Range of a 206 (it follows from the parts). All other fields
 /// are stored unchanged, including unknown fields and Set-Cookie (unless the configuration excludes it). The
-/// running time is nearly linear in the size of the head, whatever fields the origin lists.
+/// running time is nearly linear in the size of the head, for each list of fields.
 ///
 /// # Errors
 /// Returned if a field is too large for a field block. The response must then not be stored.
