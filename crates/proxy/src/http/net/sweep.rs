@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use hashbrown::HashSet;
+
 use crate::state::ledger::Ledger;
 
 /// The time between two sweeps.
@@ -242,6 +244,8 @@ pub(crate) struct Sweep {
     ledger: Arc<Ledger>,
     barren: Cell<Ticks>,
     barren_stalled: Cell<Ticks>,
+    /// Clients for which a search in the present tick found no connection.
+    barren_clients: RefCell<HashSet<u64>>,
     none_idle: Rc<Cell<Ticks>>,
 }
 
@@ -254,6 +258,7 @@ impl Sweep {
             ledger: Arc::clone(ledger),
             barren: Cell::new(Ticks::NEVER),
             barren_stalled: Cell::new(Ticks::NEVER),
+            barren_clients: RefCell::default(),
             none_idle: Rc::new(Cell::new(Ticks::NEVER)),
         }
     }
@@ -303,9 +308,18 @@ impl Sweep {
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
-    /// Does the same as [`shed`](Self::shed), but closes only connections of one client.
+    /// Does the same as [`shed`](Self::shed), but closes only connections of one client. After a search that
+    /// found no connection, there is no other search for this client until the next tick. So a client that
+    /// opens thousands of connections cannot cause thousands of searches.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
-        self.shed_where(most, 0, None, |watch| watch.client.get() == client)
+        if self.barren_clients.borrow().contains(&client) {
+            return 0;
+        }
+        let closed = self.shed_where(most, 0, None, |watch| watch.client.get() == client);
+        if closed == 0 {
+            self.barren_clients.borrow_mut().insert(client);
+        }
+        closed
     }
 
     /// Closes at most `most` idle connections, the oldest first. Even connections that have just become idle
@@ -369,17 +383,18 @@ impl Sweep {
             return 0;
         }
         let open = |watch: &&Rc<Watch>| !watch.doomed.get() && Rc::strong_count(watch) > 1;
-        let mut chosen: Vec<_> = {
+        let chosen: Vec<_> = {
             let watches = self.watches.borrow();
             let may = choice(&watches);
             let all = watches.iter().filter(open);
-            all.filter(|watch| may(watch)).cloned().collect()
+            let mut found: Vec<_> = all.filter(|watch| may(watch)).collect();
+            let rank = |watch: &&Rc<Watch>| (watch.activity.get(), watch.since.get());
+            if found.len() > most {
+                found.select_nth_unstable_by_key(most, rank);
+                found.truncate(most);
+            }
+            found.into_iter().cloned().collect()
         };
-        let rank = |watch: &Rc<Watch>| (watch.activity.get(), watch.since.get());
-        if chosen.len() > most {
-            chosen.select_nth_unstable_by_key(most, rank);
-            chosen.truncate(most);
-        }
         for watch in &chosen {
             watch.doomed.set(true);
             let waker = watch.waker.borrow_mut().take();
@@ -394,6 +409,7 @@ impl Sweep {
     /// Advances by one tick. Wakes every wait whose deadline has passed, and forgets closed connections.
     pub(crate) fn tick(&self) {
         self.now.set(Ticks(self.now.get().0 + 1));
+        self.barren_clients.borrow_mut().clear();
         let mut late = Vec::new();
         self.watches.borrow_mut().retain(|watch| {
             if Rc::strong_count(watch) == 1 {

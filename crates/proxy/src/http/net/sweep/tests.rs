@@ -214,3 +214,21 @@ fn the_least_needed_connections_are_closed_first() {
     old.set_activity(Activity::Work);
     assert!(!old.expired(Side::Read), "its request came first");
 }
+
+#[test]
+fn a_search_of_a_client_that_found_no_connection_is_not_repeated_in_its_tick() {
+    let sweep = sweep();
+    let idle = sweep.watch();
+    idle.set_activity(Activity::Idle);
+    (0..4).for_each(|_| sweep.tick());
+    assert_eq!(sweep.shed_client(7, 1), 0);
+    idle.set_client(7);
+    assert_eq!(sweep.shed_client(7, 1), 0, "the tick is not over");
+    idle.set_client(8);
+    assert_eq!(sweep.shed_client(8, 1), 1, "another client");
+    idle.set_client(7);
+    idle.set_activity(Activity::Work);
+    idle.set_activity(Activity::Idle);
+    (0..4).for_each(|_| sweep.tick());
+    assert_eq!(sweep.shed_client(7, 1), 1);
+}
