@@ -18,8 +18,6 @@
 //!
 //! This is the proxy's only crate with `unsafe`; each block has a comment that explains why it is sound.
 
-#[cfg(feature = "tokio")]
-mod acceptor;
 mod allocator;
 mod buf;
 mod check;
@@ -36,8 +34,6 @@ mod ring;
 mod signal;
 mod socket;
 
-#[cfg(feature = "tokio")]
-pub use acceptor::Acceptor;
 pub use allocator::{Allocator, give_back_after, separate_long_blocks, use_small_pages};
 pub use buf::{AlignedBuf, BufPool};
 pub use disk::{Completion, Disk, Nudge, Op, OpKind, Queue, QueueStats};

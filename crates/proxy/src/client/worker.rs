@@ -177,30 +177,25 @@ pub(crate) async fn sweep(local: Rc<Local>) {
     }
 }
 
-/// Begins to serve a connection that was accepted. Returns false if the connection is refused.
-///
-/// The task of the connection does everything that can wait. So a client that opens thousands of connections
-/// does not delay the connections that other clients open behind them.
-pub(crate) fn start(post: &Rc<Post>, stream: std::net::TcpStream, peer: SocketAddr) -> bool {
+/// Begins to serve a connection that was accepted.
+pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     let Posted {
         local, tls, named, ..
     } = post.current();
     let access = &local.proxy.config.access;
     let named = named && contains(&access.trusted_proxies, peer.ip());
     let Some(guard) = Open::count(&local, peer) else {
-        return false;
+        return;
     };
+    // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes
+    // before it sends a packet (`TCP_NODELAY`).
+    let _ = stream.set_nodelay(true);
+    // Without this limit, the kernel would buffer megabytes for a client that does not read.
+    let most = local.proxy.ledger.send_bytes() as u32;
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let post = Rc::clone(post);
     tokio::task::spawn_local(async move {
         let mut guard = guard;
-        // Connections that may have to wait for memory are not delayed before they are counted as waiting.
-        if !local.proxy.ledger.is_over() {
-            local.poll_budgets.turn(guard.client()).await;
-        }
-        let stream = match set_up(&local, stream) {
-            Ok(stream) => stream,
-            Err(error) => return tracing::warn!(%error, "a connection cannot be served"),
-        };
         let mut client = peer;
         if named {
             // The future is boxed. Otherwise it would enlarge the task of every connection.
@@ -226,20 +221,6 @@ pub(crate) fn start(post: &Rc<Post>, stream: std::net::TcpStream, peer: SocketAd
             Some(tls) => Box::pin(serve_tls(&post, stream, (client, number), tls)).await,
         }
     });
-    true
-}
-
-/// Registers an accepted connection with the runtime, and sets its options.
-fn set_up(local: &Local, stream: std::net::TcpStream) -> io::Result<TcpStream> {
-    stream.set_nonblocking(true)?;
-    let stream = TcpStream::from_std(stream)?;
-    // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes
-    // before it sends a packet (`TCP_NODELAY`).
-    let _ = stream.set_nodelay(true);
-    // Without this limit, the kernel would buffer megabytes for a client that does not read.
-    let most = local.proxy.ledger.send_bytes() as u32;
-    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
-    Ok(stream)
 }
 
 /// Serves a plain connection; `number` distinguishes its client from other clients.

@@ -72,28 +72,6 @@ impl PollBudgets {
         .await
     }
 
-    /// Waits until `client` has polls left in the present round. Counts no poll. Cancel safe.
-    pub(crate) async fn turn(&self, client: u64) {
-        let mut number = 0;
-        poll_fn(|cx| {
-            if self.is_used_up(client) {
-                self.waiting.borrow_mut().enter(&mut number, cx.waker());
-                return Poll::Pending;
-            }
-            Poll::Ready(())
-        })
-        .await;
-    }
-
-    /// Returns true if the client has used all its polls of this round.
-    fn is_used_up(&self, client: u64) -> bool {
-        client != 0 && self.slot(client).get() >= POLLS_MAX && self.limited.get() > 0
-    }
-
-    fn slot(&self, client: u64) -> &Cell<u8> {
-        &self.polls[(client % SLOTS as u64) as usize]
-    }
-
     /// Returns true if the client has used all its polls of this round. Otherwise counts one more poll and
     /// returns false.
     #[inline]
@@ -101,7 +79,7 @@ impl PollBudgets {
         if client == 0 {
             return false;
         }
-        let polls = self.slot(client);
+        let polls = &self.polls[(client % SLOTS as u64) as usize];
         let before = polls.get();
         if before >= POLLS_MAX && self.limited.get() > 0 {
             return true;
@@ -173,7 +151,6 @@ impl Waiting {
 mod tests {
     use std::pin::pin;
     use std::rc::Rc;
-    use std::task::Context;
 
     use super::*;
     use tokio::task::{LocalSet, spawn_local, yield_now};
@@ -254,24 +231,5 @@ mod tests {
         waiting.enter(&mut first, Waker::noop());
         waiting.enter(&mut second, Waker::noop());
         assert_eq!((waiting.wakers.len(), first, second), (2, 3, 2));
-    }
-
-    #[test]
-    fn a_turn_comes_in_the_next_round_and_is_no_poll() {
-        let budgets = PollBudgets::default();
-        let ready = |turn: Pin<&mut dyn Future<Output = ()>>| {
-            turn.poll(&mut Context::from_waker(Waker::noop()))
-                .is_ready()
-        };
-        (0..POLLS_MAX - 1).for_each(|_| assert!(!budgets.has_had_its_polls(7)));
-        assert!(!budgets.has_had_its_polls(8), "a second client");
-        assert!(ready(pin!(budgets.turn(7))) && ready(pin!(budgets.turn(7))));
-        assert!(!budgets.has_had_its_polls(7), "the turns have used no poll");
-        let mut turn = pin!(budgets.turn(7));
-        assert!(!ready(turn.as_mut()) && ready(pin!(budgets.turn(8))));
-        assert!(ready(pin!(budgets.turn(0))), "a client that is not counted");
-        assert_eq!(budgets.waiting.borrow().wakers.len(), 1);
-        budgets.next();
-        assert!(ready(turn));
     }
 }

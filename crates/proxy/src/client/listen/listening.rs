@@ -2,15 +2,15 @@
 
 use std::future::pending;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_disk::Acceptor;
 use foxy_tls::ListenerTls;
 use hashbrown::HashMap;
 use socket2::SockRef;
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::conn::{Door, Sites};
@@ -24,11 +24,8 @@ use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 /// Time for which the connections in the queue of a closed listener are still accepted.
 const LAST: Duration = Duration::from_millis(20);
 /// Number of connections that are accepted in a row before the requests of other connections are polled.
-/// Without this limit, Tokio lets a task accept 128 connections in a row. One takes less than 10 us, because
-/// the rest of the work is left to the task of the connection.
-const IN_A_ROW: usize = 64;
-/// A refused connection counts as this number of connections, because it is closed at once.
-const REFUSED: usize = 4;
+/// Without this limit, Tokio lets a task accept 128 connections in a row.
+const IN_A_ROW: u64 = 16;
 
 /// The listeners, and the present settings.
 pub(crate) struct Listening {
@@ -60,10 +57,11 @@ impl Listening {
     pub(crate) fn open(
         &mut self,
         address: SocketAddr,
-        socket: TcpListener,
+        socket: std::net::TcpListener,
         (serves, way): (Serves, Way),
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
+        let socket = TcpListener::from_std(socket)?;
         // Accepted sockets inherit the buffer size. With a small memory budget, the unread bytes of one
         // client must not fill megabytes of kernel memory.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
@@ -80,7 +78,7 @@ impl Listening {
             post: Post::new(self.posted(serves.clone(), way)),
             accepting: Vec::new(),
         });
-        let accepting = accept(Rc::clone(&open.post), Acceptor::new(socket)?);
+        let accepting = accept(Rc::clone(&open.post), socket);
         open.accepting.push(tokio::task::spawn_local(accepting));
         self.open.insert(address, open);
         self.check(&serves);
@@ -204,7 +202,7 @@ fn door(serves: Serves) -> Door {
 
 /// Accepts connections until a reload closes the listener. Then accepts the connections that are still in the
 /// queue. Otherwise the kernel would reset these connections when the socket is closed.
-async fn accept(post: Rc<Post>, socket: Acceptor) {
+async fn accept(post: Rc<Post>, socket: TcpListener) {
     tokio::select! {
         () = accept_all(&post, &socket) => {}
         () = post.until_closed() => {}
@@ -212,20 +210,15 @@ async fn accept(post: Rc<Post>, socket: Acceptor) {
     let _ = tokio::time::timeout(LAST, accept_all(&post, &socket)).await;
 }
 
-async fn accept_all(post: &Rc<Post>, socket: &Acceptor) {
-    let mut in_a_row = 0;
-    loop {
-        if in_a_row >= IN_A_ROW {
-            in_a_row = 0;
+async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
+    for accepted in 1_u64.. {
+        if accepted.is_multiple_of(IN_A_ROW) {
             tokio::task::yield_now().await;
         }
         let local = post.current().local;
         local.entrance.room(&local).await;
         match socket.accept().await {
-            Ok((stream, client)) => {
-                let is_started = start(post, stream, client);
-                in_a_row += if is_started { 1 } else { REFUSED };
-            }
+            Ok((stream, client)) => start(post, stream, client),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
                 // There is no free file descriptor or no free memory. Connections in progress must end first.
@@ -247,65 +240,4 @@ fn is_clients_fault(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::Interrupted
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use socket2::{Domain, Socket, Type};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
-
-    use super::*;
-    use crate::testing::with_worker;
-
-    const MEMORY: usize = 1 << 30;
-    /// Connections of the client that opens many.
-    const MANY: usize = 200;
-    /// Foxy answers this request alone, with 504.
-    const REQUEST: &[u8] = b"GET http://nothing.test/ HTTP/1.1\r\nHost: nothing.test\r\n\
-        Cache-Control: only-if-cached\r\n\r\n";
-
-    /// Connects from 127.0.0.`client`, and waits only until the connection is in the listener's queue.
-    fn connected(client: u8, to: SocketAddr) -> TcpStream {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        let from = SocketAddr::from(([127, 0, 0, client], 0));
-        socket.bind(&from.into()).unwrap();
-        socket.connect(&to.into()).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        TcpStream::from_std(socket.into()).unwrap()
-    }
-
-    async fn answer(stream: &mut TcpStream) -> usize {
-        stream.write_all(REQUEST).await.unwrap();
-        stream.read(&mut [0; 1000]).await.unwrap()
-    }
-
-    #[test]
-    fn a_connection_behind_many_of_another_client_is_served_soon() {
-        with_worker(MEMORY, |local| async move {
-            let mut listening = Listening::new(local);
-            let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-            let address = socket.local_addr().unwrap();
-            let serves = (Serves::One(Role::Forward), (None, false));
-            listening.open(address, socket, serves).unwrap();
-            // Polls have a limit only if several clients are active.
-            for client in [2, 3] {
-                assert!(answer(&mut connected(client, address)).await > 0);
-            }
-            let mut many: Vec<_> = (0..MANY).map(|_| connected(2, address)).collect();
-            for stream in &mut many {
-                stream.write_all(REQUEST).await.unwrap();
-            }
-            assert!(answer(&mut connected(3, address)).await > 0);
-            let is_answered =
-                |stream: &&TcpStream| stream.try_read(&mut [0; 1000]).is_ok_and(|n| n > 0);
-            let before = many.iter().filter(is_answered).count();
-            assert!(before < MANY / 10, "{before} were answered first");
-            for stream in &mut many {
-                assert!(answer(stream).await > 0);
-            }
-        });
-    }
 }
