@@ -22,6 +22,7 @@ fn record<'a>() -> LogRecord<'a> {
         method: b"GET",
         target: b"http://example.com/a?b=1",
         host: b"example.com",
+        secure: false,
         minor: 1,
         status: 200,
         outcome: Outcome::Miss,
@@ -63,6 +64,14 @@ fn squid_native() {
     assert_eq!(
         line(&LogFormat::Squid, &hit),
         "1700000000.123     45 127.0.0.1 TCP_MEM_HIT/200 1234 GET http://example.com/x%20y - HIER_NONE/- -\n"
+    );
+    let secure = LogRecord {
+        secure: true,
+        ..hit
+    };
+    assert_eq!(
+        line(&LogFormat::Squid, &secure),
+        "1700000000.123     45 127.0.0.1 TCP_MEM_HIT/200 1234 GET https://example.com/x%20y - HIER_NONE/- -\n"
     );
 }
 

@@ -63,11 +63,16 @@ pub(super) fn display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// Returns the requested URL in pieces. A target in origin form gets the scheme `http` and the host of the
-/// request.
+/// Returns the requested URL in pieces. A target in origin form gets the scheme of the client's connection
+/// and the host of the request.
 pub(super) fn url<'a>(record: &LogRecord<'a>) -> [&'a [u8]; 3] {
     if record.target.first() == Some(&b'/') && !record.host.is_empty() {
-        [b"http://", record.host, record.target]
+        let scheme: &[u8] = if record.secure {
+            b"https://"
+        } else {
+            b"http://"
+        };
+        [scheme, record.host, record.target]
     } else {
         [b"", b"", record.target]
     }

@@ -27,6 +27,8 @@ pub struct LogRecord<'a> {
     pub target: &'a [u8],
     /// The `Host` field or the target's authority, as received.
     pub host: &'a [u8],
+    /// True if the connection of the client uses TLS.
+    pub secure: bool,
     /// Minor version of HTTP/1.
     pub minor: u8,
     /// Status sent to the client; 0 if no status was sent.

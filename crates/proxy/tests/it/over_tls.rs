@@ -59,4 +59,11 @@ fn both_sides_speak_tls_if_the_switch_is_on() {
     assert_eq!(counted(Event::TlsHandshakes), 2 * on);
     assert_eq!(counted(Event::UpstreamHandshakes), on);
     assert!(foxy.stored(&origin, "/").is_some(), "under its URL");
+    let logged = foxy.logged();
+    assert_eq!(logged.len(), 2);
+    assert!(
+        logged
+            .iter()
+            .all(|line| line.ends_with(" over-tls") == is_on())
+    );
 }

@@ -45,6 +45,7 @@ impl<T: Transport> Conn<T> {
             method: head.map_or(b"", |head| head.method_text()),
             target: head.map_or(b"", |head| head.target_text()),
             host: said.host,
+            secure: client.arrival.secure,
             minor: u8::from(head.is_none_or(|head| head.version() == Version::Http11)),
             status: finish.status,
             outcome: finish.outcome,

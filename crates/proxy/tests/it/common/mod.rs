@@ -50,18 +50,19 @@ pub fn refusing() -> (socket2::Socket, SocketAddr) {
 /// The time 2026-11-20 12:00:00 UTC, in seconds since 1970.
 pub const NOON: i64 = 1_795_176_000;
 
-/// All log records, as "outcome status reason target".
+/// All log records, as "outcome status reason target", and " over-tls" if the client uses TLS.
 #[derive(Clone, Debug, Default)]
 pub struct Log(pub Arc<Mutex<Vec<String>>>);
 
 impl LogSink for Log {
     fn record(&mut self, r: &LogRecord<'_>) {
         let line = format!(
-            "{} {} {} {}",
+            "{} {} {} {}{}",
             r.outcome.as_str(),
             r.status,
             r.reason,
-            String::from_utf8_lossy(r.target)
+            String::from_utf8_lossy(r.target),
+            if r.secure { " over-tls" } else { "" }
         );
         self.0.lock().unwrap().push(line);
     }
