@@ -6,7 +6,7 @@ use std::process::Command;
 use foxy_proxy::Event;
 
 use crate::common::over_tls::{SWITCH, is_on};
-use crate::common::{Foxy, Origin};
+use crate::common::{Foxy, Origin, until};
 
 /// The modules whose tests are repeated. They do not use TLS themselves.
 const MODULES: [&str; 13] = [
@@ -59,11 +59,8 @@ fn both_sides_speak_tls_if_the_switch_is_on() {
     assert_eq!(counted(Event::TlsHandshakes), 2 * on);
     assert_eq!(counted(Event::UpstreamHandshakes), on);
     assert!(foxy.stored(&origin, "/").is_some(), "under its URL");
-    let logged = foxy.logged();
-    assert_eq!(logged.len(), 2);
-    assert!(
-        logged
-            .iter()
-            .all(|line| line.ends_with(" over-tls") == is_on())
-    );
+    until(|| foxy.logged().len() == 2);
+    for line in foxy.logged() {
+        assert_eq!(line.ends_with(" over-tls"), is_on(), "{line}");
+    }
 }
