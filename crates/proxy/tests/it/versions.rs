@@ -122,6 +122,58 @@ fn a_late_304_does_not_bring_an_older_version_back() {
     assert_eq!(now.text(), "two", "{}", now.head);
 }
 
+/// A request for the complete object fetches only the bytes after the stored prefix.
+#[test]
+fn a_late_rest_of_an_older_version_is_not_stored() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        let version = |etag: &str, time: &str| {
+            format!(
+                "ETag: \"{etag}\"\r\nDate: Fri, 20 Nov 2026 {time} GMT\r\nCache-Control: public, max-age=600\r\n"
+            )
+        };
+        let part = |range: &str| {
+            format!(
+                "{}Content-Range: bytes {range}/8\r\n",
+                version("one", "11:59:59")
+            )
+        };
+        if asked.field("X-Speed") == Some("quick") {
+            asked.reply("200 OK", &version("two", "12:00:00"), "two");
+            return true;
+        }
+        match asked.field("Range") {
+            Some("bytes=4-") => {
+                asked_flag.store(true, Ordering::SeqCst);
+                wait_for(&released);
+                asked.reply("206 Partial Content", &part("4-7"), "4567");
+            }
+            // Foxy asks for a wider range than the client, and gets a shorter part.
+            _ => asked.reply("206 Partial Content", &part("0-3"), "0123"),
+        }
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    foxy.get_with(&origin, "/", "Range: bytes=0-3\r\n");
+    std::thread::scope(|scope| {
+        // A request with credentials waits for its own answer.
+        let slow = scope.spawn(|| foxy.get_with(&origin, "/", "Authorization: x\r\n"));
+        wait_for(&first_asked);
+        let quick = foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: quick\r\n"));
+        assert_eq!(quick.text(), "two");
+        release.store(true, Ordering::SeqCst);
+        let slow = slow.join().unwrap();
+        assert_eq!(slow.text(), "01234567");
+        let cache = slow.cache();
+        assert!(cache.contains("detail=newer-answer"), "{cache}");
+    });
+    assert_eq!(foxy.get(&origin, "/").text(), "two");
+}
+
 #[test]
 fn a_later_request_does_not_join_an_older_question() {
     let (first_asked, release) = (

@@ -17,6 +17,9 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
+/// The reason why an answer is not stored if it is not the newest of its key.
+const NOT_NEWEST: &str = "newer-answer";
+
 /// An answer that is about to be streamed.
 pub(super) struct Opened {
     pub(super) head: FillHead,
@@ -63,7 +66,7 @@ pub(super) fn open(
             forget(local, writer, target.as_ref());
         }
         target = None;
-        fill_head.not_stored = "newer-answer";
+        fill_head.not_stored = NOT_NEWEST;
     } else if rule!(
         "fetch: a new answer supersedes the stored one",
         superseded,
@@ -169,7 +172,7 @@ pub(super) fn complete(
     let (target, whole) = rest.judge(local, asked, &head, length)?;
     let vary = key::split_vary(&rest.object);
     let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
-    let head = FillHead {
+    let mut head = FillHead {
         length: Some(whole),
         facts: CachingFacts::decode(&target.meta.rules),
         vary: vary.map(|(list, values)| (slice(list), slice(values))),
@@ -180,9 +183,13 @@ pub(super) fn complete(
     if order == Order::Unclear {
         forget(local, writer, Some(&target));
     }
+    let is_newest = order == Order::Newest;
+    if !is_newest {
+        head.not_stored = NOT_NEWEST;
+    }
     Some(Opened {
         head,
-        target: Some(target).filter(|_| order == Order::Newest),
+        target: is_newest.then_some(target),
         before: Some(rest.object.body().clone()),
     })
 }
