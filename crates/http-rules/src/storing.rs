@@ -307,26 +307,15 @@ fn check_vary<R: Fields + ?Sized>(
     }
 }
 
-/// Checks a 206. Its head must have exactly one Content-Range (RFC 9110 section 14.4). A multipart answer has
-/// no Content-Range in its head, so it is not stored.
+/// Checks a 206. It must be one part with a valid range.
 fn check_part<R: Fields + ?Sized>(
     response: &Response<'_, R>,
 ) -> Result<Option<ContentRange>, NoStore> {
     if response.status != 206 {
         return Ok(None);
     }
-    let mut lines = values(response.fields, "Content-Range");
-    let range = lines
-        .next()
-        .and_then(ContentRange::parse)
-        .filter(|range| range.span.is_some());
-    let second = rule!(
-        "storing: a part that names two ranges is not stored",
-        lines.next(),
-        None
-    );
-    match (range, second) {
-        (Some(range), None) => Ok(Some(range)),
+    match ContentRange::of_part(response.fields) {
+        Some(range) if range.span.is_some() => Ok(Some(range)),
         _ => Err(NoStore::PartialUnusable),
     }
 }

@@ -1,5 +1,7 @@
 //! Parses and writes the Content-Range field (RFC 9110 section 14.4).
 
+use foxy_base::{Fields, first, rule, values};
+
 use super::Span;
 use crate::text::{decimal, push_decimal};
 
@@ -13,6 +15,20 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
+    /// Returns the range of the bytes in a 206 with these fields. `None` without exactly one valid
+    /// Content-Range, and for multipart/byteranges: that body has text between its parts, so a range in the
+    /// head says nothing about its bytes. A server must not send such a range (RFC 9110 section 15.3.7.2).
+    pub fn of_part<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
+        let mut lines = values(fields, "Content-Range");
+        let range = lines.next().and_then(Self::parse)?;
+        let second = rule!(
+            "storing: a part that names two ranges is not stored",
+            lines.next(),
+            None
+        );
+        (second.is_none() && !has_parts(fields)).then_some(range)
+    }
+
     /// Parses a field value. `None` if it is invalid in any way (RFC 9110 section 14.4), for instance if the
     /// last byte is before the first byte, or if the last byte is outside of the complete length.
     #[must_use]
@@ -72,4 +88,14 @@ impl ContentRange {
         (received <= span.len()).then_some(())?;
         Span::new(span.start, span.start + received)
     }
+}
+
+/// True if the body consists of several parts (RFC 9110 section 14.6).
+fn has_parts<F: Fields + ?Sized>(fields: &F) -> bool {
+    first(fields, "Content-Type").is_some_and(|line| {
+        let media = line.split(|b| *b == b';').next().unwrap_or_default();
+        media
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"multipart/byteranges")
+    })
 }

@@ -274,6 +274,8 @@ fn parts_need_one_valid_content_range() {
         "Content-Range: lines 4-9/10",
         "Content-Range: bytes 0-1/9 | Content-Range: bytes 2-3/9",
         "Content-Type: multipart/byteranges; boundary=x",
+        "Content-Range: bytes 4-9/10 | Content-Type: multipart/byteranges; boundary=x",
+        "Content-Range: bytes 4-9/10 | Content-Type: Multipart/ByteRanges",
     ] {
         assert_eq!(part(bad).unwrap_err(), NoStore::PartialUnusable, "{bad}");
     }

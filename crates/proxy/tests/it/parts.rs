@@ -73,6 +73,41 @@ fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
     assert_eq!(*log.lock().unwrap(), ["bytes=2-9", "bytes=10-14"]);
 }
 
+/// The body of a multipart answer has text between its parts. So a range in its head, which a correct origin
+/// does not send, says nothing about the bytes.
+#[test]
+fn a_range_in_the_head_of_several_parts_is_ignored() {
+    let origin = Origin::start(|asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        let kind = "Content-Type: multipart/byteranges; boundary=x\r\n";
+        match asked.field("Range") {
+            Some("bytes=8-") => {
+                let head = format!("{fields}{kind}Content-Range: bytes 8-19/20\r\n");
+                asked.reply("206 Partial Content", &head, "--x\r\n\r\n8--x-");
+            }
+            Some(_) if asked.path() == "/parts" => {
+                let head = format!("{fields}{kind}Content-Range: bytes 0-7/20\r\n");
+                asked.reply("206 Partial Content", &head, "--x\r\n\r\n0");
+            }
+            Some(_) => part(asked, "0-7", fields),
+            None => asked.reply("200 OK", fields, BODY),
+        }
+        true
+    });
+    let foxy = Foxy::forward();
+    for _ in 0..2 {
+        let asked = origin.asked();
+        let got = foxy.get_with(&origin, "/parts", "Range: bytes=0-7\r\n");
+        assert_eq!(got.status, 206);
+        assert!(origin.asked() > asked, "it is stored");
+    }
+    // The rest of a stored prefix is ignored too, so Foxy requests the complete object.
+    range(&foxy, &origin, "0-7");
+    let asked = origin.asked();
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!((whole.text().as_str(), origin.asked()), (BODY, asked + 2));
+}
+
 #[test]
 fn a_stored_prefix_is_completed_by_asking_for_the_rest() {
     let foxy = Foxy::forward();

@@ -307,7 +307,7 @@ fn liar(lie: impl Fn(u64, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> 
 #[test]
 fn wrong_parts_are_never_taken_for_right_ones() {
     type Lie = fn(u64, u64) -> (String, Vec<u8>);
-    let lies: [(&str, Lie); 4] = [
+    let lies: [(&str, Lie); 5] = [
         ("elsewhere", |from, to| {
             let (from, to) = (from + 5, to + 5);
             (format!("bytes {from}-{}/{LEN}", to - 1), bytes(0, from, to))
@@ -327,6 +327,11 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         ("nonsense", |from, to| {
             ("bytes 9-2/1".into(), bytes(0, from, to))
         }),
+        ("text between parts", |from, to| {
+            let kind = "Content-Type: multipart/byteranges; boundary=x";
+            let said = format!("bytes {from}-{}/{LEN}\r\n{kind}", to - 1);
+            (said, vec![b'-'; (to - from) as usize])
+        }),
     ];
     for (name, lie) in lies {
         let (foxy, origin) = (Foxy::forward(), liar(lie));
@@ -334,10 +339,11 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // An answer without body bytes is not checked, because Foxy passes it on with the origin's own
-        // Content-Range.
-        let nothing = other.field("Content-Length") == Some("0");
-        if other.status == 206 && other.whole && honest && !nothing {
+        // Foxy passes some answers on with the origin's own head, and does not store them: answers without
+        // body bytes, and answers with several parts.
+        let passed_on =
+            other.field("Content-Length") == Some("0") || other.field("Content-Type").is_some();
+        if other.status == 206 && other.whole && honest && !passed_on {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");
         }
         check(&range(&foxy, &origin, "0-9"), 0, 0, 10);

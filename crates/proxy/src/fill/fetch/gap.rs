@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::values;
 use foxy_http_rules as rules;
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http1::{BodyReader, Method, ResponseHead};
@@ -221,8 +220,7 @@ impl Job {
             return Err(UpstreamError::AnotherVersion);
         }
         let complete = self.head.total_length();
-        let mut lines = values(head, "Content-Range");
-        let range = lines.next().and_then(ContentRange::parse);
+        let range = ContentRange::of_part(head);
         let exact = range.and_then(|range| {
             let same = range.complete.is_none_or(|length| length == complete);
             range.span.filter(|span| {
@@ -231,7 +229,7 @@ impl Job {
                 same && fits && length.is_none_or(|length| length == span.len())
             })
         });
-        let Some(part) = exact.filter(|_| lines.next().is_none()) else {
+        let Some(part) = exact else {
             let other = range.and_then(|range| range.complete);
             let changed = other.is_some_and(|length| length != complete);
             return Err(if changed {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
-    hash64, rule, values,
+    hash64, rule,
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
@@ -213,15 +213,11 @@ fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) ->
     Some(plan)
 }
 
-/// Returns the range in the Content-Range field of a 206, if the field occurs once.
+/// Returns the range of the bytes of a 206.
 fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
-    let mut lines = values(head, "Content-Range");
-    let line = lines.next().filter(|_| head.status() == 206)?;
-    lines
-        .next()
-        .is_none()
-        .then_some(line)
-        .and_then(ContentRange::parse)
+    (head.status() == 206)
+        .then(|| ContentRange::of_part(head))
+        .flatten()
 }
 
 /// True if the Content-Range field of a 206 contradicts `length`, the length of its body. Then the offsets of

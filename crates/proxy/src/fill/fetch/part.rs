@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, first, rule};
+use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, rule};
 use foxy_http_rules::range::{self, ContentRange, Parts, RangeSpec, Span};
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{self as rules, CachingFacts, RefreshEffect, etag};
@@ -160,7 +160,7 @@ pub(super) fn ends_stored(
     let Some(object) = asked.part.filter(|_| head.status() == 206) else {
         return false;
     };
-    let range = first(head, FIELD).and_then(ContentRange::parse);
+    let range = ContentRange::of_part(head);
     let facts = CachingFacts::decode(&object.meta().rules);
     let same = |new: &ContentRange| {
         let complete = held(object).and_then(|held| held.complete);
@@ -297,11 +297,9 @@ impl Completion {
         head: &ResponseHead<'_>,
         length: Option<u64>,
     ) -> Option<(StoreTarget, u64)> {
-        let mut lines = foxy_base::values(head, FIELD);
-        let range = ContentRange::parse(lines.next()?)?;
-        let alone = lines.next().is_none();
+        let range = ContentRange::of_part(head)?;
         let exact = range.span == Some(self.rest) && length == Some(self.rest.len());
-        if !(alone && exact && range.complete.is_none_or(|n| n == self.complete)) {
+        if !(exact && range.complete.is_none_or(|n| n == self.complete)) {
             return None;
         }
         let target = merge(local, asked, &self.object, head, &range).ok()??;

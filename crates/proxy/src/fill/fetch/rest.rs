@@ -5,7 +5,6 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use foxy_base::values;
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http1::{BodyFraming, Method, ResponseHead, ResponseParts};
 
@@ -221,14 +220,12 @@ impl Source {
         from: u64,
         etag: &Bytes,
     ) -> Option<Option<u64>> {
-        let mut lines = values(head, "Content-Range");
-        let range = ContentRange::parse(lines.next()?)?;
-        let alone = lines.next().is_none();
+        let range = ContentRange::of_part(head)?;
         let span = range.span?;
         let same = status == 206 && super::strong_etag(head).as_ref() == Some(etag);
         let inside = self.end.is_none_or(|end| span.end <= end);
         // If the end of the body was unknown so far, the body extends to the end of the representation.
         let end = self.end.or(range.complete);
-        (same && alone && inside && span.start == from && end.is_some()).then_some(end)
+        (same && inside && span.start == from && end.is_some()).then_some(end)
     }
 }
