@@ -1,7 +1,7 @@
 //! Ranges of large objects. Only the needed bytes are fetched, in complete fragments, and no byte is fetched
 //! twice. The client gets the right bytes even if the origin misbehaves.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -219,6 +219,37 @@ fn first_ranges_that_come_together_share_one_fetch() {
     });
     media.none_twice();
     assert_eq!(media.total(), unit(&foxy));
+}
+
+#[test]
+fn fetches_of_missing_fragments_obey_the_limit_of_the_origin() {
+    let media = Arc::new(Media::default());
+    let (waiting, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let (served, counted) = (Arc::clone(&media), Arc::clone(&most));
+    let origin = Origin::start(move |asked| {
+        let now = waiting.fetch_add(1, Ordering::SeqCst) + 1;
+        counted.fetch_max(now, Ordering::SeqCst);
+        // Requests without a limit would all arrive in this time.
+        std::thread::sleep(Duration::from_millis(50));
+        waiting.fetch_sub(1, Ordering::SeqCst);
+        served.serve(asked)
+    });
+    let mut config = foxy_proxy::Config::default();
+    config.upstream.origin_concurrency = 1;
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, config, 2);
+    check(&range(&foxy, &origin, "0-0"), 0, 0, 1);
+    std::thread::scope(|scope| {
+        for fragment in 1..6 {
+            let (foxy, origin) = (&foxy, &origin);
+            let from = fragment * unit(foxy);
+            scope.spawn(move || {
+                let answer = range(foxy, origin, &format!("{from}-{}", from + 9));
+                check(&answer, 0, from, from + 10);
+            });
+        }
+    });
+    media.none_twice();
+    assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
 #[test]

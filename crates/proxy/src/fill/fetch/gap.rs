@@ -16,10 +16,10 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http1::{BodyReader, Method, ResponseHead};
 use foxy_store::Object;
 
-use super::FillHead;
 use super::body::{Body, Ended};
 use super::judge::{Times, strong_etag};
 use super::keep::Keeper;
+use super::{FillHead, permit_for_followers};
 use crate::Event;
 use crate::cache::owned_request::OwnedRequest;
 use crate::fill::{Cover, FillWriter};
@@ -147,9 +147,11 @@ impl Job {
             add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
         let request = self.req.upstream_head(local, &changes);
+        let permit = permit_for_followers(local, &self.req, writer).await?;
         let (asked, purge) = (local.wall(), local.proxy.engine.purges().purge_sequence());
         let (mut leased, first) = Leased::ask(local, &self.req, &request, true).await?;
         let parts = leased.up.final_head(local, first, |_| {}).await?;
+        drop(permit);
         let times = Times {
             request: asked,
             response: local.wall(),

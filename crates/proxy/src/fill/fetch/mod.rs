@@ -262,11 +262,19 @@ async fn permit(
     if let Some(permit) = job.permit.take() {
         return Ok(permit);
     }
-    let client = job.req.client.client.filter(|_| !job.background);
-    let waiting = pin!(local.proxy.origins.permit(&job.req.to, client));
-    if job.background {
-        return waiting.await;
+    match job.background {
+        true => local.proxy.origins.permit(&job.req.to, None).await,
+        false => permit_for_followers(local, &job.req, writer).await,
     }
+}
+
+/// Waits for a permit to ask the origin for `req`, as long as there are followers.
+async fn permit_for_followers(
+    local: &Local,
+    req: &OwnedRequest,
+    writer: &FillWriter<FillHead>,
+) -> Result<Permit, UpstreamError> {
+    let waiting = pin!(local.proxy.origins.permit(&req.to, req.client.client));
     let permit = unless_abandoned(writer, waiting).await;
     permit.ok_or(UpstreamError::GivenUp)?
 }
