@@ -14,6 +14,7 @@ use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, firs
 
 use crate::heuristics::is_static;
 use crate::request::RequestFacts;
+use crate::text::media_type;
 use crate::vary;
 
 /// A content coding.
@@ -91,8 +92,7 @@ fn is_text(line: &[u8]) -> bool {
         "image/svg+xml",
         "image/x-icon",
     ];
-    let end = line.iter().position(|b| *b == b';').unwrap_or(line.len());
-    let media = line[..end].trim_ascii().to_ascii_lowercase();
+    let media = media_type(line).to_ascii_lowercase();
     if media == b"text/event-stream" {
         return false;
     }

@@ -8,6 +8,7 @@ use foxy_base::{Fields, first, rule};
 use crate::facts::{CachingFacts, Flags};
 use crate::reason::LifetimeSource;
 use crate::request::RequestFacts;
+use crate::text::media_type;
 
 /// True if the answer to this request may have a heuristic lifetime.
 pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestFacts, response: &F) -> bool {
@@ -38,8 +39,7 @@ pub(crate) fn is_static<F: Fields + ?Sized>(fields: &F) -> bool {
     let Some(line) = first(fields, "Content-Type") else {
         return false;
     };
-    let end = line.iter().position(|b| *b == b';').unwrap_or(line.len());
-    let media = line[..end].trim_ascii();
+    let media = media_type(line);
     let whole = |names: &[&str]| {
         let mut names = names.iter();
         names.any(|name| media.eq_ignore_ascii_case(name.as_bytes()))

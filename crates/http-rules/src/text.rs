@@ -48,6 +48,12 @@ impl Directive<'_> {
     }
 }
 
+/// The media type in a Content-Type, without its parameters.
+pub(crate) fn media_type(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|b| *b == b';').unwrap_or(line.len());
+    line[..end].trim_ascii()
+}
+
 /// The directives of one field line.
 pub(crate) fn directives(line: &[u8]) -> impl Iterator<Item = Directive<'_>> {
     members(line).map(directive)

@@ -3,7 +3,7 @@
 use foxy_base::{Fields, first, rule, values};
 
 use super::Span;
-use crate::text::{decimal, push_decimal};
+use crate::text::{decimal, media_type, push_decimal};
 
 /// A valid Content-Range in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +92,6 @@ impl ContentRange {
 
 /// True if the body consists of several parts (RFC 9110 section 14.6).
 fn has_parts<F: Fields + ?Sized>(fields: &F) -> bool {
-    first(fields, "Content-Type").is_some_and(|line| {
-        let media = line.split(|b| *b == b';').next().unwrap_or_default();
-        media
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"multipart/byteranges")
-    })
+    first(fields, "Content-Type")
+        .is_some_and(|line| media_type(line).eq_ignore_ascii_case(b"multipart/byteranges"))
 }
