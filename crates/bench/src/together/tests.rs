@@ -43,7 +43,9 @@ fn everybody_gets_everything_and_the_origin_is_counted() {
     assert!(report.is_right(), "{report:?}");
     assert_eq!((report.right, report.bytes), (20, 6_000_000));
     assert_eq!(report.origin.requests, 20);
-    assert_eq!(report.origin.peak, 20, "they were not together");
+    // On a busy machine, the first answers can end before the last requests arrive.
+    let peak = report.origin.peak;
+    assert!((2..=20).contains(&peak), "{peak} requests at once");
 }
 
 #[test]
