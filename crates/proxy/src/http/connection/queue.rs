@@ -13,7 +13,7 @@ use super::Link;
 use super::reader::Reader;
 use super::room::ROOM_PAUSE;
 use crate::Event;
-use crate::http::net::{Activity, Io, Ticks, Transport};
+use crate::http::net::{Activity, Io, TICK, Ticks, Transport};
 use crate::state::ledger::{Entry, Pressure, SendReservation, Use};
 use crate::state::local::Local;
 
@@ -247,13 +247,17 @@ async fn wait_for_reservation<T: Transport>(
     io.set_activity(activity);
     let reservation = loop {
         local.shed_stalled();
+        // No event reports that memory of other uses was released, so the first answer in the line checks this
+        // at short intervals. A thousand waiting answers that did this would use much CPU time.
+        let pause = match waiting.is_first() {
+            true => ROOM_PAUSE,
+            false => TICK,
+        };
         tokio::select! {
             biased;
             reservation = poll_fn(|cx| waiting.poll_reservation(cx)) => break Ok(reservation),
             () = &mut reset => break Err(SliceLost::Client),
-            // No event reports that memory of other uses has been freed, so the memory is checked at
-            // intervals.
-            () = tokio::time::sleep(ROOM_PAUSE) => {}
+            () = tokio::time::sleep(pause) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {
             local.count(Event::MemoryRefused);

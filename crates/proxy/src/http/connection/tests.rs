@@ -251,11 +251,15 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn())
     let (ledger, io) = (&local.proxy.ledger, link.io());
     let mut queued = link.queue(local, 16 << 20).await.unwrap();
     assert_eq!(queued.left_in_trial(io), None, "no other answer waits");
-    let wait = || ledger.wait_for_reservation(local.mono());
+    // Another answer waits, and all memory for queues is used.
+    let wait = || {
+        let used = ledger.take(Use::Queues, ledger.limit(Use::Queues));
+        (ledger.wait_for_reservation(local.mono()), used)
+    };
     // True if the last wait was long enough for a time slice that uses up the window.
     let mut unclear = false;
     for _ in 0..40 {
-        let line = wait();
+        let (line, used) = wait();
         let Some(left) = queued.left_in_trial(io) else {
             return true;
         };
@@ -275,10 +279,10 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn())
             let short = Duration::from_millis(short);
             tokio::time::timeout(short, &mut next).await
         };
-        while ledger.used(Use::Queues) > 0 {
+        while ledger.used(Use::Queues) > used.bytes() {
             assert!(waits(10).await.is_err(), "the other answer is first");
         }
-        drop(line);
+        drop((line, used));
         let began = local.mono();
         match waits(3000).await {
             Ok(next) => assert_eq!(next, Ok(())),

@@ -52,6 +52,8 @@ pub(super) struct SendReservations {
 #[derive(Debug, Default)]
 struct Line {
     waiting: BTreeMap<u64, Waits>,
+    /// Reservations for answers that have left the line, and whose tasks have not run since then.
+    granted: BTreeMap<u64, SendReservation>,
     last: u64,
 }
 
@@ -61,14 +63,10 @@ struct Waits {
     waker: Option<Waker>,
 }
 
-impl SendReservations {
-    /// Wakes the first answer in the line.
-    fn wake_first(&self) {
-        let line = self.line.lock();
-        let first = line.waiting.first_key_value();
-        if let Some(waker) = first.and_then(|(_, waits)| waits.waker.as_ref()) {
-            waker.wake_by_ref();
-        }
+impl Line {
+    fn is_first(&self, number: u64) -> bool {
+        let first = self.waiting.first_key_value();
+        first.is_some_and(|(first, _)| *first == number)
     }
 }
 
@@ -77,7 +75,25 @@ impl Ledger {
     /// is too little memory, or if other answers wait already.
     pub(crate) fn send_reservation(self: &Arc<Self>) -> Option<Rc<SendReservation>> {
         let line = self.reservations.line.lock();
-        line.waiting.is_empty().then(|| self.enter_reservation())?
+        let reservation = line.waiting.is_empty().then(|| self.enter_reservation())?;
+        reservation.map(Rc::new)
+    }
+
+    /// Gives reservations to the first answers in the line, as long as there is memory. The answers get them
+    /// at once, before their tasks run: if each task woke the next one, a busy worker would need seconds for
+    /// a long line, and memory would stay free meanwhile.
+    fn grant(self: &Arc<Self>) {
+        let mut line = self.reservations.line.lock();
+        while let Some(first) = line.waiting.first_entry() {
+            let Some(reservation) = self.enter_reservation() else {
+                return;
+            };
+            let (number, waits) = first.remove_entry();
+            line.granted.insert(number, reservation);
+            if let Some(waker) = waits.waker {
+                waker.wake();
+            }
+        }
     }
 
     /// True if answers wait for a reservation.
@@ -108,14 +124,14 @@ impl Ledger {
         }
     }
 
-    fn enter_reservation(self: &Arc<Self>) -> Option<Rc<SendReservation>> {
+    fn enter_reservation(self: &Arc<Self>) -> Option<SendReservation> {
         let least = RESERVATION_MIN.min(self.limit(Use::Queues));
         let bytes = self.reserve(Use::Queues, least)?;
         self.reservations.held.fetch_add(1, Ordering::Relaxed);
-        Some(Rc::new(SendReservation {
+        Some(SendReservation {
             bytes: RefCell::new(bytes),
             ledger: Arc::clone(self),
-        }))
+        })
     }
 
     /// Returns the bytes that each reservation may have now.
@@ -139,7 +155,7 @@ impl SendReservation {
             Some(more) => _ = bytes.grow(more),
             None => {
                 bytes.shrink_to(share);
-                self.ledger.reservations.wake_first();
+                self.ledger.grant();
             }
         }
         bytes.bytes()
@@ -150,16 +166,18 @@ impl SendReservation {
     pub(crate) fn keep(&self, kept: usize) {
         let needed = kept + kept / 4 + PACKET_BYTES;
         self.bytes.borrow_mut().shrink_to(needed);
-        self.ledger.reservations.wake_first();
+        self.ledger.grant();
     }
 }
 
 impl Drop for SendReservation {
     fn drop(&mut self) {
         self.bytes.get_mut().shrink_to(0);
-        let reservations = &self.ledger.reservations;
-        reservations.held.fetch_sub(1, Ordering::Relaxed);
-        reservations.wake_first();
+        self.ledger
+            .reservations
+            .held
+            .fetch_sub(1, Ordering::Relaxed);
+        self.ledger.grant();
     }
 }
 
@@ -171,19 +189,26 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Returns a reservation if no other answer has waited longer, and memory for one more reservation is
-    /// free. The release of a reservation wakes the waiting task, but the release of other memory does not.
-    /// So the caller must call this function again when other memory may have been released.
+    /// True if no other answer has waited longer.
+    pub(crate) fn is_first(&self) -> bool {
+        let line = self.ledger.reservations.line.lock();
+        line.is_first(self.number)
+    }
+
+    /// Returns the reservation if this answer has got it. The release of a reservation gives its memory to
+    /// the first answers in the line, but the release of other memory does not. So the caller must call this
+    /// function again when other memory may have been released.
     pub(crate) fn poll_reservation(&self, cx: &Context<'_>) -> Poll<Rc<SendReservation>> {
         let mut line = self.ledger.reservations.line.lock();
-        let first = line.waiting.first_key_value();
-        if first.is_some_and(|(number, _)| *number == self.number)
-            && let Some(reservation) = self.ledger.enter_reservation()
-        {
-            return Poll::Ready(reservation);
+        if line.is_first(self.number) {
+            drop(line);
+            self.ledger.grant();
+            line = self.ledger.reservations.line.lock();
         }
-        // The waker is stored under the lock, so that a reservation that is released meanwhile wakes this
-        // task.
+        if let Some(reservation) = line.granted.remove(&self.number) {
+            return Poll::Ready(Rc::new(reservation));
+        }
+        // The waker is stored under the lock, so that a reservation that is granted meanwhile wakes this task.
         if let Some(waits) = line.waiting.get_mut(&self.number) {
             waits.waker = Some(cx.waker().clone());
         }
@@ -193,14 +218,14 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.ledger
-            .reservations
-            .line
-            .lock()
-            .waiting
-            .remove(&self.number);
+        let mut line = self.ledger.reservations.line.lock();
+        line.waiting.remove(&self.number);
+        let unused = line.granted.remove(&self.number);
+        drop(line);
+        // A reservation is dropped without the lock, because its memory is given to the next answers.
+        drop(unused);
         // There may also be memory for a reservation of the next answer in the line.
-        self.ledger.reservations.wake_first();
+        self.ledger.grant();
     }
 }
 
@@ -279,7 +304,8 @@ mod tests {
         );
         one.keep(1000);
         let kept = 1250 + PACKET_BYTES;
-        assert_eq!(ledger.used(Use::Queues), RESERVATION_MIN + kept);
+        let of_third = RESERVATION_MIN;
+        assert_eq!(ledger.used(Use::Queues), RESERVATION_MIN + kept + of_third);
         assert!(wakes.0.load(Ordering::Relaxed) > 0);
         let Poll::Ready(other) = third.poll_reservation(&cx) else {
             panic!("there is room now");
@@ -318,14 +344,53 @@ mod tests {
             panic!("it is its turn");
         };
         drop(first);
-        assert_eq!(woken(), [1, 1, 0], "there may be room for the next");
         assert!(second.poll_reservation(&cx(1)).is_pending());
         drop(second);
-        assert_eq!(woken(), [1, 1, 1], "it has left the line");
+        assert_eq!(woken(), [1, 0, 0], "there is no memory for others");
         drop((reservation, two));
         assert!(third.poll_reservation(&cx(2)).is_ready());
         drop(third);
         assert_eq!(ledger.longest_wait(MonoTime(50)), Duration::ZERO);
         assert!(ledger.send_reservation().is_some());
+    }
+
+    #[test]
+    fn memory_for_several_reservations_goes_to_several_answers_at_once() {
+        let ledger = for_two();
+        let held = [(); 2].map(|()| ledger.send_reservation().unwrap());
+        let wakes = [(); 4].map(|()| Arc::new(Counting::default()));
+        let waiting = [10, 20, 30, 40].map(|at| ledger.wait_for_reservation(MonoTime(at)));
+        let poll = |n: usize| {
+            let waker = Waker::from(Arc::clone(&wakes[n]));
+            waiting[n].poll_reservation(&Context::from_waker(&waker))
+        };
+        assert!((0..4).all(|n| poll(n).is_pending()));
+        drop(held);
+        // No waiting answer was polled since then.
+        let woken = || wakes.each_ref().map(|of| of.0.load(Ordering::Relaxed));
+        assert_eq!(woken(), [1, 1, 0, 0]);
+        assert_eq!(
+            ledger.longest_wait(MonoTime(50)).as_nanos(),
+            20,
+            "the third waits"
+        );
+        assert_eq!(ledger.used(Use::Queues), 2 * RESERVATION_MIN);
+        assert!(poll(0).is_ready(), "it is dropped at once");
+        assert_eq!(woken(), [1, 1, 1, 0]);
+        assert!(waiting[3].is_first() && !waiting[1].is_first());
+    }
+
+    #[test]
+    fn the_reservation_of_an_answer_that_ends_before_it_runs_goes_to_the_next() {
+        let ledger = for_two();
+        let held = [(); 2].map(|()| ledger.send_reservation().unwrap());
+        let [first, second, third] =
+            [10, 20, 30].map(|at| ledger.wait_for_reservation(MonoTime(at)));
+        let [one, _two] = held;
+        drop(one);
+        drop(first);
+        let cx = Context::from_waker(Waker::noop());
+        assert!(third.poll_reservation(&cx).is_pending());
+        assert!(second.poll_reservation(&cx).is_ready());
     }
 }
