@@ -20,8 +20,8 @@ use crate::{Config, FixedNames, NoLog, Proxy};
 /// Time limit of a test. No test takes that long.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test together with [`worker::sweep`], which checks deadlines. The worker has `memory` bytes for
-/// requests.
+/// Runs a test together with [`worker::sweep`], which checks deadlines, and with the task that ends rounds.
+/// The worker has `memory` bytes for requests.
 pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,
@@ -48,6 +48,8 @@ pub(crate) fn with_worker_at<F: Future<Output = ()>>(
         let proxy = Proxy::new(config, engine, clock, names, 1);
         let local = Local::new(proxy, 0, Box::new(NoLog));
         spawn_local(worker::sweep(Rc::clone(&local)));
+        let poll_budgets = Rc::clone(&local.poll_budgets);
+        spawn_local(async move { poll_budgets.run().await });
         timeout(LONG, test(local)).await.unwrap();
     });
 }

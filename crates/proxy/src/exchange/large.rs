@@ -287,6 +287,7 @@ impl Sending {
         }
         let mut taken = 0;
         loop {
+            io.turn().await;
             let slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes[taken..])];
             match io.try_write(&slices) {
                 Ok(0) => return Err(Broken::Client),

@@ -397,7 +397,7 @@ impl Supply {
 
 /// True if an answer that follows a running fill may stand aside: it lets the fill continue, and later reads
 /// the bytes from the store. Reads from the store cost memory, and a fast answer ends soon. So the answer
-/// must have had its reservation for a long time, and no connection may wait to be served. The stores must
+/// must have had its reservation for some time, and no connection may wait to be served. The stores must
 /// not be congested, because a congested store may refuse further bytes. The store must have all bytes that
 /// the fill no longer has in memory ([`Follower::can_stand_aside`]).
 pub(crate) fn can_continue_from_store(

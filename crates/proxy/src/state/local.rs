@@ -109,10 +109,11 @@ impl Local {
             config.seed ^ index as u64,
             &proxy.clock.wall().0.to_le_bytes(),
         );
+        let sweep = Sweep::new(&proxy.ledger);
         let lasting = Lasting {
-            sweep: Sweep::new(&proxy.ledger),
             entrance: Entrance::default(),
-            poll_budgets: Rc::default(),
+            poll_budgets: Rc::new(PollBudgets::new(sweep.turns())),
+            sweep,
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(
                 Arc::clone(&proxy.engine),

@@ -7,7 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Poll, Waker};
+
+use super::turns::Turns;
 
 /// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
 /// wait for about 1 ms.
@@ -32,6 +35,9 @@ pub(crate) struct PollBudgets {
     /// this number to [`ALONE`]. A round with a single client decrements it.
     limited: Cell<u8>,
     waiting: RefCell<Waiting>,
+    /// Number of polls of connections in this round.
+    polled: Cell<usize>,
+    turns: Rc<Turns>,
 }
 
 /// Connections that wait because their client has used its polls of this round, in order of arrival.
@@ -44,18 +50,19 @@ struct Waiting {
     ends: Option<Waker>,
 }
 
-impl Default for PollBudgets {
-    fn default() -> Self {
+impl PollBudgets {
+    /// Creates the budgets. The rounds also end for the long transfers in `turns`.
+    pub(crate) fn new(turns: &Rc<Turns>) -> Self {
         Self {
             polls: [const { Cell::new(0) }; SLOTS],
             clients: Cell::new(0),
             limited: Cell::new(0),
             waiting: RefCell::default(),
+            polled: Cell::new(0),
+            turns: Rc::clone(turns),
         }
     }
-}
 
-impl PollBudgets {
     /// Runs `work`, which belongs to one connection of `client`. `work` is polled only while the client has
     /// polls left in the present round. If connections of only one client are active, or if `client` is 0,
     /// there is no limit. Cancel safe if `work` is cancel safe. The caller pins `work`, because a future that
@@ -67,6 +74,7 @@ impl PollBudgets {
                 self.waiting.borrow_mut().enter(&mut number, cx.waker());
                 return Poll::Pending;
             }
+            self.polled.set(self.polled.get() + 1);
             work.as_mut().poll(cx)
         })
         .await
@@ -100,7 +108,7 @@ impl PollBudgets {
         loop {
             poll_fn(|cx| {
                 let mut waiting = self.waiting.borrow_mut();
-                if !waiting.wakers.is_empty() {
+                if !waiting.wakers.is_empty() || self.turns.poll_waiting(cx.waker()) {
                     return Poll::Ready(());
                 }
                 waiting.ends = Some(cx.waker().clone());
@@ -120,6 +128,7 @@ impl PollBudgets {
         }
         self.clients.set(0);
         self.polls.iter().for_each(|polls| polls.set(0));
+        self.turns.next(self.polled.take());
         let mut waiting = self.waiting.borrow_mut();
         for _ in 0..WOKEN {
             let Some(waker) = waiting.wakers.pop_front() else {
@@ -150,7 +159,6 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::rc::Rc;
 
     use super::*;
     use tokio::task::{LocalSet, spawn_local, yield_now};
@@ -161,7 +169,7 @@ mod tests {
     fn between(crowd: usize) -> usize {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {
-            let budgets = Rc::new(PollBudgets::default());
+            let budgets = Rc::new(PollBudgets::new(&Rc::default()));
             let polls = Rc::new(Cell::new(0));
             let ends = Rc::clone(&budgets);
             spawn_local(async move { ends.run().await });
@@ -201,7 +209,7 @@ mod tests {
 
     #[test]
     fn one_client_alone_has_no_limit() {
-        let budgets = PollBudgets::default();
+        let budgets = PollBudgets::new(&Rc::default());
         assert!((0..1000).all(|_| !budgets.has_had_its_polls(7) && !budgets.has_had_its_polls(0)));
         assert!(!budgets.has_had_its_polls(8), "a second client");
         assert!(budgets.has_had_its_polls(7) && !budgets.has_had_its_polls(0));

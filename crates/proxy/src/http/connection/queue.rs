@@ -22,9 +22,12 @@ const SHORT: u64 = 64 << 10;
 /// The limits of a time slice: the bytes that the answer sends, and the time for which it has its
 /// reservation. When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Shortest time slice of an answer whose fill (the fetch of its object) still runs, if the rest of the
-/// answer can come only from this fill or from the store.
+/// Usual time slice of an answer whose fill (the fetch of its object) still runs, if the rest of the answer
+/// can come only from this fill or from the store.
 const LONG_SLICE: Duration = Duration::from_secs(3);
+/// If another answer has waited for this time, a time slice of [`LONG_SLICE`] ends as early as other time
+/// slices. Otherwise the last of a thousand answers could wait for longer than its client does.
+const URGENT: Duration = Duration::from_secs(4);
 /// An answer whose client reads gives up its reservation only if another answer has waited for at least this
 /// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -132,11 +135,18 @@ impl Queued {
         over && io.ledger().longest_wait(now) >= LONG_WAIT
     }
 
-    /// True if this time slice has lasted for at least [`LONG_SLICE`]. Then the answer is slow.
+    /// True if this time slice has lasted for at least [`LONG_SLICE`], or for the usual time if another
+    /// answer has waited for at least [`URGENT`].
     pub(crate) fn has_lasted(&self, local: &Local) -> bool {
+        let Some(slice) = &self.slice else {
+            return false;
+        };
         let now = local.proxy.clock.mono();
-        let slice = self.slice.as_ref();
-        slice.is_some_and(|slice| now.since(slice.began) >= LONG_SLICE)
+        let least = match local.proxy.ledger.longest_wait(now) >= URGENT {
+            true => SLICE.1,
+            false => LONG_SLICE,
+        };
+        now.since(slice.began) >= least
     }
 
     /// Returns the number of bytes that this time slice may still send. `None` if there is no such limit: no
@@ -257,6 +267,7 @@ async fn wait_for_reservation<T: Transport>(
             biased;
             reservation = poll_fn(|cx| waiting.poll_reservation(cx)) => break Ok(reservation),
             () = &mut reset => break Err(SliceLost::Client),
+            () = poll_fn(|cx| io.poll_doomed(cx)) => {}
             () = tokio::time::sleep(pause) => {}
         }
         if io.is_doomed() || local.sweep.now() >= deadline {

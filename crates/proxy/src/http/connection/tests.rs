@@ -1,11 +1,15 @@
 //! Tests of connections over real sockets: requests when memory is used up, and clients that do not read
 //! their answers.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::AsFd;
+use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
+use foxy_base::{ManualClock, WallTime};
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -15,10 +19,11 @@ use tokio::task::spawn_local;
 use super::room::{LONG_HEAD, MEMORY as SPENT};
 use super::*;
 use crate::Event;
-use crate::http::net::{Activity, Ticks, Transport as _};
+use crate::http::net::{Activity, Io, Ticks, Transport as _};
 use crate::state::ledger::Use;
 use crate::state::local::Local;
-use crate::testing::{connection, with_worker};
+use crate::state::turns::{GRANT, Turn};
+use crate::testing::{connection, with_worker, with_worker_at};
 
 const MEMORY: usize = 1 << 20;
 /// Memory for requests that does not count as small.
@@ -118,6 +123,68 @@ fn an_answer_gives_its_reservation_to_one_that_has_waited_for_long() {
         let (next, ()) = tokio::join!(queued.next_slice(&local, link.io()), other_ends);
         assert_eq!(next, Ok(()));
         assert!(!queued.is_over(&local, link.io()), "a new time slice");
+    });
+}
+
+#[test]
+fn an_answer_with_a_reservation_waits_for_its_turn() {
+    with_worker(LARGE_MEMORY, |local| async move {
+        let turns = local.sweep.turns();
+        let (mut client, link) = connection(&local).await;
+        spawn_local(
+            async move { while client.read(&mut [0; 64 << 10]).await.is_ok_and(|n| n > 0) {} },
+        );
+        let (_other_client, other) = connection(&local).await;
+        let _queued = link.queue(&local, 16 << 20).await.unwrap();
+        let io = link.io();
+        // This uses up the first grant.
+        let in_time = Ticks::of(Duration::from_secs(5));
+        io.write(&[7; GRANT], in_time).await.unwrap();
+        let of_others = Turn::default();
+        while turns.take(&of_others) {}
+        let is_ready = |io: &Io<TcpStream>| {
+            let mut cx = Context::from_waker(Waker::noop());
+            pin!(io.turn()).poll(&mut cx).is_ready()
+        };
+        assert!(!is_ready(io), "no grant is left");
+        assert!(is_ready(other.io()), "its answer is not long");
+        io.turn().await;
+        let sent = io.try_write(&[IoSlice::new(&[7; 2 * GRANT])]).unwrap();
+        assert!(sent <= GRANT, "{sent}");
+    });
+}
+
+#[test]
+fn a_slow_answer_has_a_shorter_slice_if_another_has_waited_for_very_long() {
+    let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+    let time = Arc::clone(&clock);
+    with_worker_at(clock, MEMORY, |local| async move {
+        let ledger = &local.proxy.ledger;
+        let after = |millis| time.advance(Duration::from_millis(millis));
+        let (_client, link) = connection(&local).await;
+        let queued = link.queue(&local, 1 << 20).await.unwrap();
+        let one = ledger.used(Use::Queues);
+        after(2000);
+        assert!(!queued.has_lasted(&local), "no other answer waits");
+        after(1000);
+        assert!(queued.has_lasted(&local));
+        drop(queued);
+        // Two answers wait for 2 s. Then there is memory for the first one.
+        let mut used = ledger.take(Use::Queues, ledger.limit(Use::Queues));
+        let waits = async {
+            let line = ledger.wait_for_reservation(local.mono());
+            after(2000);
+            used.shrink_to(used.bytes() - one);
+            line
+        };
+        let (queued, line) = tokio::join!(link.queue(&local, 1 << 20), waits);
+        let queued = queued.unwrap();
+        after(1900);
+        assert!(!queued.has_lasted(&local), "the other has waited for 3.9 s");
+        after(100);
+        assert!(queued.has_lasted(&local), "the other has waited for 4 s");
+        drop(line);
+        assert!(!queued.has_lasted(&local), "no other answer waits");
     });
 }
 

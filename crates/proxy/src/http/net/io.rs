@@ -15,6 +15,7 @@ use super::sweep::{Activity, Side, Watch};
 use super::{Sweep, Ticks, Transport};
 use crate::access::gatekeeper::Counted;
 use crate::state::ledger::{Ledger, Pressure, RESERVATION_MAX, SendReservation};
+use crate::state::turns::Turn;
 
 /// A transport and its deadlines. An error of kind `TimedOut` means that a deadline has passed.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub(crate) struct Io<T> {
     reservation: RefCell<Weak<SendReservation>>,
     /// Largest number of bytes that the kernel may keep for the peer.
     kept_max: Cell<usize>,
+    turn: Turn,
 }
 
 /// The next event of a peer.
@@ -58,6 +60,7 @@ impl<T: Transport> Io<T> {
             slowed: RefCell::new(None),
             reservation: RefCell::default(),
             kept_max: Cell::new(RESERVATION_MAX),
+            turn: Turn::default(),
         }
     }
 
@@ -123,6 +126,15 @@ impl<T: Transport> Io<T> {
     /// Returns true if the connection must end to make room for other connections.
     pub(crate) fn is_doomed(&self) -> bool {
         self.watch.is_doomed()
+    }
+
+    /// Polls for the moment at which the connection must end to make room for other connections.
+    pub(crate) fn poll_doomed(&self, cx: &Context<'_>) -> Poll<()> {
+        self.watch.register(cx.waker());
+        match self.watch.is_doomed() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 
     /// Returns the ledger, which counts the memory that all connections share.
@@ -316,17 +328,39 @@ impl<T: Transport> Io<T> {
         }
     }
 
+    /// True if the present answer has a long body, and so has a reservation.
+    #[inline]
+    fn is_long(&self) -> bool {
+        self.reservation.borrow().strong_count() > 0
+    }
+
+    /// Waits until the present answer may send its next bytes. Only an answer with a reservation waits: for
+    /// its turn among the long transfers of the worker. Called before each [`try_write`](Self::try_write) of a
+    /// body. Cancel safe.
+    #[inline]
+    pub(crate) async fn turn(&self) {
+        if self.is_long() && self.turn.bytes() == 0 && !self.watch.turns().take(&self.turn) {
+            // The future is boxed, because it would enlarge the future of every write.
+            Box::pin(self.watch.turns().wait(&self.turn)).await;
+        }
+    }
+
     /// Writes as many bytes as fit now. Returns `WouldBlock` if none fit.
     #[inline]
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let ledger = self.watch.ledger();
-        let n = match ledger.pressure() {
-            Pressure::Low => self.transport.try_write(slices)?,
-            _ => {
-                let most = ledger.send_bytes();
-                self.transport.try_write(&clipped(slices, most))?
-            }
+        let mut most = match ledger.pressure() {
+            Pressure::Low => usize::MAX,
+            _ => ledger.send_bytes(),
         };
+        if self.is_long() && self.turn.bytes() > 0 {
+            most = most.min(self.turn.bytes());
+        }
+        let n = match most {
+            usize::MAX => self.transport.try_write(slices)?,
+            most => self.transport.try_write(&clipped(slices, most))?,
+        };
+        self.turn.sent(n);
         self.sent.set(self.sent.get() + n as u64);
         if let Some(timing) = &self.timing
             && n > 0
@@ -352,6 +386,7 @@ impl<T: Transport> Io<T> {
             return Box::pin(self.write_slowly(by, slices, timeout)).await;
         }
         while !slices.is_empty() {
+            self.turn().await;
             match self.try_write(slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),

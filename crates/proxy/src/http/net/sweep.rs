@@ -11,6 +11,7 @@ use std::time::Duration;
 use hashbrown::HashSet;
 
 use crate::state::ledger::Ledger;
+use crate::state::turns::Turns;
 
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -136,6 +137,7 @@ pub(crate) struct Watch {
     closed: OnceCell<Rc<Cell<bool>>>,
     /// The last tick in which a search found no idle connection.
     none_idle: Rc<Cell<Ticks>>,
+    turns: Rc<Turns>,
     ledger: Arc<Ledger>,
     waker: RefCell<Option<Waker>>,
 }
@@ -218,6 +220,11 @@ impl Watch {
         &self.ledger
     }
 
+    /// Returns the turns of long transfers.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
     /// Sets the task that is woken when a deadline passes. All waits of one connection are in one task.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut slot = self.waker.borrow_mut();
@@ -247,6 +254,7 @@ pub(crate) struct Sweep {
     /// Clients for which a search in the present tick found no connection.
     barren_clients: RefCell<HashSet<u64>>,
     none_idle: Rc<Cell<Ticks>>,
+    turns: Rc<Turns>,
 }
 
 impl Sweep {
@@ -260,7 +268,13 @@ impl Sweep {
             barren_stalled: Cell::new(Ticks::NEVER),
             barren_clients: RefCell::default(),
             none_idle: Rc::new(Cell::new(Ticks::NEVER)),
+            turns: Rc::default(),
         }
+    }
+
+    /// Returns the turns of long transfers.
+    pub(crate) fn turns(&self) -> &Rc<Turns> {
+        &self.turns
     }
 
     /// Returns the present tick.
@@ -282,6 +296,7 @@ impl Sweep {
             draining: Rc::clone(&self.draining),
             closed: OnceCell::new(),
             none_idle: Rc::clone(&self.none_idle),
+            turns: Rc::clone(&self.turns),
             waker: RefCell::default(),
         });
         self.watches.borrow_mut().push(Rc::clone(&watch));

@@ -196,8 +196,8 @@ impl Waiting {
     }
 
     /// Returns the reservation if this answer has got it. The release of a reservation gives its memory to
-    /// the first answers in the line, but the release of other memory does not. So the caller must call this
-    /// function again when other memory may have been released.
+    /// the first answers in the line, but the release of other memory does not. So the first answer in the line
+    /// must call this function again when other memory may have been released.
     pub(crate) fn poll_reservation(&self, cx: &Context<'_>) -> Poll<Rc<SendReservation>> {
         let mut line = self.ledger.reservations.line.lock();
         if line.is_first(self.number) {
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn memory_for_several_reservations_goes_to_several_answers_at_once() {
         let ledger = for_two();
-        let held = [(); 2].map(|()| ledger.send_reservation().unwrap());
+        let held = ledger.take(Use::Queues, 2 * RESERVATION_MIN);
         let wakes = [(); 4].map(|()| Arc::new(Counting::default()));
         let waiting = [10, 20, 30, 40].map(|at| ledger.wait_for_reservation(MonoTime(at)));
         let poll = |n: usize| {
@@ -366,18 +366,39 @@ mod tests {
         };
         assert!((0..4).all(|n| poll(n).is_pending()));
         drop(held);
-        // No waiting answer was polled since then.
+        let Poll::Ready(first) = poll(0) else {
+            panic!("it is the first, and there is memory");
+        };
+        // The second answer was not polled since then.
         let woken = || wakes.each_ref().map(|of| of.0.load(Ordering::Relaxed));
-        assert_eq!(woken(), [1, 1, 0, 0]);
+        assert_eq!(woken()[1..], [1, 0, 0]);
         assert_eq!(
             ledger.longest_wait(MonoTime(50)).as_nanos(),
             20,
             "the third waits"
         );
         assert_eq!(ledger.used(Use::Queues), 2 * RESERVATION_MIN);
-        assert!(poll(0).is_ready(), "it is dropped at once");
-        assert_eq!(woken(), [1, 1, 1, 0]);
+        drop(first);
+        assert_eq!(woken()[1..], [1, 1, 0]);
         assert!(waiting[3].is_first() && !waiting[1].is_first());
+    }
+
+    #[test]
+    fn an_answer_that_leaves_the_line_leaves_memory_to_the_next() {
+        let ledger = for_two();
+        let held = ledger.take(Use::Queues, 2 * RESERVATION_MIN);
+        let first = ledger.wait_for_reservation(MonoTime(10));
+        let second = ledger.wait_for_reservation(MonoTime(20));
+        let wakes = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        assert!(
+            second
+                .poll_reservation(&Context::from_waker(&waker))
+                .is_pending()
+        );
+        drop(held);
+        drop(first);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -1,0 +1,254 @@
+//! The turns of long transfers: answers with a long body, whose clients read as fast as Foxy sends. Without
+//! turns, a worker would send a piece to each of a thousand such clients before it polls the task of another
+//! request.
+//!
+//! A transfer needs a grant for each [`GRANT`] bytes. In each round (see `poll_budgets`), a worker gives only
+//! a few grants. The other transfers wait for the next rounds.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+/// Number of bytes that a transfer may send with one grant.
+pub(crate) const GRANT: usize = 128 << 10;
+/// Number of grants in one turn. During its turn, a transfer gets its grants before the transfers whose turn
+/// has not begun. So only a few transfers are under way. Otherwise the bytes of all clients would be in the
+/// kernel at the same time, and no longer in the processor's cache when the clients read them.
+const TURN: u8 = 8;
+/// Smallest and largest number of grants in a round.
+const GRANTS: (usize, usize) = (8, 128);
+/// Number of polls of connections for one grant, in a round with many polls. The bytes of a grant take several
+/// times as long as a poll. So long transfers get about half of the time.
+const POLLS: usize = 6;
+
+/// The transfers of one worker that wait for a grant.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// Number of grants that are left in this round.
+    left: Cell<usize>,
+    /// Transfers whose turn has begun.
+    begun: RefCell<Queue>,
+    /// Transfers whose turn has not begun.
+    others: RefCell<Queue>,
+    /// Wakes the task that ends rounds.
+    ends: RefCell<Option<Waker>>,
+}
+
+/// Transfers in order of arrival.
+#[derive(Debug, Default)]
+struct Queue {
+    wakers: VecDeque<Waker>,
+    /// Number of transfers that have left the queue since the start.
+    left: u64,
+}
+
+/// The turn of one transfer.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Number of bytes that the transfer may still send with its grant.
+    bytes: Cell<usize>,
+    /// Number of grants that are left of the turn.
+    grants: Cell<u8>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            left: Cell::new(GRANTS.0),
+            begun: RefCell::default(),
+            others: RefCell::default(),
+            ends: RefCell::default(),
+        }
+    }
+}
+
+impl Turns {
+    /// Takes a grant that is left in this round. Returns false if none is left, or if other transfers wait.
+    pub(crate) fn take(&self, turn: &Turn) -> bool {
+        let left = self.left.get();
+        let takes = left > 0 && !self.has_waiting();
+        if takes {
+            self.left.set(left - 1);
+            turn.begin_grant();
+        }
+        takes
+    }
+
+    /// Waits for a grant. If the future is dropped, a later round has one grant less.
+    pub(crate) async fn wait(&self, turn: &Turn) {
+        let queue = match turn.grants.get() {
+            0 => &self.others,
+            _ => &self.begun,
+        };
+        let mut number = None;
+        poll_fn(|cx| {
+            let mut queue = queue.borrow_mut();
+            let number = *number.get_or_insert_with(|| queue.enter(cx.waker()));
+            if number <= queue.left {
+                return Poll::Ready(());
+            }
+            if let Some(ends) = self.ends.take() {
+                ends.wake();
+            }
+            Poll::Pending
+        })
+        .await;
+        turn.begin_grant();
+    }
+
+    /// Returns true if transfers wait for the next round. Otherwise `waker` is woken when one begins to wait.
+    pub(crate) fn poll_waiting(&self, waker: &Waker) -> bool {
+        let waits = self.has_waiting();
+        if !waits {
+            self.ends.replace(Some(waker.clone()));
+        }
+        waits
+    }
+
+    fn has_waiting(&self) -> bool {
+        let queues = [&self.begun, &self.others];
+        queues.iter().any(|queue| !queue.borrow().wakers.is_empty())
+    }
+
+    /// Begins a round. `polls` is the number of polls of connections in the round before it.
+    pub(crate) fn next(&self, polls: usize) {
+        let (least, most) = GRANTS;
+        let grants = (polls / POLLS).clamp(least, most);
+        let begun = self.begun.borrow_mut().wake(grants);
+        let others = self.others.borrow_mut().wake(grants - begun);
+        self.left.set(grants - begun - others);
+    }
+}
+
+impl Turn {
+    fn begin_grant(&self) {
+        self.bytes.set(GRANT);
+        let left = self.grants.get().checked_sub(1);
+        self.grants.set(left.unwrap_or(TURN - 1));
+    }
+
+    /// Returns the number of bytes that the transfer may send. It needs a grant if this is 0.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Notes that the transfer has sent bytes.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.bytes.set(self.bytes.get().saturating_sub(bytes));
+    }
+}
+
+impl Queue {
+    /// Adds a transfer. Returns its number in the order of arrival, from 1 on.
+    fn enter(&mut self, waker: &Waker) -> u64 {
+        self.wakers.push_back(waker.clone());
+        self.left + self.wakers.len() as u64
+    }
+
+    /// Wakes the first transfers, at most `most`. They leave the queue. Returns their number.
+    fn wake(&mut self, most: usize) -> usize {
+        let woken = self.wakers.len().min(most);
+        self.left += woken as u64;
+        self.wakers.drain(..woken).for_each(Waker::wake);
+        woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+
+    /// Runs transfers that always want to send. Returns their numbers in the order of their grants, for this
+    /// number of rounds.
+    fn grants(transfers: usize, rounds: usize, polls: usize) -> Vec<Vec<usize>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        LocalSet::new().block_on(&runtime.unwrap(), async move {
+            let turns = Rc::new(Turns::default());
+            let granted = Rc::new(RefCell::new(Vec::new()));
+            for number in 0..transfers {
+                let (turns, granted) = (Rc::clone(&turns), Rc::clone(&granted));
+                spawn_local(async move {
+                    let turn = Turn::default();
+                    loop {
+                        if !turns.take(&turn) {
+                            turns.wait(&turn).await;
+                        }
+                        granted.borrow_mut().push(number);
+                        turn.sent(GRANT);
+                        assert_eq!(turn.bytes(), 0);
+                    }
+                });
+            }
+            let mut all = Vec::new();
+            for _ in 0..rounds {
+                yield_now().await;
+                all.push(granted.take());
+                turns.next(polls);
+            }
+            all
+        })
+    }
+
+    #[test]
+    fn a_round_has_a_few_grants_for_a_thousand_transfers() {
+        for (polls, wanted) in [(0, GRANTS.0), (20 * POLLS, 20), (10_000 * POLLS, GRANTS.1)] {
+            let all = grants(1000, 300, polls);
+            // During the first rounds, the runtime polls each transfer for the first time.
+            assert!(all[100..].iter().all(|round| round.len() == wanted));
+        }
+    }
+
+    #[test]
+    fn few_transfers_are_under_way_and_each_gets_its_turn() {
+        let all = grants(100, 400, 0);
+        for rounds in all.chunks(usize::from(TURN)) {
+            let mut under_way: Vec<_> = rounds.concat();
+            under_way.sort_unstable();
+            under_way.dedup();
+            assert!(under_way.len() <= 2 * GRANTS.0, "{rounds:?}");
+        }
+        let all = all.concat();
+        let count = |number| all.iter().filter(|n| **n == number).count();
+        let counts = (0..100).map(count);
+        let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+        assert!(
+            least > 0 && most - least <= 2 * usize::from(TURN),
+            "{least} to {most}"
+        );
+    }
+
+    #[test]
+    fn a_transfer_alone_gets_a_grant_in_each_round_at_least() {
+        let turns = Turns::default();
+        let turn = Turn::default();
+        assert!((0..GRANTS.0).all(|_| turns.take(&turn)));
+        assert!(!turns.take(&turn), "the grants of the round are used up");
+        assert!(
+            !turns.poll_waiting(Waker::noop()),
+            "but it does not wait yet"
+        );
+        turns.next(0);
+        assert!(turns.take(&turn));
+        assert_eq!(turn.bytes(), GRANT);
+    }
+
+    #[test]
+    fn a_transfer_does_not_pass_those_that_wait() {
+        let turns = Turns::default();
+        let (first, second) = (Turn::default(), Turn::default());
+        while turns.take(&first) {}
+        let mut waits = std::pin::pin!(turns.wait(&first));
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        turns.left.set(1);
+        assert!(!turns.take(&second));
+        assert!(turns.poll_waiting(Waker::noop()));
+        turns.next(0);
+        assert!(waits.poll(&mut cx).is_ready() && turns.take(&second));
+    }
+}
