@@ -4,12 +4,12 @@
 //! round. Then they wait for the next round, which begins after the runtime has checked for new events.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use super::round_queue::RoundQueue;
 use super::turns::Turns;
 
 /// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
@@ -34,30 +34,24 @@ pub(crate) struct PollBudgets {
     /// Number of rounds in which the polls of a client still have a limit. A round with several clients sets
     /// this number to [`ALONE`]. A round with a single client decrements it.
     limited: Cell<u8>,
-    waiting: RefCell<Waiting>,
+    /// Connections that wait because their client has used its polls of this round.
+    waiting: RefCell<RoundQueue>,
+    /// Wakes the task that ends rounds, if a connection begins to wait.
+    ends: RefCell<Option<Waker>>,
     /// Number of polls of connections in this round.
     polled: Cell<usize>,
     turns: Rc<Turns>,
 }
 
-/// Connections that wait because their client has used its polls of this round, in order of arrival.
-#[derive(Debug, Default)]
-struct Waiting {
-    wakers: VecDeque<Waker>,
-    /// Number of connections that have left the queue since the start.
-    left: u64,
-    /// Wakes the task that ends rounds.
-    ends: Option<Waker>,
-}
-
 impl PollBudgets {
-    /// Creates the budgets. The rounds also end for the long transfers in `turns`.
+    /// Creates the budgets. The rounds also end for the long answers that wait in `turns`.
     pub(crate) fn new(turns: &Rc<Turns>) -> Self {
         Self {
             polls: [const { Cell::new(0) }; SLOTS],
             clients: Cell::new(0),
             limited: Cell::new(0),
             waiting: RefCell::default(),
+            ends: RefCell::default(),
             polled: Cell::new(0),
             turns: Rc::clone(turns),
         }
@@ -72,6 +66,7 @@ impl PollBudgets {
         poll_fn(|cx| {
             if self.has_had_its_polls(client) {
                 self.waiting.borrow_mut().enter(&mut number, cx.waker());
+                self.ends.take().into_iter().for_each(Waker::wake);
                 return Poll::Pending;
             }
             self.polled.set(self.polled.get() + 1);
@@ -107,11 +102,11 @@ impl PollBudgets {
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
-                let mut waiting = self.waiting.borrow_mut();
-                if !waiting.wakers.is_empty() || self.turns.poll_waiting(cx.waker()) {
+                let waits = !self.waiting.borrow().is_empty();
+                if waits || self.turns.poll_waiting(cx.waker()) {
                     return Poll::Ready(());
                 }
-                waiting.ends = Some(cx.waker().clone());
+                self.ends.replace(Some(cx.waker().clone()));
                 Poll::Pending
             })
             .await;
@@ -129,30 +124,7 @@ impl PollBudgets {
         self.clients.set(0);
         self.polls.iter().for_each(|polls| polls.set(0));
         self.turns.next(self.polled.take());
-        let mut waiting = self.waiting.borrow_mut();
-        for _ in 0..WOKEN {
-            let Some(waker) = waiting.wakers.pop_front() else {
-                break;
-            };
-            waiting.left += 1;
-            waker.wake();
-        }
-    }
-}
-
-impl Waiting {
-    /// Puts a connection at the end of the queue, unless it is already in the queue. The queue numbers its
-    /// entries from 1. `number` is the number of the connection's last entry, or 0 if the connection was
-    /// never in the queue.
-    fn enter(&mut self, number: &mut u64, waker: &Waker) {
-        if *number > self.left {
-            return;
-        }
-        self.wakers.push_back(waker.clone());
-        *number = self.left + self.wakers.len() as u64;
-        if let Some(ends) = self.ends.take() {
-            ends.wake();
-        }
+        self.waiting.borrow_mut().wake(WOKEN);
     }
 }
 
@@ -222,22 +194,5 @@ mod tests {
             (0..1000).all(|_| !budgets.has_had_its_polls(7)),
             "alone again"
         );
-    }
-
-    /// Other events may wake a connection while it waits for the next round. It then keeps its position in
-    /// the queue.
-    #[test]
-    fn a_connection_is_in_the_queue_once() {
-        let mut waiting = Waiting::default();
-        let (mut first, mut second) = (0, 0);
-        waiting.enter(&mut first, Waker::noop());
-        waiting.enter(&mut second, Waker::noop());
-        waiting.enter(&mut first, Waker::noop());
-        assert_eq!((waiting.wakers.len(), first, second), (2, 1, 2));
-        waiting.wakers.pop_front();
-        waiting.left += 1;
-        waiting.enter(&mut first, Waker::noop());
-        waiting.enter(&mut second, Waker::noop());
-        assert_eq!((waiting.wakers.len(), first, second), (2, 3, 2));
     }
 }

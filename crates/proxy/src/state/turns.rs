@@ -1,52 +1,45 @@
-//! The turns of long transfers: answers with a long body, whose clients read as fast as Foxy sends. Without
-//! turns, a worker would send a piece to each of a thousand such clients before it polls the task of another
-//! request.
+//! The turns of long answers: answers with a body of more than 64 KiB, which have a reservation in the
+//! kernel's send buffers. Without turns, a worker would send a piece to each of a thousand clients of a large
+//! object before it polls the task of another request.
 //!
-//! A transfer needs a grant for each [`GRANT`] bytes. In each round (see `poll_budgets`), a worker gives only
-//! a few grants. The other transfers wait for the next rounds.
+//! A long answer needs a grant for each [`GRANT`] bytes. In each round (see `poll_budgets`), a worker gives
+//! only a few grants. The other long answers wait for later rounds. Short answers need no grant.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// Number of bytes that a transfer may send with one grant.
+use super::round_queue::RoundQueue;
+
+/// Number of bytes that an answer may send with one grant.
 pub(crate) const GRANT: usize = 128 << 10;
-/// Number of grants in one turn. During its turn, a transfer gets its grants before the transfers whose turn
-/// has not begun. So only a few transfers are under way. Otherwise the bytes of all clients would be in the
-/// kernel at the same time, and no longer in the processor's cache when the clients read them.
+/// Number of grants in one turn. During its turn, an answer gets its grants before the answers whose turn has
+/// not begun. So only a few answers are under way. Otherwise the bytes of all clients would be in the kernel
+/// at the same time, and no longer in the processor's cache when the clients read them.
 const TURN: u8 = 8;
 /// Smallest and largest number of grants in a round.
 const GRANTS: (usize, usize) = (8, 128);
 /// Number of polls of connections for one grant, in a round with many polls. The bytes of a grant take several
-/// times as long as a poll. So long transfers get about half of the time.
+/// times as long as a poll. So long answers get about half of the time.
 const POLLS: usize = 6;
 
-/// The transfers of one worker that wait for a grant.
+/// The long answers of one worker.
 #[derive(Debug)]
 pub(crate) struct Turns {
     /// Number of grants that are left in this round.
     left: Cell<usize>,
-    /// Transfers whose turn has begun.
-    begun: RefCell<Queue>,
-    /// Transfers whose turn has not begun.
-    others: RefCell<Queue>,
+    /// Answers that wait for a grant, and whose turn has begun.
+    begun: RefCell<RoundQueue>,
+    /// Answers that wait for a grant, and whose turn has not begun.
+    others: RefCell<RoundQueue>,
     /// Wakes the task that ends rounds.
     ends: RefCell<Option<Waker>>,
 }
 
-/// Transfers in order of arrival.
-#[derive(Debug, Default)]
-struct Queue {
-    wakers: VecDeque<Waker>,
-    /// Number of transfers that have left the queue since the start.
-    left: u64,
-}
-
-/// The turn of one transfer.
+/// The turn of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// Number of bytes that the transfer may still send with its grant.
+    /// Number of bytes that the answer may still send with its grant.
     bytes: Cell<usize>,
     /// Number of grants that are left of the turn.
     grants: Cell<u8>,
@@ -64,7 +57,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Takes a grant that is left in this round. Returns false if none is left, or if other transfers wait.
+    /// Takes a grant that is left in this round. Returns false if none is left, or if other answers wait.
     pub(crate) fn take(&self, turn: &Turn) -> bool {
         let left = self.left.get();
         let takes = left > 0 && !self.has_waiting();
@@ -81,23 +74,21 @@ impl Turns {
             0 => &self.others,
             _ => &self.begun,
         };
-        let mut number = None;
+        let mut number = 0;
         poll_fn(|cx| {
             let mut queue = queue.borrow_mut();
-            let number = *number.get_or_insert_with(|| queue.enter(cx.waker()));
-            if number <= queue.left {
+            if number > 0 && queue.has_left(number) {
                 return Poll::Ready(());
             }
-            if let Some(ends) = self.ends.take() {
-                ends.wake();
-            }
+            queue.enter(&mut number, cx.waker());
+            self.ends.take().into_iter().for_each(Waker::wake);
             Poll::Pending
         })
         .await;
         turn.begin_grant();
     }
 
-    /// Returns true if transfers wait for the next round. Otherwise `waker` is woken when one begins to wait.
+    /// Returns true if answers wait for the next round. Otherwise `waker` is woken when one begins to wait.
     pub(crate) fn poll_waiting(&self, waker: &Waker) -> bool {
         let waits = self.has_waiting();
         if !waits {
@@ -108,7 +99,7 @@ impl Turns {
 
     fn has_waiting(&self) -> bool {
         let queues = [&self.begun, &self.others];
-        queues.iter().any(|queue| !queue.borrow().wakers.is_empty())
+        queues.iter().any(|queue| !queue.borrow().is_empty())
     }
 
     /// Begins a round. `polls` is the number of polls of connections in the round before it.
@@ -128,30 +119,14 @@ impl Turn {
         self.grants.set(left.unwrap_or(TURN - 1));
     }
 
-    /// Returns the number of bytes that the transfer may send. It needs a grant if this is 0.
+    /// Returns the number of bytes that the answer may send. It needs a grant if this is 0.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
 
-    /// Notes that the transfer has sent bytes.
+    /// Notes that the answer has sent bytes.
     pub(crate) fn sent(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
-    }
-}
-
-impl Queue {
-    /// Adds a transfer. Returns its number in the order of arrival, from 1 on.
-    fn enter(&mut self, waker: &Waker) -> u64 {
-        self.wakers.push_back(waker.clone());
-        self.left + self.wakers.len() as u64
-    }
-
-    /// Wakes the first transfers, at most `most`. They leave the queue. Returns their number.
-    fn wake(&mut self, most: usize) -> usize {
-        let woken = self.wakers.len().min(most);
-        self.left += woken as u64;
-        self.wakers.drain(..woken).for_each(Waker::wake);
-        woken
     }
 }
 
@@ -163,14 +138,14 @@ mod tests {
 
     use super::*;
 
-    /// Runs transfers that always want to send. Returns their numbers in the order of their grants, for this
+    /// Runs answers that always want to send. Returns their numbers in the order of their grants, for this
     /// number of rounds.
-    fn grants(transfers: usize, rounds: usize, polls: usize) -> Vec<Vec<usize>> {
+    fn grants(answers: usize, rounds: usize, polls: usize) -> Vec<Vec<usize>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {
             let turns = Rc::new(Turns::default());
             let granted = Rc::new(RefCell::new(Vec::new()));
-            for number in 0..transfers {
+            for number in 0..answers {
                 let (turns, granted) = (Rc::clone(&turns), Rc::clone(&granted));
                 spawn_local(async move {
                     let turn = Turn::default();
@@ -195,16 +170,16 @@ mod tests {
     }
 
     #[test]
-    fn a_round_has_a_few_grants_for_a_thousand_transfers() {
+    fn a_round_has_a_few_grants_for_a_thousand_answers() {
         for (polls, wanted) in [(0, GRANTS.0), (20 * POLLS, 20), (10_000 * POLLS, GRANTS.1)] {
             let all = grants(1000, 300, polls);
-            // During the first rounds, the runtime polls each transfer for the first time.
+            // During the first rounds, the runtime polls each answer for the first time.
             assert!(all[100..].iter().all(|round| round.len() == wanted));
         }
     }
 
     #[test]
-    fn few_transfers_are_under_way_and_each_gets_its_turn() {
+    fn few_answers_are_under_way_and_each_gets_its_turn() {
         let all = grants(100, 400, 0);
         for rounds in all.chunks(usize::from(TURN)) {
             let mut under_way: Vec<_> = rounds.concat();
@@ -223,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_alone_gets_a_grant_in_each_round_at_least() {
+    fn an_answer_alone_takes_grants_without_a_wait() {
         let turns = Turns::default();
         let turn = Turn::default();
         assert!((0..GRANTS.0).all(|_| turns.take(&turn)));
@@ -238,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_does_not_pass_those_that_wait() {
+    fn an_answer_does_not_pass_others_that_wait() {
         let turns = Turns::default();
         let (first, second) = (Turn::default(), Turn::default());
         while turns.take(&first) {}

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use foxy_base::{ManualClock, WallTime};
@@ -28,6 +29,16 @@ use crate::testing::{connection, with_worker, with_worker_at};
 const MEMORY: usize = 1 << 20;
 /// Memory for requests that does not count as small.
 const LARGE_MEMORY: usize = 64 << 20;
+
+/// A waker that notes that it was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Reads the next request from a client that sends a head of `bytes` bytes.
 async fn request(local: &Local, bytes: usize) -> Result<usize, NoRequest> {
@@ -151,6 +162,25 @@ fn an_answer_with_a_reservation_waits_for_its_turn() {
         io.turn().await;
         let sent = io.try_write(&[IoSlice::new(&[7; 2 * GRANT])]).unwrap();
         assert!(sent <= GRANT, "{sent}");
+    });
+}
+
+#[test]
+fn a_waiting_answer_is_woken_if_its_connection_must_end() {
+    with_worker(MEMORY, |local| async move {
+        let _used = local.proxy.ledger.take(Use::Queues, MEMORY);
+        let (_client, link) = connection(&local).await;
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        let mut waits = pin!(link.queue(&local, 1 << 20));
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        // The answer waits for longer than it may.
+        (0..30).for_each(|_| local.sweep.tick());
+        assert!(!woken.0.load(Ordering::Relaxed));
+        assert_eq!(local.sweep.shed_queued(1), 1);
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert_eq!(waits.await.err(), Some(SliceLost::Memory));
     });
 }
 

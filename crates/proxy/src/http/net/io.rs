@@ -335,7 +335,7 @@ impl<T: Transport> Io<T> {
     }
 
     /// Waits until the present answer may send its next bytes. Only an answer with a reservation waits: for
-    /// its turn among the long transfers of the worker. Called before each [`try_write`](Self::try_write) of a
+    /// its turn among the long answers of the worker. Called before each [`try_write`](Self::try_write) of a
     /// body. Cancel safe.
     #[inline]
     pub(crate) async fn turn(&self) {
@@ -353,8 +353,13 @@ impl<T: Transport> Io<T> {
             Pressure::Low => usize::MAX,
             _ => ledger.send_bytes(),
         };
-        if self.is_long() && self.turn.bytes() > 0 {
-            most = most.min(self.turn.bytes());
+        let granted = self.turn.bytes();
+        debug_assert!(
+            granted > 0 || !self.is_long() || self.is_slowed(),
+            "a long answer waits for its turn before it sends"
+        );
+        if granted > 0 && self.is_long() {
+            most = most.min(granted);
         }
         let n = match most {
             usize::MAX => self.transport.try_write(slices)?,

@@ -220,7 +220,7 @@ impl Watch {
         &self.ledger
     }
 
-    /// Returns the turns of long transfers.
+    /// Returns the turns of long answers.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
@@ -272,7 +272,7 @@ impl Sweep {
         }
     }
 
-    /// Returns the turns of long transfers.
+    /// Returns the turns of long answers.
     pub(crate) fn turns(&self) -> &Rc<Turns> {
         &self.turns
     }
