@@ -1,12 +1,12 @@
 // Runs the public test suite of HTTP caches against a proxy and writes a verdict for each test.
 //
-// usage: node run.mjs --suite DIR --client DIR --base URL [--proxy URL] [--out FILE] [--id TEST]
+// usage: node run.mjs --suite DIR --client DIR --base URL [--proxy URL] [--out FILE] [--id TEST]...
 //
 // --suite  a release or checkout of the suite
 // --client the package `undici`, unpacked
 // --base   URL of the tests' requests: the reverse proxy, or the origin if --proxy is given
 // --proxy  the forward proxy that gets the requests
-// --id     run only this test, and show its messages
+// --id     run only these tests and the tests on which they depend, and show their messages
 //
 // `cargo xtask conformance` starts this program with these options.
 
@@ -23,7 +23,7 @@ const { values: args } = parseArgs({
     base: { type: 'string' },
     proxy: { type: 'string' },
     out: { type: 'string' },
-    id: { type: 'string' }
+    id: { type: 'string', multiple: true }
   }
 })
 
@@ -83,17 +83,28 @@ async function run (suite, groups) {
   const old = existsSync(`${suite}/client/runner.mjs`)
   const folder = old ? `${suite}/client` : `${suite}/test-engine/client`
   const { runTests, getResults } = await import(pathToFileURL(`${folder}/runner.mjs`).href)
-  const chosen = args.id ? groups.map(only).filter(group => group.tests.length > 0) : groups
+  const chosen = args.id ? only(groups, args.id) : groups
   globalThis.fetch = patient
   if (old) await runTests(chosen, patient, false, args.base, AT_ONCE)
   else await runTests(chosen, false, args.base, AT_ONCE)
   return getResults()
 }
 
-function only (group) {
-  const tests = group.tests.filter(test => test.id === args.id)
-  tests.forEach(test => { test.dump = true })
-  return { ...group, tests }
+// Returns the tests with these names and the tests on which they depend.
+function only (groups, names) {
+  const all = new Map(groups.flatMap(group => group.tests).map(test => [test.id, test]))
+  const chosen = new Set()
+  const choose = name => {
+    const test = all.get(name)
+    if (!test || chosen.has(test)) return
+    chosen.add(test)
+    test.dump = true
+    ;(test.depends_on ?? []).forEach(choose)
+  }
+  names.forEach(choose)
+  return groups
+    .map(group => ({ ...group, tests: group.tests.filter(test => chosen.has(test)) }))
+    .filter(group => group.tests.length > 0)
 }
 
 // A `fetch` with a time limit, because one hanging test would stop the whole run. It sets two fields if the

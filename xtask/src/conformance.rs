@@ -7,19 +7,20 @@
 mod certificate;
 mod install;
 mod losses;
+mod runs;
 mod servers;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use crate::report::Outcome;
 use crate::workspace::{programs, root};
 use certificate::TestCertificate;
 use install::{Suite, Tools};
-use servers::{Mode, Running, Settings};
+use losses::Losses;
+use runs::Runs;
+use servers::{Mode, Settings};
 use table::{Table, Verdicts};
 
 /// Options of the command line.
@@ -34,9 +35,6 @@ pub(crate) struct ConformanceArgs {
     /// True if TLS is used between client and Foxy, and between Foxy and origin.
     pub(crate) tls: bool,
 }
-
-/// Time limit of one run of the suite. A run usually takes one minute.
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Runs the suite in both modes and compares the verdicts.
 pub(crate) fn run(args: &ConformanceArgs) -> Outcome {
@@ -54,26 +52,31 @@ fn measure(args: &ConformanceArgs) -> Result<Outcome, String> {
         Some(path) => Suite::checkout(path)?,
         None => install::release(&tools, &folder)?,
     };
-    let foxy = programs()?.join("foxy");
     let settings = if args.defaults {
         Settings::Defaults
     } else {
         Settings::Wide
     };
-    let certificate = match args.tls {
-        true => Some(TestCertificate::make(&folder)?),
-        false => None,
+    let tables = root().join("conformance");
+    let path = tables.join(suite.table);
+    let table = Table::read(&path)?;
+    let losses_path = tables.join(suite.losses);
+    let losses = match settings {
+        Settings::Wide => Losses::default(),
+        Settings::Defaults => Losses::read(&losses_path)?,
     };
-    let certificate = certificate.as_ref();
-    let run = |mode| {
-        one(
-            (mode, settings, certificate),
-            &suite,
-            &client,
-            &foxy,
-            &folder,
-        )
+    let runs = Runs {
+        certificate: match args.tls {
+            true => Some(TestCertificate::make(&folder)?),
+            false => None,
+        },
+        foxy: programs()?.join("foxy"),
+        suite,
+        settings,
+        client,
+        folder,
     };
+    let run = |mode| runs.verdicts(mode, &losses.expected(&table, mode));
     let (reverse, forward) = thread::scope(|scope| {
         let reverse = scope.spawn(|| run(Mode::Reverse));
         let forward = run(Mode::Forward);
@@ -81,19 +84,19 @@ fn measure(args: &ConformanceArgs) -> Result<Outcome, String> {
         (reverse.join().unwrap_or_else(|_| lost()), forward)
     });
     let measured = [(Mode::Reverse, reverse?), (Mode::Forward, forward?)];
-    let path = root().join("conformance").join(suite.table);
     match settings {
-        Settings::Wide => compare(&path, &measured, args.update),
-        Settings::Defaults => {
-            let losses = root().join("conformance").join(suite.losses);
-            losses::compare(&Table::read(&path)?, &losses, &measured, args.update)
-        }
+        Settings::Wide => compare(&path, table, &measured, args.update),
+        Settings::Defaults => losses.compare(&table, &losses_path, &measured, args.update),
     }
 }
 
 /// Compares the measured verdicts with the table at `path`, or writes them into it.
-fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<Outcome, String> {
-    let mut table = Table::read(path)?;
+fn compare(
+    path: &Path,
+    mut table: Table,
+    measured: &[(Mode, Verdicts)],
+    update: bool,
+) -> Result<Outcome, String> {
     if update {
         table.update(measured);
         table.write(path)?;
@@ -104,39 +107,4 @@ fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<O
         outcome.join(table.compare(mode.name(), verdicts));
     }
     Ok(outcome)
-}
-
-/// Runs the complete suite once.
-fn one(
-    (mode, settings, certificate): (Mode, Settings, Option<&TestCertificate>),
-    suite: &Suite,
-    client: &Path,
-    foxy: &Path,
-    folder: &Path,
-) -> Result<Verdicts, String> {
-    let origin = Running::origin(suite, (mode, certificate), folder)?;
-    let proxy = Running::foxy(foxy, suite, (mode, settings, certificate), &origin, folder)?;
-    let out = folder.join(format!("{}.json", mode.name()));
-    let mut command = Command::new("node");
-    command
-        .arg("--no-warnings")
-        .arg(root().join("conformance").join("run.mjs"))
-        .arg("--suite")
-        .arg(&suite.folder)
-        .arg("--client")
-        .arg(client)
-        .arg("--out")
-        .arg(&out);
-    match mode {
-        Mode::Reverse => command.args(["--base", &proxy.url()]),
-        Mode::Forward => command.args(["--base", &origin.url(), "--proxy", &proxy.url()]),
-    };
-    if let Some(certificate) = certificate {
-        command.env("NODE_EXTRA_CA_CERTS", &certificate.file);
-    }
-    // The suite prints much text, which is dropped. It also writes its results to a file, which is read
-    // below.
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    servers::finish(command, TIMEOUT)?;
-    Verdicts::read(&out)
 }

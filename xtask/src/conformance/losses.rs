@@ -20,27 +20,39 @@ const INTRODUCTION: &str = "\
 #[derive(Debug, Default)]
 pub(super) struct Losses(BTreeMap<String, BTreeMap<String, String>>);
 
-/// Compares the measured verdicts with `table` and the losses at `path`, or writes the losses.
-pub(super) fn compare(
-    table: &Table,
-    path: &Path,
-    measured: &[(Mode, Verdicts)],
-    update: bool,
-) -> Result<Outcome, String> {
-    let show = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let mut losses = Losses::default();
-    if path.exists() {
-        let text = std::fs::read_to_string(path).map_err(|e| show(&e))?;
-        losses = Losses(toml::from_str(&text).map_err(|e| show(&e))?);
-    }
-    if update {
-        losses.update(table, measured);
-        std::fs::write(path, losses.text()).map_err(|e| show(&e))?;
-    }
-    Ok(losses.judge(table, measured))
-}
-
 impl Losses {
+    /// Reads the losses. A missing file counts as no losses.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        if !path.exists() {
+            return Ok(Self::default());
+        }
+        let show = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| show(&e))?;
+        Ok(Self(toml::from_str(&text).map_err(|e| show(&e))?))
+    }
+
+    /// Compares the measured verdicts with `table` and the losses. With `update`, the measured verdicts
+    /// first replace the losses, also in the file at `path`.
+    pub(super) fn compare(
+        mut self,
+        table: &Table,
+        path: &Path,
+        measured: &[(Mode, Verdicts)],
+        update: bool,
+    ) -> Result<Outcome, String> {
+        if update {
+            self.update(table, measured);
+            std::fs::write(path, self.text())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(self.judge(table, measured))
+    }
+
+    /// Returns `table` with the losses of a mode.
+    pub(super) fn expected(&self, table: &Table, mode: Mode) -> Table {
+        table.with(&self.of(mode))
+    }
+
     fn of(&self, mode: Mode) -> BTreeMap<String, String> {
         self.0.get(mode.name()).cloned().unwrap_or_default()
     }
@@ -49,7 +61,7 @@ impl Losses {
         let mut outcome = Outcome::default();
         for (mode, verdicts) in measured {
             println!("   {:<8} {}", mode.name(), verdicts.summary());
-            let expected = table.with(&self.of(*mode));
+            let expected = self.expected(table, *mode);
             outcome.join(expected.reasons_missing());
             outcome.join(expected.compare(mode.name(), verdicts));
         }

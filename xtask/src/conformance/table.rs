@@ -46,6 +46,15 @@ impl Verdicts {
         Ok(Self(verdicts))
     }
 
+    /// Replaces the verdicts of `tests` with the verdicts of another run.
+    pub(super) fn replace(&mut self, tests: &[String], mut other: Self) {
+        for test in tests {
+            if let Some(verdict) = other.0.remove(test) {
+                self.0.insert(test.clone(), verdict);
+            }
+        }
+    }
+
     /// A summary such as `required 160/160, optimal ...`
     pub(super) fn summary(&self) -> String {
         let count = |kind: &str| {
@@ -229,6 +238,14 @@ mod tests {
         ] {
             assert!(complaints.contains(part), "{part}: {complaints}");
         }
+    }
+
+    #[test]
+    fn a_second_run_replaces_only_the_verdicts_of_the_tests_that_ran_again() {
+        let mut first = verdicts(&[("a", "check", false), ("b", "check", true)]);
+        let second = verdicts(&[("a", "check", true), ("b", "check", false)]);
+        first.replace(&["a".to_owned(), "unknown".to_owned()], second);
+        assert_eq!(first.summary(), "required 0/0, optimal 0/0, check 2/2");
     }
 
     #[test]
