@@ -9,7 +9,7 @@ use std::time::Duration;
 use foxy_base::{Clock, SystemClock};
 use foxy_store::{Engine, EngineConfig};
 use tokio::net::TcpStream;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::client::worker;
@@ -20,8 +20,7 @@ use crate::{Config, FixedNames, NoLog, Proxy};
 /// Time limit of a test. No test takes that long.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test together with [`worker::sweep`], which checks deadlines, and with the task that ends rounds.
-/// The worker has `memory` bytes for requests.
+/// Runs a test together with the tasks that a worker needs beside its connections. The worker has `memory` bytes for requests.
 pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,
@@ -47,9 +46,7 @@ pub(crate) fn with_worker_at<F: Future<Output = ()>>(
         let names = Arc::new(FixedNames::default());
         let proxy = Proxy::new(config, engine, clock, names, 1);
         let local = Local::new(proxy, 0, Box::new(NoLog));
-        spawn_local(worker::sweep(Rc::clone(&local)));
-        let poll_budgets = Rc::clone(&local.poll_budgets);
-        spawn_local(async move { poll_budgets.run().await });
+        worker::spawn_tasks(&local);
         timeout(LONG, test(local)).await.unwrap();
     });
 }

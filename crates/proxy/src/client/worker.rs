@@ -14,7 +14,7 @@ use std::time::Duration;
 use foxy_tls::ListenerTls;
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use crate::access::client_connections::CountedConnection;
 use crate::access::settings::contains;
@@ -24,6 +24,7 @@ use crate::client::listen::named;
 use crate::client::listen::post::{Post, Posted};
 use crate::http::net::{TICK, TlsStream, Transport};
 use crate::origin::exchange::Upstream;
+use crate::state::entrance::Entrance;
 use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
@@ -70,9 +71,7 @@ impl Worker {
         let mut shutdown = self.proxy.shutdown_signal();
         let mut renewals = self.renewals;
         let local = Local::new(self.proxy, self.index, self.log);
-        let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
-        let poll_budgets = Rc::clone(&local.poll_budgets);
-        let rounds = tokio::task::spawn_local(async move { poll_budgets.run().await });
+        let tasks = spawn_tasks(&local);
         let mut listening = Listening::new(local);
         for listener in self.listeners {
             let address = listener.socket.local_addr()?;
@@ -94,8 +93,7 @@ impl Worker {
         local.pool.clear();
         let drain = local.proxy.config.timeouts.drain;
         let _ = tokio::time::timeout(drain, idle(&local)).await;
-        sweeper.abort();
-        rounds.abort();
+        tasks.iter().for_each(JoinHandle::abort);
         local.log.borrow_mut().flush();
         Ok(())
     }
@@ -108,7 +106,7 @@ impl Worker {
 async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let ended = Rc::new(Ended::default());
     let ends = Ends(Rc::clone(&ended));
-    let task = tokio::task::spawn_local(async move {
+    let task = spawn_local(async move {
         let _ends = ends;
         work.await
     });
@@ -160,9 +158,19 @@ async fn idle(local: &Local) {
     }
 }
 
+/// Starts the tasks that a worker needs beside its connections. They run until they are aborted.
+pub(crate) fn spawn_tasks(local: &Rc<Local>) -> [JoinHandle<()>; 3] {
+    let poll_budgets = Rc::clone(&local.poll_budgets);
+    [
+        spawn_local(sweep(Rc::clone(local))),
+        spawn_local(async move { poll_budgets.run().await }),
+        spawn_local(Entrance::run(Rc::clone(local))),
+    ]
+}
+
 /// Checks deadlines, closes connections that were unused for too long, and writes out the log. If memory is
 /// spent, also closes connections that are not needed. Does this several times a second.
-pub(crate) async fn sweep(local: Rc<Local>) {
+async fn sweep(local: Rc<Local>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -194,7 +202,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     let most = local.proxy.ledger.send_bytes() as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let post = Rc::clone(post);
-    tokio::task::spawn_local(async move {
+    spawn_local(async move {
         let mut guard = guard;
         let mut client = peer;
         if named {
@@ -267,7 +275,7 @@ fn count_connection(local: &Local, client: SocketAddr) -> Option<Option<CountedC
     }
     let counted = local.proxy.client_connections.take(client.ip());
     let counted = counted.filter(|counted| {
-        counted.set_waits(local.proxy.ledger.is_over());
+        counted.set_waits(local.entrance.must_wait(local));
         has_share(local, counted)
     });
     if counted.is_none() {
@@ -288,6 +296,8 @@ fn has_share(local: &Local, counted: &CountedConnection) -> bool {
 pub(crate) struct Open {
     _busy: crate::state::local::Busy,
     counted: Option<CountedConnection>,
+    /// True if the connection was admitted.
+    entered: Cell<bool>,
     local: Rc<Local>,
 }
 
@@ -313,6 +323,7 @@ impl Open {
         Some(Self {
             _busy: local.busy(),
             counted,
+            entered: Cell::new(false),
             local: Rc::clone(local),
         })
     }
@@ -320,7 +331,7 @@ impl Open {
     /// Waits while connections and their buffers use too much memory. Returns false if the connection must
     /// not be served.
     pub(crate) async fn enter(&self) -> bool {
-        if self.local.proxy.ledger.is_over() {
+        if self.local.entrance.must_wait(&self.local) {
             // The future is boxed. Otherwise it would enlarge the task of every connection.
             Box::pin(self.wait()).await;
         }
@@ -344,6 +355,7 @@ impl Open {
     /// Counts the connection among the served connections. Returns false if the connection had to wait, and
     /// its client now has more than its share of connections.
     fn is_let_in(&self) -> bool {
+        self.entered.set(true);
         let Some(counted) = self.counted.as_ref().filter(|counted| counted.waits()) else {
             return true;
         };
@@ -360,7 +372,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.local.proxy.connections.fetch_sub(1, Ordering::Relaxed);
         self.local.count(Event::ConnectionsClosed);
-        if self.counted.as_ref().is_none_or(|counted| !counted.waits()) {
+        if self.entered.get() {
             self.local.entrance.leave();
         }
     }
@@ -383,7 +395,7 @@ mod tests {
         assert_eq!(run(async { 1 }), 1);
         let sleeps = async {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            let other = tokio::task::spawn_local(async { 2 });
+            let other = spawn_local(async { 2 });
             other.await.unwrap()
         };
         assert_eq!(run(sleeps), 2);

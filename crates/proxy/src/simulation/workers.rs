@@ -36,9 +36,7 @@ pub(super) fn start(
     rng: Rng,
 ) -> (Doors, Renewer) {
     let local = Local::new(Arc::clone(proxy), index, Box::new(NoLog));
-    spawn_local(worker::sweep(Rc::clone(&local)));
-    let poll_budgets = Rc::clone(&local.poll_budgets);
-    spawn_local(async move { poll_budgets.run().await });
+    worker::spawn_tasks(&local);
     let mut listening = Listening::new(local);
     let open = |(address, serves): &(SocketAddr, Serves)| {
         let post = listening.open_without_socket(*address, serves.clone());

@@ -1,78 +1,199 @@
 //! Delays new connections while the connections that are being served use too much memory. During this time,
-//! Foxy admits the new connections slowly, one after the other. A waiting connection needs only a socket and
-//! a small task. A served connection needs buffers too. If too many connections wait, the worker stops
-//! accepting connections. Further connections then wait in the kernel's queue, or on the client's side if
-//! that queue is full.
+//! Foxy admits the new connections slowly. A waiting connection needs only a socket and a small task. A
+//! served connection needs buffers too. If too many connections wait, the worker stops accepting connections.
+//! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
+//!
+//! One task of each worker admits the connections, several times in succession if memory has become free. If
+//! each admitted connection admitted the next one, a busy worker would need seconds for a long line, and
+//! memory would stay free meanwhile.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use foxy_base::MonoTime;
-use tokio::sync::Mutex;
+use tokio::sync::Notify;
 
 use crate::state::local::Local;
 
-/// Time for which connections wait while no memory becomes free. After this time, one connection is admitted
-/// in each interval of [`LOOK`]. Its request may be refused, but the client gets an answer.
+/// Time for which connections wait while no memory becomes free. After this time, [`LATE`] connections are
+/// admitted in each interval of [`LOOK`]. Their requests may be refused, but the clients get answers.
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
+/// If no more than this number of connections may still wait, a worker accepts one connection at a time. It is
+/// the number of connections that are accepted in a row.
+const SOON: usize = 16;
+/// Number of connections that are admitted in an interval of [`LOOK`] after [`OVER`].
+const LATE: usize = 2;
 
-/// The queues of one worker: one for clients with few connections, and one for clients with many. A queue is
-/// a lock, for which the connections wait in the order of their arrival. It contains the time since which its
-/// connections have waited for memory.
+/// The connections of one worker that wait to be served.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
-    few: Mutex<Option<MonoTime>>,
-    many: Mutex<Option<MonoTime>>,
-    /// Number of connections in both queues.
-    waiting: Cell<usize>,
+    line: RefCell<Line>,
     /// Number of waiting connections that may be admitted as replacements. It increases when a served
-    /// connection ends while others wait, and decreases when a waiting connection is admitted as a
-    /// replacement. Connections that Foxy closes to release memory must not be replaced. So Foxy subtracts
+    /// connection ends while others wait, and decreases when waiting connections are admitted as
+    /// replacements. Connections that Foxy closes to release memory must not be replaced. So Foxy subtracts
     /// them beforehand (see `withhold`), and the number can be negative.
     free: Cell<isize>,
+    /// Time since which every check has found that memory is short.
+    over_since: Cell<Option<MonoTime>>,
+    /// Wakes the task that admits connections.
+    arrived: Notify,
+}
+
+/// The waiting connections by their numbers, which are in the order of arrival. Connections of clients with
+/// few connections and of clients with many wait in two queues, which are served in turn.
+#[derive(Debug, Default)]
+struct Line {
+    few: BTreeMap<u64, Waker>,
+    many: BTreeMap<u64, Waker>,
+    last: u64,
+    /// True if the next connection comes from `many`.
+    turn_of_many: bool,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.few.len() + self.many.len()
+    }
+
+    fn queue(&mut self, is_few: bool) -> &mut BTreeMap<u64, Waker> {
+        match is_few {
+            true => &mut self.few,
+            false => &mut self.many,
+        }
+    }
+
+    /// Removes the connection that is admitted next.
+    fn next(&mut self) -> Option<Waker> {
+        let from_many = match (self.few.is_empty(), self.many.is_empty()) {
+            (false, false) => self.turn_of_many,
+            (no_few, _) => no_few,
+        };
+        self.turn_of_many = !from_many;
+        self.queue(!from_many).pop_first().map(|(_, waker)| waker)
+    }
+}
+
+/// A connection in the line. It leaves the line when it is admitted or dropped.
+struct Place<'a> {
+    entrance: &'a Entrance,
+    number: u64,
+    is_few: bool,
+}
+
+impl Place<'_> {
+    /// Waits until the connection is admitted.
+    async fn admitted(&self) {
+        poll_fn(|cx| {
+            let mut line = self.entrance.line.borrow_mut();
+            match line.queue(self.is_few).get_mut(&self.number) {
+                Some(waker) => {
+                    waker.clone_from(cx.waker());
+                    Poll::Pending
+                }
+                None => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut line = self.entrance.line.borrow_mut();
+        line.queue(self.is_few).remove(&self.number);
+        drop(line);
+        self.entrance.forget_free();
+    }
 }
 
 impl Entrance {
-    /// Waits until a new connection may be served. `connections` is the number of connections of the client.
-    /// The wait also ends when the proxy shuts down.
-    pub(crate) async fn enter(&self, local: &Local, connections: usize) {
-        let ledger = &local.proxy.ledger;
-        if !ledger.is_over() {
-            return;
+    /// True if a new connection must wait: memory is short, or other connections wait already.
+    #[inline]
+    pub(crate) fn must_wait(&self, local: &Local) -> bool {
+        let is_over = local.proxy.ledger.is_over();
+        if !is_over {
+            self.over_since.set(None);
         }
-        let _waiting = Waiting::at(self);
-        let queue = match connections <= ledger.few() {
-            true => &self.few,
-            false => &self.many,
-        };
-        let mut waiting_since = queue.lock().await;
-        while ledger.is_over() {
-            let since = *waiting_since.get_or_insert_with(|| local.mono());
-            if self.replaces_ended(local) {
-                return;
-            }
-            tokio::time::sleep(LOOK).await;
-            if local.proxy.is_shutting_down() || local.mono().since(since) >= OVER {
-                return;
-            }
-        }
-        *waiting_since = None;
-        self.free.set(0);
+        is_over || self.waiting() > 0
     }
 
-    /// Returns true if the waiting connection may replace a served connection that has ended. If there is no
-    /// such served connection, closes served connections that are not needed, and returns false. Waiting
-    /// connections can replace them at the next check.
-    fn replaces_ended(&self, local: &Local) -> bool {
-        let free = self.free.get();
-        if free <= 0 {
-            local.shed_for(self.waiting.get());
-            return false;
+    /// Waits until a new connection may be served. `connections` is the number of connections of the client.
+    /// The wait also ends when the proxy shuts down. Cancel safe.
+    pub(crate) async fn enter(&self, local: &Local, connections: usize) {
+        if self.must_wait(local) {
+            let is_few = connections <= local.proxy.ledger.few();
+            let place = self.join(is_few);
+            self.arrived.notify_one();
+            place.admitted().await;
         }
-        self.free.set(free - 1);
-        true
+    }
+
+    fn join(&self, is_few: bool) -> Place<'_> {
+        let mut line = self.line.borrow_mut();
+        line.last += 1;
+        let number = line.last;
+        line.queue(is_few).insert(number, Waker::noop().clone());
+        Place {
+            entrance: self,
+            number,
+            is_few,
+        }
+    }
+
+    /// Admits connections as long as the worker runs.
+    pub(crate) async fn run(local: Rc<Local>) {
+        loop {
+            local.entrance.arrived.notified().await;
+            while local.entrance.waiting() > 0 {
+                local.entrance.look(&local);
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// Admits the connections that may be served now. If others must wait, closes served connections that are
+    /// not needed. Waiting connections can replace them at the next check.
+    fn look(&self, local: &Local) {
+        if local.proxy.is_shutting_down() {
+            self.admit(usize::MAX);
+            return;
+        }
+        if let Some(room) = local.proxy.ledger.entrance_room(local.proxy.workers()) {
+            self.over_since.set(None);
+            self.free.set(0);
+            self.admit(room.max(1));
+            return;
+        }
+        let now = local.mono();
+        let since = self.over_since.get().unwrap_or(now);
+        self.over_since.set(Some(since));
+        let late = match now.since(since) >= OVER {
+            true => LATE,
+            false => 0,
+        };
+        let free = self.free.get();
+        self.free.set(free.min(0));
+        self.admit(usize::try_from(free).unwrap_or(0).max(late));
+        local.shed_for(self.waiting());
+    }
+
+    /// Admits the first connections of the line, at most `most`.
+    fn admit(&self, most: usize) {
+        let mut line = self.line.borrow_mut();
+        for _ in 0..most {
+            match line.next() {
+                Some(waker) => waker.wake(),
+                None => break,
+            }
+        }
+        drop(line);
+        self.forget_free();
     }
 
     /// Notes that a served connection has ended, so that a waiting connection may replace it.
@@ -87,8 +208,15 @@ impl Entrance {
     }
 
     fn add_free(&self, connections: isize) {
-        if self.waiting.get() > 0 {
+        if self.waiting() > 0 {
             self.free.set(self.free.get().saturating_add(connections));
+        }
+    }
+
+    /// Forgets the connections that have ended if no connection waits.
+    fn forget_free(&self) {
+        if self.waiting() == 0 {
+            self.free.set(0);
         }
     }
 
@@ -97,30 +225,29 @@ impl Entrance {
     /// requests after their present answer, so that waiting connections can be admitted.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
-        let waiting = self.waiting.get();
+        let waiting = self.waiting();
         waiting > 0 && waiting >= most_waiting(local) / 2
     }
 
     /// Returns the number of connections that wait to be served.
-    pub(crate) const fn waiting(&self) -> usize {
-        self.waiting.get()
+    pub(crate) fn waiting(&self) -> usize {
+        self.line.borrow().len()
     }
 
     /// Counts one more waiting connection until the result is dropped.
     #[cfg(test)]
     pub(crate) fn count_waiting(&self) -> impl Drop {
-        Waiting::at(self)
+        self.join(true)
     }
 
     /// Waits until the number of waiting connections is below its limit. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
-        if !local.proxy.ledger.is_over() {
-            return;
+        if self.waiting() + SOON >= most_waiting(local) && self.must_wait(local) {
+            // First lets the tasks of the connections run that were accepted earlier. These tasks enter the
+            // line.
+            tokio::task::yield_now().await;
         }
-        // First lets the tasks of the connections run that were accepted earlier. These tasks count their
-        // connections as waiting.
-        tokio::task::yield_now().await;
-        while self.waiting.get() >= most_waiting(local) && !local.proxy.is_shutting_down() {
+        while self.waiting() >= most_waiting(local) && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -131,53 +258,5 @@ fn most_waiting(local: &Local) -> usize {
     local.proxy.ledger.waiting_max(local.proxy.workers())
 }
 
-/// Counts a waiting connection until this guard is dropped.
-struct Waiting<'a>(&'a Entrance);
-
-impl<'a> Waiting<'a> {
-    fn at(entrance: &'a Entrance) -> Self {
-        entrance.waiting.set(entrance.waiting.get() + 1);
-        Self(entrance)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let Entrance { waiting, free, .. } = self.0;
-        waiting.set(waiting.get() - 1);
-        if waiting.get() == 0 {
-            free.set(0);
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ended_connections_are_counted_while_connections_wait() {
-        let entrance = Entrance::default();
-        entrance.leave();
-        assert_eq!(entrance.free.get(), 0, "no connection waits");
-        let first = Waiting::at(&entrance);
-        let second = Waiting::at(&entrance);
-        entrance.leave();
-        entrance.leave();
-        assert_eq!(entrance.free.get(), 2);
-        drop(first);
-        entrance.withhold(3);
-        assert_eq!(entrance.free.get(), -1);
-        entrance.leave();
-        entrance.leave();
-        assert_eq!(entrance.free.get(), 1, "two ends, one of them withheld");
-        drop(second);
-        assert_eq!(
-            entrance.free.get(),
-            0,
-            "connections of the past are not kept"
-        );
-        entrance.withhold(1);
-        assert_eq!(entrance.free.get(), 0);
-    }
-}
+mod tests;

@@ -12,12 +12,11 @@
 //! entries, the difference (the excess) is added to the sum. While the process really uses little memory,
 //! Foxy closes no connection and refuses no request because of the entries.
 
+mod places;
 mod reservation;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use crate::access::client_connections::Counts;
 
 pub(crate) use reservation::{RESERVATION_MAX, SendReservation};
 
@@ -78,19 +77,10 @@ impl Use {
     }
 }
 
-/// Number of bytes that one served connection takes from the share of its client. It includes the buffers of
-/// the connection and a part of the fetches that the connection starts.
-const CONNECTION_BYTES: usize = 32 << 10;
 /// Smallest number of bytes that are released when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
 /// Smallest number of bytes that are released when a request without a read buffer ends.
 const ENDED_BYTES: usize = 4 << 10;
-/// Number of bytes that a connection uses while it waits to be served: its socket, with a request in it.
-const WAITING_BYTES: usize = 4 << 10;
-/// Number of connections that may always wait for one worker.
-const WAITING_MIN: usize = 8;
-/// Number of connections that may always wait in the kernel for one listener of a worker.
-const BACKLOG_MIN: usize = 128;
 /// Limits of the unsent bytes in the kernel for one client. At low [`Pressure`], the limit is 1/256 of the
 /// size of the ledger, but at least the first and at most the second value. The third value is the limit at
 /// high pressure. The fourth value is the limit when memory is spent.
@@ -102,19 +92,6 @@ const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// before Foxy reads them. A large ledger lets answers use more memory while much memory is free. A small
 /// ledger does not, because many connections can open before the bodies of their answers arrive.
 const SMALL_LEDGER: usize = 32 << 20;
-/// Number of bytes that connections and buffers may use before new connections are delayed, even if it is
-/// more than half of the ledger. If it is more than three quarters of the ledger, three quarters are the
-/// limit.
-const FEW_CONNECTIONS: usize = 10 << 20;
-/// Number of connections that every client may always have.
-const CONNECTIONS_MIN: usize = 32;
-
-/// Largest number of connections with which a client does not wait behind clients with more connections. In a
-/// large ledger, the number is higher: the number of connections for which one eighth ([`FEW_PART`]) of a
-/// client's share is enough.
-const FEW: usize = 16;
-const FEW_PART: usize = 8;
-
 /// The degree to which the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
@@ -247,26 +224,6 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// Returns true if connections and their buffers use so much memory that new connections must be admitted
-    /// slowly. The usual limit is half of the ledger, or [`FEW_CONNECTIONS`] if this is more. The limit is
-    /// never more than three quarters of the ledger. The excess (memory beyond the entries) counts too.
-    /// Entries for queues, fragments and fills do not count, because these uses have separate limits, and the
-    /// entries may be for memory that is not used.
-    ///
-    /// While the process uses little memory (`roomy`), the limit is three quarters of the ledger, and the
-    /// excess does not count. The limit is not higher even then, because thousands of connections can be
-    /// opened between two observations.
-    pub(crate) fn is_over(&self) -> bool {
-        let most = self.max() / 4 * 3;
-        match self.is_roomy() {
-            true => self.of_connections() > most,
-            false => {
-                let usual = (self.max() / 2).max(FEW_CONNECTIONS.min(most));
-                self.of_connections() + self.excess() > usual
-            }
-        }
-    }
-
     /// Returns true if connections and their buffers use the complete ledger. New work must then wait, and is
     /// refused if no memory becomes free. New connections are delayed much earlier (see
     /// [`is_over`](Self::is_over)). So the connections of one client do not cause refusals of other clients'
@@ -287,46 +244,6 @@ impl Ledger {
 
     fn of_connections(&self) -> usize {
         self.used(Use::Connections) + self.used(Use::Buffers)
-    }
-
-    /// Returns true if a client with these numbers of connections has no more than its share. At low
-    /// pressure, a share has no limit. Otherwise a share has two limits: the client's connections may use a
-    /// quarter of the ledger, and the number of its waiting connections may be half of the number that may
-    /// wait at all `workers` together. So memory is left for other clients. A served connection counts as
-    /// much as eight waiting connections, because a waiting connection has no buffers.
-    pub(crate) fn has_share(&self, counts: Counts, workers: usize) -> bool {
-        if self.pressure() == Pressure::Low {
-            return true;
-        }
-        let bytes = counts.served * CONNECTION_BYTES + counts.waiting * WAITING_BYTES;
-        let waiting = self.waiting_max(workers) * workers / 2;
-        bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
-    }
-
-    /// Returns the largest number of connections with which a client does not wait behind clients with more
-    /// connections.
-    pub(crate) fn few(&self) -> usize {
-        match self.pressure() {
-            Pressure::Low => usize::MAX,
-            _ => (self.share() / CONNECTION_BYTES / FEW_PART).max(FEW),
-        }
-    }
-
-    /// Returns the number of bytes that one client may use when memory is short.
-    fn share(&self) -> usize {
-        (self.max() / 4).max(CONNECTIONS_MIN * CONNECTION_BYTES)
-    }
-
-    /// Returns the number of connections that may wait to be served by each of `workers`. It is never 0,
-    /// because a worker with the limit 0 would accept no connection.
-    pub(crate) fn waiting_max(&self, workers: usize) -> usize {
-        (self.max() / 4 / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
-    }
-
-    /// Returns the number of connections that may wait in the kernel for each listener of each of `workers`.
-    /// If more connections come, the kernel drops their handshakes, and the clients' kernels retry.
-    pub(crate) fn backlog(&self, workers: usize) -> usize {
-        (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
 
     /// Enters bytes for a use, even if the sum exceeds the limit.

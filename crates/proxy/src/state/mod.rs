@@ -13,7 +13,7 @@
 
 pub(crate) mod config;
 pub(crate) mod counters;
-mod entrance;
+pub(crate) mod entrance;
 pub(crate) mod finish;
 pub(crate) mod ledger;
 pub(crate) mod local;

@@ -1,6 +1,7 @@
 //! Tests of the ledger: limits, shares and pressure.
 
 use super::*;
+use crate::access::client_connections::Counts;
 
 #[test]
 fn reservations_stay_within_the_limit_and_come_back() {
@@ -149,11 +150,28 @@ fn fewer_connections_wait_where_memory_is_small() {
         let ledger = Ledger::new(max, 0);
         (ledger.waiting_max(2), ledger.backlog(2))
     };
-    assert_eq!(bounds(1 << 20), (32, 128));
+    assert_eq!(bounds(1 << 20), (16, 128));
+    assert_eq!(bounds(8 << 20), (128, 256), "most wait in the kernel");
+    assert_eq!(bounds(14 << 20), (224, 448));
     assert_eq!(bounds(32 << 20), (1024, 512));
     assert_eq!(bounds(1 << 30), (32_768, 16_384));
     let ledger = Ledger::new(1 << 20, 0);
     assert!(ledger.waiting_max(256) > 0, "each of many workers accepts");
+}
+
+#[test]
+fn connections_are_admitted_until_memory_is_short() {
+    let ledger = Ledger::new(64 << 20, 0);
+    let mut connections = ledger.take(Use::Connections, 31 << 20);
+    assert_eq!(ledger.entrance_room(1), Some(32));
+    assert_eq!(ledger.entrance_room(2), Some(16), "for each of two workers");
+    connections.set(32 << 20);
+    assert_eq!(
+        (ledger.entrance_room(2), ledger.is_over()),
+        (Some(0), false)
+    );
+    connections.set((32 << 20) + 1);
+    assert_eq!((ledger.entrance_room(2), ledger.is_over()), (None, true));
 }
 
 #[test]
@@ -224,17 +242,17 @@ fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
         "half of those that may wait"
     );
     // With 8 MiB, one client may have 2 MiB, which is enough for 64 served connections. Both workers together
-    // let 512 connections wait, and one client may have half of these waiting connections.
+    // let 256 connections wait, and one client may have half of these waiting connections.
     assert_eq!(most(8 << 20, served), Some(64));
-    assert_eq!(most(8 << 20, waiting), Some(256));
+    assert_eq!(most(8 << 20, waiting), Some(128));
     assert_eq!(most(1 << 20, served), Some(32));
     assert_eq!(most(1 << 20, waiting), Some(32));
     let both = |waiting| Counts {
         served: 16,
         waiting,
     };
-    assert_eq!(most(8 << 20, both), Some(256));
-    assert_eq!(most(4 << 20, both), Some(128));
+    assert_eq!(most(8 << 20, both), Some(128));
+    assert_eq!(most(4 << 20, both), Some(64));
 }
 
 #[test]
