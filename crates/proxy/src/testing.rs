@@ -20,7 +20,8 @@ use crate::{Config, FixedNames, NoLog, Proxy};
 /// Time limit of a test. No test takes that long.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test together with the tasks that a worker needs beside its connections. The worker has `memory` bytes for requests.
+/// Runs a test together with the tasks that a worker needs beside its connections. The worker has `memory`
+/// bytes for requests.
 pub(crate) fn with_worker<F: Future<Output = ()>>(
     memory: usize,
     test: impl FnOnce(Rc<Local>) -> F,

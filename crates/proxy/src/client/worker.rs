@@ -381,6 +381,22 @@ impl Drop for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::with_worker;
+
+    /// A connection that was refused before it was admitted has used no memory of served connections.
+    #[test]
+    fn only_an_admitted_connection_can_be_replaced() {
+        with_worker(1 << 20, |local| async move {
+            let open = || Open::count(&local, "192.0.2.1:5".parse().unwrap()).unwrap();
+            let (admitted, refused) = (open(), open());
+            assert!(admitted.enter().await);
+            let _waiting = local.entrance.count_waiting();
+            drop(refused);
+            assert_eq!(local.entrance.free(), 0);
+            drop(admitted);
+            assert_eq!(local.entrance.free(), 1);
+        });
+    }
 
     fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()

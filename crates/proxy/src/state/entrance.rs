@@ -3,9 +3,9 @@
 //! served connection needs buffers too. If too many connections wait, the worker stops accepting connections.
 //! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
 //!
-//! One task of each worker admits the connections, several times in succession if memory has become free. If
-//! each admitted connection admitted the next one, a busy worker would need seconds for a long line, and
-//! memory would stay free meanwhile.
+//! One task of each worker admits the connections: at each check, all for which there is memory. If each
+//! admitted connection admitted the next one, a busy worker would need seconds for a long line, and memory
+//! would stay free meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ use crate::state::local::Local;
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
-/// If no more than this number of connections may still wait, a worker accepts one connection at a time. It is
-/// the number of connections that are accepted in a row.
-const SOON: usize = 16;
+/// Number of connections that are accepted in a row before the requests of other connections are polled. If
+/// only this number of connections may still wait, one connection is accepted at a time.
+pub(crate) const IN_A_ROW: usize = 16;
 /// Number of connections that are admitted in an interval of [`LOOK`] after [`OVER`].
 const LATE: usize = 2;
 
@@ -123,15 +123,13 @@ impl Entrance {
         is_over || self.waiting() > 0
     }
 
-    /// Waits until a new connection may be served. `connections` is the number of connections of the client.
-    /// The wait also ends when the proxy shuts down. Cancel safe.
+    /// Waits until a new connection may be served that [must wait](Self::must_wait). `connections` is the
+    /// number of connections of the client. The wait also ends when the proxy shuts down. Cancel safe.
     pub(crate) async fn enter(&self, local: &Local, connections: usize) {
-        if self.must_wait(local) {
-            let is_few = connections <= local.proxy.ledger.few();
-            let place = self.join(is_few);
-            self.arrived.notify_one();
-            place.admitted().await;
-        }
+        let is_few = connections <= local.proxy.ledger.few();
+        let place = self.join(is_few);
+        self.arrived.notify_one();
+        place.admitted().await;
     }
 
     fn join(&self, is_few: bool) -> Place<'_> {
@@ -240,9 +238,15 @@ impl Entrance {
         self.join(true)
     }
 
+    /// Returns the number of waiting connections that may be admitted as replacements.
+    #[cfg(test)]
+    pub(crate) const fn free(&self) -> isize {
+        self.free.get()
+    }
+
     /// Waits until the number of waiting connections is below its limit. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
-        if self.waiting() + SOON >= most_waiting(local) && self.must_wait(local) {
+        if self.waiting() + IN_A_ROW >= most_waiting(local) && self.must_wait(local) {
             // First lets the tasks of the connections run that were accepted earlier. These tasks enter the
             // line.
             tokio::task::yield_now().await;

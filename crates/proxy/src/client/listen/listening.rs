@@ -18,14 +18,12 @@ use crate::client::listen::listener::BACKLOG;
 use crate::client::listen::post::{Post, Posted};
 use crate::client::worker::start;
 use crate::origin::origins::check;
+use crate::state::entrance::IN_A_ROW;
 use crate::state::local::Local;
 use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
 /// Time for which the connections in the queue of a closed listener are still accepted.
 const LAST: Duration = Duration::from_millis(20);
-/// Number of connections that are accepted in a row before the requests of other connections are polled.
-/// Without this limit, Tokio lets a task accept 128 connections in a row.
-const IN_A_ROW: u64 = 16;
 
 /// The listeners, and the present settings.
 pub(crate) struct Listening {
@@ -211,7 +209,8 @@ async fn accept(post: Rc<Post>, socket: TcpListener) {
 }
 
 async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
-    for accepted in 1_u64.. {
+    for accepted in 1_usize.. {
+        // Without this limit, Tokio lets a task accept 128 connections in a row.
         if accepted.is_multiple_of(IN_A_ROW) {
             tokio::task::yield_now().await;
         }

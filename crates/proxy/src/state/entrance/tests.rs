@@ -5,9 +5,10 @@ use std::sync::Arc;
 use foxy_base::{ManualClock, WallTime};
 
 use super::*;
-use crate::Use;
+use crate::http::net::Activity;
 use crate::state::ledger::Entry;
 use crate::testing::{with_worker, with_worker_at};
+use crate::{Event, Use};
 
 const MEMORY: usize = 64 << 20;
 
@@ -186,5 +187,21 @@ fn a_connection_that_ends_leaves_the_line() {
         assert_eq!(local.entrance.waiting(), 2);
         drop(line);
         assert_eq!(local.entrance.waiting(), 0);
+    });
+}
+
+#[test]
+fn idle_connections_are_closed_for_those_that_wait_also_while_others_end() {
+    while_memory_is_short(|local, _connections| {
+        let idle = local.sweep.watch();
+        idle.set_activity(Activity::Idle);
+        (0..200).for_each(|_| local.sweep.tick());
+        let line = line(&local.entrance, 10);
+        local.entrance.leave();
+        local.entrance.look(local);
+        assert_eq!(local.entrance.waiting(), 9);
+        let closed = local.proxy.totals().event(Event::ConnectionsShed);
+        assert_eq!(closed, 1);
+        drop(line);
     });
 }
