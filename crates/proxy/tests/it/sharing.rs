@@ -382,6 +382,8 @@ fn a_site_may_give_short_lived_answers_to_all_waiting_requests() {
             let get = || foxy.ask(&format!("GET / HTTP/1.1\r\nHost: s\r\n{cookie}\r\n"));
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
             until(|| foxy.proxy.followers() == 8);
+            // An answer's age counts from the time of its request.
+            until(|| origin.asked() == 1);
             foxy.clock.advance(Duration::from_secs(2));
             gate.open();
             for one in asking {
