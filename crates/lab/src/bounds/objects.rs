@@ -27,8 +27,9 @@ const SIZE: usize = 500;
 const CLIENTS: u64 = 64;
 /// Time after which a stored object is on disk.
 const SETTLE: Duration = Duration::from_secs(4);
-/// Longest wait for a purge or a recovery.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Longest wait for a purge or a recovery. It is much longer than both take, because the processors may be
+/// busy with other programs.
+const LONGEST: Duration = Duration::from_secs(600);
 /// Time between two requests for a statistic.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -162,7 +163,12 @@ pub(super) async fn loaded(
         }
         match note {
             Some(note) if took >= least => return Ok(note),
-            None if took >= LONGEST => return Err("the store is not loaded after 60 s".to_owned()),
+            None if took >= LONGEST => {
+                return Err(format!(
+                    "the store is not loaded after {} s",
+                    LONGEST.as_secs()
+                ));
+            }
             _ => sleep(POLL_INTERVAL).await,
         }
     }
