@@ -150,7 +150,7 @@ fn chaos(foxy: &Foxy) {
             proxy.fill_bytes(),
         ]
     };
-    let mut tries = 200;
+    let mut tries = 2000;
     while left() != [0; 4] {
         tries -= 1;
         assert!(

@@ -213,7 +213,7 @@ fn chaos(foxy: &Foxy, seed: u64) {
             foxy.proxy.fill_bytes(),
         )
     };
-    for _ in 0..200 {
+    for _ in 0..2000 {
         if left() == (0, 0, 0) {
             return;
         }

@@ -288,7 +288,7 @@ fn one_byte_in_each_record_is_slow_and_right() {
 #[test]
 fn half_handshakes_by_the_hundred_cost_others_nothing() {
     let (authority, origin) = (Authority::new(), pages());
-    let foxy = start(&authority, &origin, Duration::from_secs(2));
+    let foxy = start(&authority, &origin, Duration::from_secs(8));
     let name = ServerName::try_from("shop.test").unwrap();
     let mut session = ClientConnection::new(Arc::new(trusting(&authority)), name).unwrap();
     let mut hello = Vec::new();

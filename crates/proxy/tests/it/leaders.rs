@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Answer, Asked, Foxy, Origin};
+use crate::common::{Answer, Asked, Foxy, Gate, Origin, until};
 
 const PAGE: &str = "0123456789abcdefghij";
 const FIELDS: &str = "ETag: \"v1\"\r\nCache-Control: max-age=60\r\n";
@@ -93,8 +93,10 @@ fn a_connection_that_fails_before_the_head_is_tried_once_more_for_all() {
 
 #[test]
 fn an_origin_that_is_gone_is_asked_twice_for_a_crowd() {
-    let origin = Origin::start(|_| {
-        std::thread::sleep(Duration::from_millis(100));
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |_| {
+        held.wait();
         false
     });
     let foxy = Foxy::forward();
@@ -102,6 +104,8 @@ fn an_origin_that_is_gone_is_asked_twice_for_a_crowd() {
         for _ in 0..10 {
             scope.spawn(|| assert_eq!(foxy.get(&origin, "/").status, 502));
         }
+        until(|| foxy.proxy.followers() == 10);
+        gate.open();
     });
     assert!(origin.asked() <= 4, "{}", origin.asked());
 }

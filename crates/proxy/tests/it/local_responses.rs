@@ -167,7 +167,8 @@ fn a_site_has_timeouts_of_its_own() {
                 "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: no-store\r\n\r\nhalf",
             );
         }
-        std::thread::sleep(Duration::from_secs(4));
+        // The origin waits until Foxy has closed the connection.
+        asked.client.to_end();
         false
     });
     let short = Some(Duration::from_millis(300));

@@ -1,11 +1,10 @@
 //! Sites with several origins: errors of some origins, errors of all origins, checks and limits.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Foxy, Origin as Server};
+use crate::common::{Foxy, Origin as Server, refusing};
 use foxy_proxy::{
     Balance, Check, Config, Event, HealthRules, HealthState, Origin, Origins, OriginsConfig, Role,
     Site,
@@ -17,12 +16,6 @@ fn server(status: &'static str, body: &'static str) -> Server {
         asked.reply(status, "Cache-Control: no-store\r\n", body);
         true
     })
-}
-
-/// Returns a port that refuses connections.
-fn dead() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 fn settings(ports: &[u16]) -> OriginsConfig {
@@ -85,7 +78,8 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
         asked.reply(status, "Cache-Control: no-store\r\n", "sick");
         true
     });
-    let ports = [good.addr.port(), sick.addr.port(), dead()];
+    let (_held, dead) = refusing();
+    let ports = [good.addr.port(), sick.addr.port(), dead.port()];
     let (foxy, origins) = start(settings(&ports), Config::default());
     for n in 0..40 {
         assert_eq!(get(&foxy, &format!("/{n}")), (200, "good".into()), "{n}");
@@ -104,7 +98,10 @@ fn bad_origins_cost_no_request_and_are_left_out_until_they_recover() {
         asked.reply("200 OK", "", host);
         true
     });
-    let (named, _) = start(settings(&[seen.addr.port(), dead()]), Config::default());
+    let (named, _) = start(
+        settings(&[seen.addr.port(), dead.port()]),
+        Config::default(),
+    );
     assert_eq!(get(&named, "/").1, "shop.internal");
     // The two ejected origins get requests again. One of them works now. The other fails again, and is
     // ejected again.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Answer, Foxy, Origin};
+use crate::common::{Answer, Foxy, Gate, Origin};
 use foxy_proxy::rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Rewriting};
 use foxy_proxy::{Config, Role, Site};
 
@@ -379,10 +379,12 @@ fn redirects_come_before_the_cache_and_not_before_access() {
 /// of these fetches are not stored.
 #[test]
 fn a_reload_with_other_rules_shares_no_fetch_with_the_old_ones() {
-    let origin = Origin::start(|asked| {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked| {
         let told = asked.field("X-Mode").unwrap_or("none").to_owned();
         if told == "old" {
-            std::thread::sleep(Duration::from_millis(400));
+            held.wait();
         }
         asked.reply("200 OK", "Cache-Control: max-age=60\r\n", told);
         true
@@ -405,6 +407,7 @@ fn a_reload_with_other_rules_shares_no_fetch_with_the_old_ones() {
         "new",
         "the running fetch is another's"
     );
+    gate.open();
     assert_eq!(early.answer().text(), "old");
     let kept = get(&foxy, "/x");
     assert_eq!(

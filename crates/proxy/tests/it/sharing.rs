@@ -2,31 +2,11 @@
 //! permit this (RFC 9111 sections 4 and 5.2.2.4).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Asked, Foxy, Origin, until};
+use crate::common::{Asked, Foxy, Gate, Origin, until};
 use foxy_proxy::{Collapse, Config, Role, Site, UpstreamConfig};
-
-/// A gate that blocks an origin until the test opens it.
-#[derive(Clone, Default)]
-struct Gate(Arc<AtomicBool>);
-
-impl Gate {
-    fn wait(&self) {
-        while !self.0.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn open(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    fn close(&self) {
-        self.0.store(false, Ordering::SeqCst);
-    }
-}
 
 /// Answers with a page for the user in Cookie. The page has a different ETag for each user. A request with
 /// the user's ETag gets a 304.

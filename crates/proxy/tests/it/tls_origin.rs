@@ -19,7 +19,7 @@ fn config(tls: OriginTls) -> Config {
         },
         ..Config::default()
     };
-    config.timeouts.connect = Duration::from_secs(5);
+    config.timeouts.connect = Duration::from_secs(20);
     config
 }
 

@@ -183,7 +183,7 @@ fn run(foxy: &Foxy, origin: &Origin, number: usize, case: &Case) -> Result<(), S
     let asked = origin.asked();
     let mut judged = judge(&why(foxy, &url, case.asks), rule, case);
     // A client gets its answer shortly before Foxy notes the result of the request.
-    for _ in 0..200 {
+    for _ in 0..2000 {
         if judged.is_ok() {
             break;
         }

@@ -454,8 +454,8 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
     let foxy = Foxy::start(Role::Forward, config, 1);
     let both = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&both);
+    let whole: Vec<u8> = (0..LEN).map(|i| (i / 4096) as u8).collect();
     let origin = Origin::start(move |asked| {
-        let whole: Vec<u8> = (0..LEN).map(|i| (i / 4096) as u8).collect();
         match asked.field("Range").and_then(|r| r.strip_prefix("bytes=")) {
             Some(range) => {
                 let from: usize = range.split('-').next().unwrap().parse().unwrap();
@@ -466,7 +466,7 @@ fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() 
                 let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
                 // The origin sends its answer only after the second client has joined the fetch.
                 until(|| seen.load(Ordering::SeqCst));
-                asked.reply("200 OK", fields, whole);
+                asked.reply("200 OK", fields, &whole);
             }
         }
         true

@@ -376,11 +376,12 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn())
             let short = Duration::from_millis(short);
             tokio::time::timeout(short, &mut next).await
         };
+        // The wait for the client may begin in this loop.
+        let began = local.mono();
         while ledger.used(Use::Queues) > used.bytes() {
             assert!(waits(10).await.is_err(), "the other answer is first");
         }
         drop((line, used));
-        let began = local.mono();
         match waits(3000).await {
             Ok(next) => assert_eq!(next, Ok(())),
             Err(_) => {

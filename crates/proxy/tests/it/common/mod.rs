@@ -34,7 +34,7 @@ mod client;
 mod origin;
 
 pub use client::{Answer, Client};
-pub use origin::{Asked, Origin};
+pub use origin::{Asked, Gate, Origin};
 
 /// Returns a socket, and an address that refuses connections as long as this socket exists. Without the
 /// socket, another test could get the same port.

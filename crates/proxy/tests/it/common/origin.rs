@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::{Client, over_tls};
 
@@ -44,11 +45,32 @@ impl Asked {
     }
 }
 
+/// A gate that blocks an origin until the test opens it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    pub fn wait(&self) {
+        while !self.0.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub fn close(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
 /// An origin with a thread per connection. The thread calls a closure for each request.
 pub struct Origin {
     pub addr: SocketAddr,
     pub requests: Arc<AtomicUsize>,
     pub connections: Arc<AtomicUsize>,
+    closed: Arc<AtomicUsize>,
 }
 
 impl Origin {
@@ -61,26 +83,16 @@ impl Origin {
         }
         let requests = Arc::new(AtomicUsize::new(0));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (count, opened) = (requests.clone(), connections.clone());
+        let closed = Arc::new(AtomicUsize::new(0));
+        let (count, opened, ended) = (requests.clone(), connections.clone(), closed.clone());
         let serve = Arc::new(serve);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 opened.fetch_add(1, Ordering::SeqCst);
-                let (serve, count) = (serve.clone(), count.clone());
+                let (serve, count, ended) = (serve.clone(), count.clone(), ended.clone());
                 std::thread::spawn(move || {
-                    let mut client = Client::of(stream);
-                    loop {
-                        let head = client.head();
-                        if head.is_empty() {
-                            return;
-                        }
-                        count.fetch_add(1, Ordering::SeqCst);
-                        let mut asked = Asked { head, client };
-                        if !serve(&mut asked) {
-                            return;
-                        }
-                        client = asked.client;
-                    }
+                    converse(Client::of(stream), &count, &*serve);
+                    ended.fetch_add(1, Ordering::SeqCst);
                 });
             }
         });
@@ -88,7 +100,13 @@ impl Origin {
             addr,
             requests,
             connections,
+            closed,
         }
+    }
+
+    /// Returns the number of connections that the origin has closed.
+    pub fn closed(&self) -> usize {
+        self.closed.load(Ordering::SeqCst)
     }
 
     pub fn asked(&self) -> usize {
@@ -97,5 +115,21 @@ impl Origin {
 
     pub fn authority(&self) -> String {
         format!("origin.test:{}", self.addr.port())
+    }
+}
+
+/// Answers the requests on a connection until one side closes it.
+fn converse(mut client: Client, count: &AtomicUsize, serve: &dyn Fn(&mut Asked) -> bool) {
+    loop {
+        let head = client.head();
+        if head.is_empty() {
+            return;
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        let mut asked = Asked { head, client };
+        if !serve(&mut asked) {
+            return;
+        }
+        client = asked.client;
     }
 }
