@@ -299,22 +299,21 @@ impl Scene {
             self.wait(secs(1));
             thread::sleep(Duration::from_millis(15));
         }
-        assert_eq!(
-            self.foxy().engine().stats().pending_bytes,
-            0,
-            "something still waits to be written"
-        );
+        self.until("everything is written", || {
+            self.foxy().wake_stores();
+            self.foxy().engine().stats().pending_bytes == 0
+        });
     }
 
     /// Waits until a background event has happened.
     pub fn until(&self, what: &str, done: impl Fn() -> bool) {
-        for _ in 0..1000 {
+        for _ in 0..6000 {
             if done() {
                 return;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("still waiting: {what}");
+        panic!("still waiting after a minute: {what}");
     }
 
     /// Ends Foxy in order, as SIGTERM would, and starts it again.

@@ -19,7 +19,9 @@ fn an_origin_that_does_not_answer_in_time() {
     let scene = Scene::with()
         .config("[timeouts]\nfirst_byte = \"1s\"")
         .begin();
-    scene.origin.plays("/a", Reply::raw("").pause(4000).close());
+    scene
+        .origin
+        .plays("/a", Reply::raw("").pause(60_000).close());
     scene.get("/a").is(504);
     scene.exports("foxy_origin_errors_total{reason=\"answer-timeout\"}");
     scene.exports("foxy_requests_total{result=\"origin-timeout\"}");

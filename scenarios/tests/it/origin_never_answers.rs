@@ -7,6 +7,8 @@ fn story() {
     let scene = Scene::with()
         .config("[timeouts]\nfirst_byte = \"1s\"")
         .begin();
-    scene.origin.plays("/a", Reply::raw("").pause(4000).close());
+    scene
+        .origin
+        .plays("/a", Reply::raw("").pause(60_000).close());
     scene.get("/a").is(504).mentions("origin-answer-timeout");
 }
