@@ -285,8 +285,8 @@ fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
 /// # Errors
 /// Returned if the origin cannot be reached, or if its answer has no counters.
 pub fn read_counters(origin: SocketAddr) -> io::Result<OriginCounters> {
-    let mut stream = TcpStream::connect_timeout(&origin, Duration::from_secs(2))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut stream = TcpStream::connect_timeout(&origin, Duration::from_secs(20))?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     stream.write_all(b"GET /__counters HTTP/1.0\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

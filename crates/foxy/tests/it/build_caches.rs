@@ -55,7 +55,7 @@ impl Cache {
             .spawn()
             .unwrap();
         let mut cache = Self { child, address };
-        for _ in 0..500 {
+        for _ in 0..3000 {
             if cache.child.try_wait().unwrap().is_some() {
                 return None;
             }
@@ -64,7 +64,7 @@ impl Cache {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("it does not listen after 10 s");
+        panic!("it does not listen after 60 s");
     }
 
     fn kill(&mut self) {

@@ -54,7 +54,7 @@ impl Foxy {
         foxy.arg("--config").arg(config).arg("--store").arg(store);
         let child = foxy.stdout(Stdio::null()).spawn().unwrap();
         let mut foxy = Self { child, address };
-        for _ in 0..500 {
+        for _ in 0..3000 {
             assert!(foxy.child.try_wait().unwrap().is_none(), "it ended");
             if TcpStream::connect(address).is_ok() {
                 return foxy;

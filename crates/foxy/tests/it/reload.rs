@@ -196,7 +196,7 @@ fn sites_come_change_and_go() {
     let (done, words) = foxy.reload(&site("b", second, &one, ""));
     assert!(done && words.contains("site a"), "{words}");
     assert_eq!(get(second).as_deref(), Some("one"));
-    let gone = (0..200).any(|_| {
+    let gone = (0..2000).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         TcpStream::connect(first).is_err()
     });

@@ -110,7 +110,7 @@ impl Foxy {
 
     /// Waits until Foxy listens. Returns false if it ends instead.
     fn listens(&mut self) -> bool {
-        for _ in 0..500 {
+        for _ in 0..3000 {
             if self.child.try_wait().expect("a child").is_some() {
                 return false;
             }
@@ -119,7 +119,7 @@ impl Foxy {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("foxy does not listen on {} after 10 s", self.proxy);
+        panic!("foxy does not listen on {} after 60 s", self.proxy);
     }
 
     /// True if the admin address answers. An open port alone would not show that Foxy has this port, because
