@@ -172,8 +172,8 @@ impl Claim {
     }
 }
 
-/// Maximum difference between 1 and the ratio of our value to the published value, if they are compared
-/// within a band.
+/// Permitted relative difference between our value and the published value for [`Comparison::Band`],
+/// [`Comparison::Shape`] and [`Comparison::Order`].
 pub const BAND: f64 = 0.25;
 
 /// Result of a claim.

@@ -58,7 +58,7 @@ impl Conditions {
         )
     }
 
-    /// Options of a sweep: threads, the file of finished runs, and the receiver of progress.
+    /// Options of a sweep: threads, the file of finished runs, and the callback for progress.
     pub(super) fn options<'a>(
         &self,
         progress: &'a (dyn Fn(usize, usize) + Sync),

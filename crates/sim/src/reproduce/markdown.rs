@@ -18,11 +18,16 @@ All times are simulated: the same command gives the same results on every machin
 was fitted to a result. Two choices were made when results were already known; their decisions say so (130
 and [133](decisions/0133-isp-stream.md)).
 
-There are five kinds of comparison. *Exact*: a rule or arithmetic. *Calibration input*: a value that the
-generator or the model was made to meet, within a tenth. *Band*: a modelled drive with a generated stream.
-*Shape*: a plot without axes, or a value whose digits are partly lost. *Order only*: the order of the
-systems, and their approximate factors. The last three kinds count as met within a quarter of the published
-value or range.
+There are five kinds of comparison:
+
+- *Exact*: the value follows from a rule or from arithmetic, so ours must be equal to the published value.
+- *Calibration input*: the generator or the model was made to meet the published value. The value is met if
+  ours differs from it by at most a tenth.
+- *Band*: our value comes from a modelled drive with a generated stream.
+- *Shape*: the published value comes from a plot without axes, or some of its digits are lost.
+- *Order only*: only the order of the systems and their approximate factors are compared.
+
+Values of the last three kinds are met if ours differ by at most a quarter from the published value or range.
 
 Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they are
 [beside the other results of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).

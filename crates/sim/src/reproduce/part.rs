@@ -31,9 +31,9 @@ struct Kept {
 }
 
 /// Runs `parts` one after the other. After each part, `after` is called with all sections finished so far. So
-/// these sections can be saved before an interruption. If there is a folder, each finished part is kept in
-/// its file `parts/ID.json`, and the same build does not run the part again. If the run is stopped early, the
-/// function returns the finished parts.
+/// the caller can save these sections in case the run is interrupted later. If there is a folder, each
+/// finished part is kept in its file `parts/ID.json`, and the same build does not run the part again. If the
+/// run is stopped early, the function returns the finished parts.
 ///
 /// # Errors
 /// Returns the first error of a part, of `after`, or of the folder.
@@ -89,8 +89,8 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), RunError> {
     };
     let text = serde_json::to_vec(kept).map_err(|e| RunError::Config(e.to_string()))?;
     std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(fail)?;
-    // The file is first written under another name. So if the process is killed, there is either the old file
-    // or the new file.
+    // The file is written under another name and then renamed. So if the process is killed, either the old
+    // file or the complete new file exists.
     let new = file.with_extension("new");
     std::fs::write(&new, text).map_err(fail)?;
     std::fs::rename(&new, file).map_err(fail)

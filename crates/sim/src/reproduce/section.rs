@@ -27,7 +27,7 @@ pub struct Section {
     pub title: String,
     /// The publication and its measurements; set by [`super::run_parts`].
     pub about: String,
-    /// All results for which a value was published.
+    /// Values that are compared with published values. A value for which nothing was published is only shown.
     pub claims: Vec<Claim>,
     /// Tables of our own results, each with a heading.
     #[serde(default)]

@@ -31,10 +31,10 @@ use crate::{
     },
 };
 
-/// Number of crashes of each kind.
+/// Number of crashes for each row of the table.
 const CRASHES: u64 = 3;
 
-/// Sums over the crashes of one kind.
+/// Sums over the crashes for one row of the table.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     before: u64,
@@ -139,8 +139,8 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     out.note(
         "Hot clusters",
         "The published 30 seconds are the time for 2,500 hot clusters, 12 ms each. Memory holds at most 512 \
-         clusters here (32 MB), and not all of them are hot. So a tenth of the clusters takes a tenth of the \
-         time.",
+         clusters here (32 MB), and not all of them are hot. So the model reads a tenth as many clusters, in \
+         a tenth of the time.",
     );
     out.because("Hummingbird 2001", &[""], "Hot clusters");
     out.note(
@@ -153,7 +153,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
-/// A table row for the results of one kind of crash.
+/// A table row: `name` is its label, and `sum` contains its results.
 fn row(name: &str, sum: &Outcome) -> [String; 6] {
     let each = |s: f64| digits(s / CRASHES as f64);
     let percent = |part, whole| digits(100.0 * ratio(part, whole));

@@ -50,7 +50,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 /// because no cluster was free.
 const LIVES: [f64; 6] = [5.0, 30.0, 60.0, 120.0, 135.0, 150.0];
 
-/// Configurations of the runs, in the order of [`Rows`].
+/// Configurations of the runs, in the order of the functions of [`Rows`].
 fn configs(conditions: &Conditions) -> Vec<SystemConfig> {
     let base = SystemConfig::hummingbird(SystemSpec::Hummingbird);
     let four = SystemConfig {
@@ -90,7 +90,8 @@ fn configs(conditions: &Conditions) -> Vec<SystemConfig> {
     all.into_iter().map(|c| scaled(c, conditions)).collect()
 }
 
-/// The results of all runs. Each function below returns the result of one run, or of one run of a group.
+/// The results of all runs. Each function returns the result of one run. A parameter `n` selects one run of a
+/// group of runs.
 struct Rows<'a> {
     results: &'a [SystemResult],
 }
@@ -144,7 +145,7 @@ fn add(
         .push(Claim::new(source, what, published, ours, comparison));
 }
 
-/// Adds claims for a row: hit rates, times and run time.
+/// Adds claims for a row of a published table: hit rates, times per read and per write, and run time.
 fn row(out: &mut Section, source: &'static str, name: &str, r: &SystemResult, published: [f64; 5]) {
     let ours = [
         ("proxy hit rate", r.hit_ratio),

@@ -32,8 +32,8 @@ fn runs(
     crate::run::sweep(configs, &conditions.options(&tell))
 }
 
-/// Divides requests, memory and disk by the scale. Lifetimes are divided too, because they are minutes of run
-/// time, and run time shrinks in proportion.
+/// Divides requests, memory and disk by the scale. Lifetimes are minutes of run time, which shrinks in
+/// proportion to the number of requests. So lifetimes are divided too.
 fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
     let scale = conditions.scale.max(1);
     let workload = match config.workload {
@@ -58,7 +58,8 @@ fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
     }
 }
 
-/// Returns 1 if a published order of systems holds, and otherwise 0. A claim compares only numbers.
+/// Returns 1 if a published order of systems holds, and otherwise 0, because a claim can compare only
+/// numbers.
 fn holds(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }

@@ -21,7 +21,8 @@ const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
 struct Sets {
     open: HashMap<u32, (u64, HashSet<u64>)>,
     first: HashMap<u64, HashSet<u64>>,
-    /// For each class of size: the sum of the shares, and the number of shares.
+    /// For each class of size: the sum of the shares that were fetched again, and the number of compared
+    /// sets.
     sums: [(f64, u64); 5],
 }
 
@@ -144,9 +145,9 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn add_notes(out: &mut Section) {
     out.note(
         "What the stream meets",
-        "The generator has fewer parameters than there are published values. Small sets are a little too \
-         small for the required mean size of objects, and the mean object is a tenth too large. The rate of \
-         repeats within 100 objects is that of the DEC stream (decision 133).",
+        "The generator has fewer parameters than there are published values, so it cannot meet all of them. \
+         Small sets are a little too small for the required mean size of objects, and the mean object is a \
+         tenth too large. The rate of repeats within 100 objects is that of the DEC stream (decision 133).",
     );
     out.note(
         "Idle time",

@@ -33,7 +33,7 @@ const ROOT_OBJECT: u64 = 9_000;
 /// Maximum rate of the published proxies in requests per second (NLANR, 1.2 million a day).
 const RATE: f64 = 14.0;
 
-/// The part on UCFS against Squid on FFS and SQUIDML.
+/// The part that compares UCFS with Squid on FFS and with SQUIDML.
 pub(in crate::reproduce) const UCFS: Part = Part {
     id: "ucfs",
     title: "UCFS: against Squid on FFS and SQUIDML",
@@ -367,7 +367,7 @@ fn rates(results: &[SystemResult], out: &mut Section) {
     add(out, what, 0.0, ucfs.prefetched_per_read, Comparison::Order);
 }
 
-/// Adds response times at the recorded pace.
+/// Adds the figures of the response times in the runs at recorded times.
 fn histograms(results: &[SystemResult], out: &mut Section) {
     let names = ["UCFS", "Squid on FFS", "Squid on async FFS", "SQUIDML"];
     let of = |part: fn(&SystemResult) -> Histogram| {

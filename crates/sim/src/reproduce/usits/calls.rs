@@ -88,8 +88,8 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
          BUDDY's class files grow and are written by write(). Decision 130 gives the reasons. The decision \
          was made before this table was computed. But some results of the mapped calls were already known \
          from an audit. A mapping cannot grow a file: in the columns \"mmap, grows\" bytes beyond the end of \
-         the file are written by write(). BUDDY at 2 GB is derived from \"2 times\" and \"2.5 times\" of \
-         figure 6.",
+         the file are written by write(). The published value of BUDDY at 2 GB is derived from the factors \
+         \"2 times\" and \"2.5 times\" of figure 6.",
     );
     out.runs = results;
     Ok(out)

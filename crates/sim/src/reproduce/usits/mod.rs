@@ -1,8 +1,9 @@
 //! Repeats figures 2 to 8 and tables 1 and 2 of USITS'99 ("Secondary storage management for web proxies"),
 //! and the additions of the journal version (WebCoSM, Transactions on Networking 2002).
 //!
-//! Conditions (sections 3.2 to 3.6): figures 4 and 5 use a 1 GB disk with 300,000 and 400,000 operations; the
-//! other figures and tables use 2 GB with a million operations. Figures 6 to 8 use one operation stream, and
+//! Conditions (sections 3.2 to 3.6): figures 4 and 5 and the upper half of table 2 use a disk of 1 GB. Figure
+//! 5 has 400,000 operations; figure 4 and the upper half of table 2 have 300,000. Figures 6 to 8, table 1 and
+//! the lower half of table 2 use 2 GB with a million operations. Figures 6 to 8 use one operation stream, and
 //! the size of the file is 2 GB divided by the utilisation. The published "URL-gets/s" of table 2 equal
 //! operations divided by completion time, so operations per second are compared.
 

@@ -77,22 +77,23 @@ fn add_notes(out: &mut Section) {
         "Here SQUID is faster than MULTIPLE-DIRS; in the paper MULTIPLE-DIRS is faster. SQUID's 4,096 \
          directories hold about 50 files each and stay in memory. The sizes of MULTIPLE-DIRS' directories \
          follow the popularity of the servers. The largest hold thousands of names, and a file system of \
-         that time scans all of them for every new file. How unequal the servers of the original trace were \
-         is not published. SQUID is also just above what others measured (15 to 27 a second). The published \
-         20 operations a second are 50 ms for each operation, and nine of ten operations are creates. These \
-         50 ms are more than the 40 ms that the same paper measured for a file of 10 KB in a directory of \
-         only 64 files. The constants of the model come from those measurements and were frozen before this \
-         table was computed; a create takes 31 ms in the model. The paper does not say why a create took \
-         longer in the published run. One reason could be metadata that no longer fitted into memory.",
+         that time scans all of them for every new file. The paper does not state how unequal the servers of \
+         the original trace were. SQUID's rate is also just above the rates that others measured (15 to 27 a \
+         second). The published 20 operations a second are 50 ms for each operation, and nine of ten \
+         operations are creates. These 50 ms are more than the 40 ms that the same paper measured for a file \
+         of 10 KB in a directory of only 64 files. The constants of the model come from those measurements \
+         and were frozen before this table was computed; a create takes 31 ms in the model. The paper does \
+         not say why a create took longer in the published run. One reason could be metadata that no longer \
+         fitted into memory.",
     );
     out.note(
         "BUDDY is faster than published",
         "The class files of the model are laid out by an otherwise empty file system and written behind by \
-         the update daemon in ascending order. The published 7.5 ms for each operation are about one access \
-         of the drive (9 ms on average) for each write, as if no two writes were merged or sorted. With \
-         class files that exist beforehand and with write(), BUDDY is 1.4 times as fast as published on 1 GB \
-         and 1.2 times on 2 GB, because partly written pages are then read first. Decision 130 explains why \
-         this is not the main combination.",
+         the update daemon in ascending order. The published 7.5 ms for each operation correspond to about \
+         one access of the drive (9 ms on average) for each write, as if no writes were merged or sorted. If \
+         the class files exist beforehand and are written by write(), partly written pages have to be read \
+         first. Then BUDDY is only 1.4 times as fast as published on 1 GB, and 1.2 times on 2 GB. Decision \
+         130 explains why this is not the main combination.",
     );
     out.note(
         "Creating files",

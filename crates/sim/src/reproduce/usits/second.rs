@@ -14,10 +14,10 @@ pub(in crate::reproduce) const SECOND: Part = Part {
     id: "second",
     title: "Table 2 on the second reading of the sizes",
     about: "The published best run moved 7.6 GB in 720,125 reads and writes: 10.5 KB each. The objects that \
-            it left on 2 GB imply 5.4 KB. The two values cannot both be the mean size of an object. Before \
-            the mapped calls were found to explain the bytes (section above), every row of table 2 was \
-            computed a second time with write(), on a stream of 10.5 KB; these results stay here for \
-            comparison.",
+            it left on 2 GB imply a mean size of 5.4 KB. The two values cannot both be the mean size of an \
+            object. Later it was found that mapped calls explain the bytes (section above). Before that, \
+            every row of table 2 was computed a second time with write(), on a stream with objects of 10.5 \
+            KB; these results stay here for comparison.",
     run: second_stream,
 };
 
@@ -115,7 +115,8 @@ fn efficiency(results: &[RunResult], out: &mut Section) {
 /// per read. To compute it, the time to move all bytes at the sequential rate is subtracted from the run
 /// time, and the rest is divided by the number of reads. Deletes are not counted. The objects of this run are
 /// larger and fill the same disk sooner, so more of its operations are deletes than in the published run.
-/// Deletes cost these layouts almost nothing, so with deletes the rates could not be compared.
+/// Deletes cost these layouts almost nothing. So a rate that counts deletes grows with their share, and could
+/// not be compared.
 fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Section) {
     // `READS` and `WRITES` are the numbers of reads and writes in the published run of a million operations.
     // That run had 1,058,206 gets. For BUDDY and the layouts with one file for each object, a run of 300,000
@@ -158,16 +159,17 @@ fn like_for_like(rows: &[(LayoutSpec, f64)], results: &[RunResult], out: &mut Se
 fn add_notes(out: &mut Section) {
     out.note(
         "What locality buffers save",
-        "The drive needs a part of each published time only to move 7.6 GB at 4.7 MB/s. The rest is 28 ms \
+        "In a part of each published time, the drive moves 7.6 GB at 4.7 MB/s. The rest of the time is 28 ms \
          for each read of STREAM-PACKETIZER, 22 ms with LAZY-READS, and 13 ms with 128 buffers. The \
          simulation reproduces the first two times almost exactly. The third time would mean that buffers \
          save half of the cost of every read. But only 17 % of the published reads begin within 10 blocks of \
          the read before, 11 percentage points more than without buffers. If these 11 % of the reads took no \
          time, the mean time of a read would fall from 28 ms to 25 ms. In the simulation, buffers save these \
          3 ms too. The papers describe which clusters are read, the size of a buffer, and which buffer is \
-         written first. The simulator does the same, or the difference does not affect reads. The papers do \
-         not say what else made the published runs with buffers faster. Nevertheless the rows with buffers \
-         agree within a twentieth in operations per second, because this stream has more deletes.",
+         written first. The simulator follows these descriptions, or differs from them only in ways that do \
+         not affect reads. The papers do not say what else made the published runs with buffers faster. \
+         Nevertheless the rows with buffers agree within a twentieth in operations per second, because this \
+         stream has more deletes.",
     );
     out.note(
         "BUDDY and deletes",

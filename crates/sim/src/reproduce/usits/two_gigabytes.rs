@@ -51,12 +51,13 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn add_notes(out: &mut Section) {
     out.note(
         "STREAM gains what its packetizer should",
-        "Through a mapping STREAM and STREAM-PACKETIZER send the same requests to the drive: each page is \
-         read once, when it is first touched, and written once. Both move 8.4 GB, and the packetizer gains 1 \
-         % (published: 21 %). At STREAM's published 295 operations a second, these bytes take 3,390 seconds, \
-         twice the time at the drive's rate. That is 1.7 ms more for each of 678,040 writes than here. The \
-         papers do not say what causes this additional time of STREAM. With write() the two layouts differ \
-         (394 and 639 operations a second), but then both are too fast.",
+        "If the file is written through a memory mapping, STREAM and STREAM-PACKETIZER send the same \
+         requests to the drive: each page is read once, when it is first touched, and written once. Both \
+         move 8.4 GB, and the packetizer gains 1 % (published: 21 %). At the published 295 operations a \
+         second, STREAM's million operations take 3,390 seconds. This is twice the time in which the drive \
+         can move these bytes at its full rate. It is also 1.7 ms longer than here for each of the 678,040 \
+         writes. The papers do not say what causes this additional time of STREAM. With write() the two \
+         layouts differ (394 and 639 operations a second), but then both are too fast.",
     );
     out.note(
         "The file is there before the first operation",
@@ -83,11 +84,11 @@ fn add_notes(out: &mut Section) {
     );
     out.note(
         "At 95 % of use STREAM keeps its lead over BUDDY",
-        "In the paper both are equally fast there. In the published cascade 60 to 77 % of the writes of the \
-         first million operations go to space that was never used before, at any utilisation, and LRU evicts \
-         in nearly the order of writing. So the freed space in front of the cursor is contiguous, and an \
-         object is written in 1.05 pieces on average at 95 %. A longer run that passes the end of the file \
-         several times, or another order of eviction, would leave smaller pieces.",
+        "In the paper both are equally fast there. With the published cascade, 60 to 77 % of the writes of \
+         the first million operations go to space that was never used before. This holds at any utilisation. \
+         In addition, LRU evicts in nearly the order of writing. So the freed space in front of the cursor \
+         is contiguous, and at 95 % of use an object is written in 1.05 pieces on average. A longer run that \
+         passes the end of the file several times, or another order of eviction, would leave smaller pieces.",
     );
 }
 

@@ -9,7 +9,7 @@ use crate::{
     run::RunError,
 };
 
-/// The part on the cascade and figure 2.
+/// The part on the cascade (a memory level before a disk level) and figure 2.
 pub(in crate::reproduce) const WORKLOAD: Part = Part {
     id: "workload",
     title: "The stream of disk operations",
@@ -26,11 +26,13 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     figure_2(conditions, progress, &mut out)?;
     out.note(
         "What the stream was made to meet",
-        "The generator was set to the published counts of the cascade, to 10,089 clients with 5.86 requests \
-         a second, and to sizes that leave 398,165 objects in 2 GB. These rows show only that the input is \
-         right; they show nothing about the layouts. The hits on disk are a ninth too few, because objects \
-         that are not in memory are requested again a little too rarely. Figure 2 uses the same stream, five \
-         times as long. The published figure has no axes, so its rows compare three sentences of the paper.",
+        "The generator was adjusted to published values. These are the counts of the cascade (memory and \
+         disk), and 10,089 clients with 5.86 requests a second in total. The sizes of the objects were \
+         chosen so that 398,165 objects fill the disk of 2 GB. So the rows of the cascade show only that the \
+         input is right; they show nothing about the layouts. The hits on disk are a ninth fewer than \
+         published, because objects that are not in memory are requested again a little too rarely. Figure 2 \
+         uses the same stream, five times as long. The published figure has no axes, so the rows of figure 2 \
+         use the values in three sentences of the paper.",
     );
     out.because("cascade", &[""], "What the stream was made to meet");
     Ok(out)

@@ -85,10 +85,10 @@ pub(super) fn all(conditions: &Conditions, out: &mut Section) -> Result<(), RunE
     out.note(
         "Layouts",
         "A checkpoint restores the objects that existed when it was made and still exist. The writes after \
-         the checkpoint are lost. Its entries of objects that were deleted later point to bytes of other \
-         objects. Without the name beside each object, such an entry would cause a wrong answer. A scan \
-         finds all objects that were written from the buffers, after it has read the complete file once at \
-         the sequential rate. Nobody published values for this.",
+         the checkpoint are lost. The checkpoint's entries of objects that were deleted later point to bytes \
+         of other objects. Without the name beside each object, such an entry would cause a wrong answer. A \
+         scan reads the complete file once, at the sequential rate. It finds all objects that were written \
+         from the buffers. Nobody published values for this.",
     );
     Ok(())
 }
@@ -108,7 +108,7 @@ fn one(config: &RunConfig, ops: &OpStream, points: &[usize]) -> Result<Vec<Outco
         .collect();
     let (mut written, mut objects) = (0, 0);
     for (number, op) in ops.ops.iter().enumerate() {
-        // Objects that the layout refused because there was no space are in no table.
+        // If there is no space, the layout refuses the object, and the object is not added to `live`.
         let done = layout.apply(op).is_ok();
         match op.kind {
             DiskOpKind::Write if done => {

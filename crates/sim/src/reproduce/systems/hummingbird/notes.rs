@@ -15,14 +15,14 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     out.note(
         READS,
         format!(
-            "On 9 GB, memory answers {:.0} % of the hits, and {:.0} % of the requests are hits (published \
-             for 64 KB: 74 % and 65 %). So {:.1} % of the requests read the disk (published: 17 %), and a \
+            "On 9 GB, {:.0} % of the requests are hits (published for 64 KB: 65 %). Memory answers {:.0} % \
+             of these hits (published: 74 %). So {:.1} % of the requests read the disk (published: 17 %). A \
              request to the disk takes {:.1} ms (published: 10.8 ms). Therefore a hit takes {:.1} ms instead \
              of 3.3 ms. The rate of quick repeats is that of the DEC stream (decision 133). Fewer quick \
-             repeats would bring this table nearer to the published one, but table 5 further from it, where \
-             the memory hit rates are met at every lifetime.",
-            100.0 * nine.ram_share,
+             repeats would bring this table nearer to its published values. But they would move table 5 away \
+             from its published values: there, the memory hit rates are met at every lifetime.",
             100.0 * nine.hit_ratio,
+            100.0 * nine.ram_share,
             100.0 * nine.hit_ratio * (1.0 - nine.ram_share),
             nine.io_ms,
             nine.read_ms,
@@ -33,8 +33,8 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
         "A miss has to pack and write a cluster when it needs the space of that cluster. The published disk \
          writes of the 64-KB row take 679,558 ms, which is 0.40 ms for each miss. Of this, 0.21 ms are spent \
          in write_file, and the rest in reads and daemons. In table 5, with a slower drive, write_file takes \
-         0.11 ms at every lifetime. Which call packs depends on when the daemons run (once in a thousand \
-         events here); the papers do not say more.",
+         0.11 ms at every lifetime. The time at which the daemons run decides which call has to pack. Here \
+         they run once in a thousand events; the papers do not say more.",
     );
     out.note(
         XFS,
@@ -54,12 +54,13 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
         EARLY,
         format!(
             "Lifetimes are measured in the time of the run, so with a faster disk an object lives for more \
-             requests. The published run of 150 minutes found no free cluster after 75 % of the requests, \
-             ours after {:.0} %; the run of 135 minutes also ended early, and the runs on 4 GB with 30 \
-             minutes ended after {:.0} %. So their run times do not cover the complete stream. If 4 GB must \
-             hold the stream for 30 minutes, the stream may have at most 820 requests a second: 65,536 \
-             clusters x 8.6 files in 1,800 s, at 0.38 misses per request. The published average is 485 \
-             requests a second; here the rate is {:.0} while the disk is still empty.",
+             requests. With a lifetime of 150 minutes, the published run found no free cluster after 75 % of \
+             the requests, and our run after {:.0} %. Our run with 135 minutes also ended early. Our runs on \
+             4 GB with 30 minutes ended after {:.0} % of the requests. So the times of these runs do not \
+             cover the complete stream. 4 GB have space for 65,536 clusters of 8.6 files each. At 0.38 \
+             misses per request, they can hold the files of 30 minutes (1,800 s) only if the stream has at \
+             most 820 requests a second. The published average is 485 requests a second; here the rate is \
+             {:.0} while the disk is still empty.",
             100.0 * ratio(rows.life(5).requests, rows.life(0).requests.max(1)),
             100.0 * ratio(rows.four().requests, rows.life(0).requests.max(1)),
             rows.four().requests_per_s,
@@ -78,12 +79,13 @@ fn factor_note(rows: &Rows<'_>, out: &mut Section) {
     out.note(
         FACTOR,
         format!(
-            "Squid on XFS does {xfs:.0} requests a second here, so a factor of 8 needs Hummingbird at {:.0} \
-             a second: {:.2} ms for each request. The published run has 2.06 ms (9,926 s / 4,809,895), the \
-             model {:.2} ms, of which {hits:.2} are hits: {:.0} % of the hits come from memory, and a \
-             request to the disk takes {:.1} ms (published: 9.9). At the highest rate that 4 GB can hold for \
-             30 minutes (820 a second, above), the factor is {:.1}, at the published 485 a second {:.1}. A \
-             slower drive for only this run would be a fit to the result.",
+            "Squid on XFS does {xfs:.0} requests a second here. For a factor of 8, Hummingbird would have to \
+             do {:.0} a second, which is {:.2} ms for each request. The published run has 2.06 ms for each \
+             request (9,926 s / 4,809,895). The model has {:.2} ms, and {hits:.2} ms of this time are hits. \
+             {:.0} % of the hits come from memory, and a request to the disk takes {:.1} ms (published: \
+             9.9). At the highest rate for which 4 GB can hold the files of 30 minutes (820 a second, see \
+             above), the factor is {:.1}. At the published 485 a second, it is {:.1}. If only this run used \
+             a slower drive, the model would be fitted to the result.",
             8.0 * xfs,
             1000.0 / (8.0 * xfs),
             1000.0 / four.requests_per_s,

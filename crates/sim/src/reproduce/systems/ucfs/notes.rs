@@ -11,9 +11,9 @@ pub(super) fn notes(ucfs: &SystemResult, root: &SystemResult, out: &mut Section)
     out.note(
         "What can be compared",
         "Cluster size, shares of the buffers, sizes and times of the paper are lost, and so are its logs. We \
-         test whether the order is the same, and whether the factors come near the ranges in the abstract \
-         for any of the lost values. A real implementation by the same group later gained 2.5 to 3 times on \
-         two logs.",
+         test whether the order is the same. We also test whether any choice of the lost values brings the \
+         factors near the ranges that the abstract states. A real implementation by the same group later \
+         gained 2.5 to 3 times on two logs.",
     );
     out.note(
         RECORDED,
