@@ -2,7 +2,8 @@
 //!
 //! This crate has no I/O, no clock and no runtime. The first rule that fits a request decides. Rules are
 //! compiled to sets of bits. Each condition divides its values into classes, and there is one set for each
-//! class. So a judgement takes about the same time with one rule and with five hundred rules.
+//! class. A judgement intersects the sets of the request's classes. So it takes about the same time with one
+//! rule and with five hundred rules.
 
 mod explain;
 mod host;

@@ -9,7 +9,8 @@ use foxy_base::MonoTime;
 pub struct Rate {
     /// Nanoseconds for which one unit occupies the rate.
     unit: f64,
-    /// The rate allows units only if it is then occupied for at most this number of nanoseconds from now.
+    /// Largest number of nanoseconds from now for which the rate may be occupied. Units that would occupy it
+    /// for longer are not allowed now.
     burst: f64,
 }
 
@@ -21,7 +22,8 @@ pub struct Charge {
 }
 
 impl Rate {
-    /// Returns a rate of `per_second` units on average, and `burst` units at once.
+    /// Returns a rate of `per_second` units on average. After a pause, it allows `burst` units at the same
+    /// time.
     #[must_use]
     pub fn new(per_second: f64, burst: f64) -> Self {
         let unit = 1e9 / per_second.max(1e-9);

@@ -8,11 +8,11 @@ const DAY: u16 = 24 * 60;
 /// The days of the week, from Monday.
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// A time of day on some days of the week. If the end is not after the beginning, the time ends on the next
-/// day.
+/// A period of the day, on some days of the week. If its end is not after its beginning, the period ends on
+/// the next day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Days on which the time begins. Bit 0 is Monday.
+    /// Days on which the period begins. Bit 0 is Monday.
     days: u8,
     /// Minutes of the day. The end is not included.
     from: u16,

@@ -16,7 +16,7 @@
 //! - `http`: byte streams (TCP and TLS), the client's HTTP/1.1 connection, routes, heads of requests and of
 //!   answers
 //! - `state`: settings, state of process and workers, the ledger (account) of memory, counters, log records
-//! - `sites`: the table of sites, and the behaviour of a site that does not depend on its origins
+//! - `sites`: the table of sites, and the part of a site's behaviour that does not depend on its origins
 //! - `access`: lists of clients, rules, logins, limits, the guard of destinations
 //!
 //! There are two exceptions. `state` contains tables of `fill`, `origin`, `mirrors`, `cache` and `http`,

@@ -89,9 +89,9 @@ fn a_memory_hit_allocates_nothing() {
         }
     }
     for (request, status) in [(&get, *b"200"), (&not_modified, *b"304"), (&part, *b"206")] {
-        // Other threads of the process sometimes allocate, and a connection gives its buffers back if this
-        // thread is late with the next request. So the smallest count decides. If hits allocated, every count
-        // would show it.
+        // Other threads of the process sometimes allocate. Moreover, if this thread is late with the next
+        // request, the connection frees its buffers and must allocate them again. So the smallest count
+        // decides. If hits allocated, every count would show it.
         let fewest = (0..TIMES)
             .map(|_| {
                 let region = Region::new(ALLOCATOR);

@@ -59,8 +59,9 @@ impl Block {
     }
 }
 
-/// The classes of all conditions. Values (such as hosts) that the same rules may fit are in the same class.
-/// For each class, this table has the set of these rules. Conditions share a class if the sets are equal.
+/// The classes of the values of all conditions. Two values of a condition (such as two hosts) are in the same
+/// class if the same rules may fit both values. For each class, this table has the set of these rules. If two
+/// conditions have classes with equal sets, they share one class.
 #[derive(Debug)]
 pub(crate) struct Classes {
     blocks: Vec<Block>,

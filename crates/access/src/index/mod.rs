@@ -108,8 +108,8 @@ impl<'a> Builder<'a> {
         set
     }
 
-    /// Returns each rule that has the condition, together with its condition. Returns `None` if no rule has
-    /// the condition.
+    /// Returns the number of each rule that has a condition of this kind, and the condition itself. Returns
+    /// `None` if no rule has such a condition.
     fn having<T>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>> {
         let all = self.rules.iter().enumerate();
         let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();
@@ -253,7 +253,8 @@ impl Index {
         self.search(rules, (applicable, class), request)
     }
 
-    /// Finds the first rule for a class of hosts, and remembers the judgement if no rule had to be compared.
+    /// Finds the first rule for a class of hosts, and remembers the judgement if no rule had to be compared
+    /// with the request.
     #[inline(never)]
     fn search(
         &self,

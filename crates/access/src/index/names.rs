@@ -3,7 +3,8 @@
 //!
 //! The hash of a level is computed from the hash of the level above it. If the table contains a level, it
 //! also contains all levels above that level. So the search ends at the first missing level. At the end, the
-//! name of the found level is compared. This distinguishes levels that have the same hash.
+//! name of the last level that was found is compared with the searched name. This distinguishes levels that
+//! have the same hash.
 
 use hashbrown::HashMap;
 
@@ -282,8 +283,9 @@ type Set = Vec<Block>;
 type Level = (Box<[u8]>, Set, Set);
 
 /// Returns the rules for values without a level in the table. Also returns each level with its name, the
-/// rules for this level and the rules for the levels below. `parts` returns the level with a name, and all
-/// levels above this level. `below` returns true if its second argument is a level below its first argument.
+/// rules for this level and the rules for the levels below. `parts` takes a name, and returns the level with
+/// this name and all levels above it. `below` returns true if its second argument is a level below its first
+/// argument.
 fn sets(
     free: &[Block],
     named: &[Named<'_>],
@@ -320,7 +322,7 @@ fn sets(
 }
 
 impl Table {
-    /// Builds the table. `all` are the rules for values without a level in the table.
+    /// Builds the table. `all` contains the rules for a host or a path of which no level is in the table.
     fn new(
         all: &[Block],
         levels: &[Level],

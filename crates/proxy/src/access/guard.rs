@@ -45,8 +45,8 @@ impl Forbidden {
 enum Class {
     Public,
     Private,
-    /// An address of this machine. A service that listens on such an address would take requests of the proxy
-    /// for requests of a local client.
+    /// An address of this machine. To a service that listens on such an address, requests of the proxy would
+    /// look like requests of a local client.
     Machine,
     Special,
 }

@@ -2,8 +2,8 @@
 //!
 //! The parent resolves the names of destinations. So the guard of destinations can check only destinations
 //! that are written as addresses. The address of the parent itself may be private, but it must not be one of
-//! Foxy's own listeners. If a parent could not be reached, it is tried after the other parents of its group
-//! for a while.
+//! Foxy's own listeners. For some time after a parent could not be reached, the other parents of its group
+//! are tried first.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -183,8 +183,8 @@ impl Parents {
         [up, down].concat()
     }
 
-    /// Chooses by rendezvous hashing. If a parent is added or removed, only the URLs of this parent move from
-    /// or to it. All other URLs keep their parent.
+    /// Chooses by rendezvous hashing. If a parent is added, some URLs move to it. If a parent is removed, its
+    /// URLs move to the other parents. All other URLs keep their parent.
     fn best(&self, hash: u64) -> usize {
         let weigh = |parent: &Parent| hash64(hash ^ u64::from(parent.port), parent.host.as_bytes());
         let members = self.members.iter().enumerate();

@@ -12,7 +12,7 @@ use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
 /// Capacity of a bucket, stated as a time in seconds. A full bucket contains the purges that its rate permits
-/// in this time. A client may send all these purges at once.
+/// in this time. A client may send all these purges without a pause.
 const BURST: u64 = 10;
 /// Limit of all clients together, in multiples of the limit of one client.
 const ALL: u64 = 4;

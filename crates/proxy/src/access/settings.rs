@@ -30,7 +30,7 @@ pub struct Access {
     /// at the admin address.
     pub token: Option<Token>,
     /// Destinations that the guard (the rule about the addresses that the forward proxy and the mirrors may
-    /// reach) permits in addition.
+    /// reach) permits in addition to public addresses.
     pub allow_destinations: Vec<IpNet>,
     /// True if every listener is on loopback. Then private and loopback destinations, and the addresses of
     /// this machine, are also permitted.

@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Largest total size in bytes of the unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// The memory for requests, divided by this number, is the largest total size of the unused read buffers of
-/// all workers.
+/// The unused read buffers of all workers together take at most the memory for requests, divided by this
+/// number.
 const IDLE_PART: usize = 8;
 
 /// Longest expected wait behind other reads. If a read would wait for longer, [`DiskReader::declines`]
@@ -247,9 +247,9 @@ impl StoreQueue {
         false
     }
 
-    /// Gives up a read because one caller has waited for too long. All other callers that share this read get
-    /// a miss at once. The engine does not use the store for a while, so later reads do not wait for this
-    /// store.
+    /// Gives up a read because one caller has waited for too long. All other callers that share this read
+    /// immediately get a miss. The engine does not use the store for a while, so later reads do not wait for
+    /// this store.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
         let same = same(plan);
         let mut inner = self.inner.borrow_mut();

@@ -1,11 +1,11 @@
 //! The gate: every answer needs a [`Grant`].
 //!
 //! A grant is the permission to give one answer to one request at one moment. There are two ways to obtain a
-//! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof ([`Own`]) that
-//! only the request that started the fetch has. [`Grant::shared`] and the related functions are for all other
-//! answers: they apply the caching rules ([`decide`] or [`stale_on_failure`]) to this request. The fields of
-//! a grant are private. Every function that sends stored or shared bytes takes a [`Shown`] or a [`Hit`], both
-//! of which contain a grant.
+//! grant. [`Grant::own`] is for an answer that was fetched for this request. It needs a proof ([`Own`]). Only
+//! the request that started the fetch has this proof. [`Grant::shared`] and the related functions are for all
+//! other answers: they apply the caching rules ([`decide`] or [`stale_on_failure`]) to this request. The
+//! fields of a grant are private. Every function that sends stored or shared bytes takes a [`Shown`] or a
+//! [`Hit`], both of which contain a grant.
 
 use foxy_base::{Fields, WallTime, rule};
 use foxy_http_rules::{
@@ -201,8 +201,8 @@ impl Shown {
         }
     }
 
-    /// Returns the description of this answer for the case that some of its bytes were not stored, and were
-    /// fetched.
+    /// Adds to this description that some bytes of the answer had to be fetched, because they were not
+    /// stored.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,

@@ -3,11 +3,11 @@
 //! name of the site. A mirror has several partitions.
 //!
 //! HEAD is answered from the entries of GET. The key of a variant (Vary) is the primary key followed by
-//! `\n<nonce>\n<selecting values>`. The selecting values are the values of the request fields and cookies
-//! that the stored Vary list names, as the origin receives them (see `http::sent`). The nonce is a random
-//! number. It is stored in the primary entry, which is the object under the primary key. If the primary entry
-//! is purged or evicted, or replaced by an entry with another Vary list, no request can find its variants any
-//! more.
+//! `\n<nonce>\n<selecting values>`. The stored Vary list names request fields and cookies. Their values in
+//! the request are the selecting values, in the form in which the origin receives them (see `http::sent`).
+//! The nonce is a random number. It is stored in the primary entry, which is the object under the primary
+//! key. Without the nonce, no request can find a variant. So the variants become unreachable if the primary
+//! entry is purged or evicted, or if an entry with another Vary list replaces it.
 
 use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};

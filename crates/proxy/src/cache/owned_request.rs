@@ -39,13 +39,13 @@ pub(crate) struct OwnedRequest {
     /// Path and query sent to the origin, if the site rewrites them.
     rewritten: Option<Vec<u8>>,
     /// True if the answer may be stored under the key and may update the object that is stored there. This
-    /// requires that `target` equals the path and query in the key. For a request that bypasses the cache, it
-    /// also requires that `rewritten` is `None`.
+    /// requires that `target` equals the path and query in the key. If the request bypasses the cache,
+    /// `rewritten` must also be `None`.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
     pub(crate) base_hash: KeyHash,
-    /// The rule of the operator that decides about the request.
+    /// The operator's rule (`[[rule]]`) that applies to the request.
     pub(crate) rule: RuleId,
     /// Reason why a caching rule or an access rule makes the request bypass the cache. `None` if no such rule
     /// applies.
@@ -160,7 +160,8 @@ impl OwnedRequest {
     }
 
     /// Returns true if this request selects the same variant as the request for which an answer was fetched.
-    /// `list` is the Vary list of the answer. `values` are the values that the earlier request had.
+    /// `list` is the Vary list of the answer. `values` are the values of the listed fields and cookies in the
+    /// earlier request.
     pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
         self.sent(local).matches(list, values)
     }
@@ -170,9 +171,9 @@ impl OwnedRequest {
         self.facts.authorization || self.facts.cookie
     }
 
-    /// Returns the hash by which the table `unshared` (keys whose answers cannot be shared) remembers the key
-    /// `hash`. Requests with credentials and requests without credentials use different hashes, so one client
-    /// that is logged in does not end the sharing among all other clients.
+    /// Returns the hash that stands for the key `hash` in the table `unshared` (keys whose answers cannot be
+    /// shared). Requests with credentials and requests without credentials use different hashes, so one
+    /// client that is logged in does not end the sharing among all other clients.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
         if !self.has_credentials() {
             return hash;
@@ -186,8 +187,8 @@ impl OwnedRequest {
         self.role.is_document()
     }
 
-    /// Returns true if Foxy requests only complete answers from the origin. The answer is rewritten or
-    /// compared with a digest, which is not possible for a part of it.
+    /// Returns true if Foxy requests only complete answers from the origin. This is necessary if the answer
+    /// is rewritten or compared with a digest, because neither is possible with a part of the answer.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
     }

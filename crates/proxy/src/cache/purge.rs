@@ -26,8 +26,8 @@ const DURABLE: Duration = Duration::from_secs(10);
 /// of the number of purges that can be active, so that clients leave places for operators.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// For a purge since the start of the process, users see a number below this value. For a purge of an earlier
-/// process they see the store's own number, which is not below this value.
+/// Limit of the numbers that users see for purges of this process: these numbers are below this value. For a
+/// purge of an earlier process, users see the store's own number, which is at least this value.
 const SMALL: u64 = 1 << 32;
 
 /// The result of the purge of a URL.
@@ -39,7 +39,8 @@ pub struct Purged {
     pub objects: u64,
     /// Number of the purge that counts the variants. It is set if the stored primary entry (the object under
     /// the primary key) has a Vary list and the table of variants does not contain the URL, for example after
-    /// a restart. It is not set if no further purge may or can be added.
+    /// a restart. It is not set if the caller does not permit a second purge, or if the store does not accept
+    /// one.
     pub counting: Option<u64>,
     /// True if the removal survives a power failure. If false, the removal is valid only for this process.
     pub durable: bool,
@@ -204,9 +205,9 @@ fn count_variants(proxy: &Proxy, key: &[u8]) -> Option<u64> {
         .map(|(number, _)| shown_number(proxy, number))
 }
 
-/// Returns the number of a purge that users see. For the purges since the start of the process, these numbers
-/// begin at 1. The store's own numbers are never reused: after the n-th start they begin at n times
-/// 4,294,967,296.
+/// Converts the store's number of a purge to the number that users see. For the purges since the start of the
+/// process, the numbers that users see begin at 1. The store's own numbers are never reused: after the n-th
+/// start they begin at n times 4,294,967,296.
 fn shown_number(proxy: &Proxy, number: u64) -> u64 {
     match number.checked_sub(proxy.purges_before) {
         Some(since @ 1..SMALL) => since,
@@ -239,9 +240,9 @@ async fn durable(ticket: SyncTicket) -> bool {
 }
 
 /// Returns true if a purge may cover the object that a fill (running fetch) will store. Before the head of
-/// the answer has arrived, the tags of the object are unknown, so any purge by tag may cover it. Purges by
-/// expression are not evaluated here, so they count as covering every fill in the partition of the purge (in
-/// all partitions, if the purge names none).
+/// the answer has arrived, the tags of the object are unknown, so any purge by tag may cover it. A purge by
+/// expression is not evaluated here. It counts as covering every fill in its partition, or in all partitions
+/// if it names none.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];
@@ -293,7 +294,7 @@ fn host(text: &str) -> Vec<u8> {
 }
 
 /// Normalises a prefix. The host gets its normal form only if a path follows it. Otherwise the prefix may end
-/// within the host. Then its letters become lower case, and nothing else changes.
+/// within the host. Then the letters of the prefix become lower case, and nothing else changes.
 fn prefix(text: &str, escapes: Escapes) -> Vec<u8> {
     let (with_scheme, added) = match text.contains("://") {
         true => (text.to_owned(), 0),

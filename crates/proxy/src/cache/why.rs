@@ -54,11 +54,12 @@ pub struct Why {
     pub because: Vec<String>,
     /// The primary cache key.
     pub key: String,
-    /// The rule of the operator that decides about the request.
+    /// The operator's rule (`[[rule]]`) that applies to the request.
     pub rule: Option<String>,
     /// The object stored for this request.
     pub stored: Option<StoredWhy>,
-    /// The last request for this key that needed more than a lookup. `None` if that request is forgotten.
+    /// The last request for this key that needed more than a lookup in the cache, for example a fetch. `None`
+    /// if that request is forgotten.
     pub last: Option<Recent>,
     /// Explanation of the word `last.reason`. `None` if there is no explanation.
     pub last_words: Option<&'static str>,
@@ -169,7 +170,7 @@ fn judge(
     }
 }
 
-/// Corrects the decision for a hit if bytes that it needs are not stored.
+/// Corrects the decision for a hit if some bytes of the answer are not stored.
 fn fragments(
     proxy: &Proxy,
     request: &WhyRequest<'_>,

@@ -29,8 +29,8 @@ use crate::state::ledger::Pressure;
 use crate::state::local::Local;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Largest number of old connections of a client that are closed at once to make room for a new connection of
-/// this client.
+/// Largest number of old connections of a client that are closed to make room for one new connection of this
+/// client.
 const OF_ONE: usize = 8;
 
 /// A worker before its start.
@@ -383,7 +383,8 @@ mod tests {
     use super::*;
     use crate::testing::with_worker;
 
-    /// A connection that was refused before it was admitted has used no memory of served connections.
+    /// If a connection is refused before it is admitted, it has used none of the memory for served
+    /// connections.
     #[test]
     fn only_an_admitted_connection_can_be_replaced() {
         with_worker(1 << 20, |local| async move {

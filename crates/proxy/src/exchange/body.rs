@@ -19,7 +19,7 @@ use crate::http::net::Transport;
 use crate::http::reply::Mode;
 use crate::state::local::Local;
 
-/// An answer whose head is written but not sent yet.
+/// An answer whose head is already in the scratch buffer, but not sent yet.
 #[derive(Debug)]
 pub(super) struct Streaming<'x, T> {
     pub(super) link: &'x mut Link<T>,

@@ -87,9 +87,9 @@ impl<T: Transport> Exchange<'_, T> {
         Finish::refused(refusal, outcome, keep, sent.await)
     }
 
-    /// Ends a request for whose answer there is no memory. If the client has left, nothing is sent. Otherwise
-    /// the request is refused and the connection ends. The end of the connection frees its memory. It also
-    /// ensures that the unread body of the request is not parsed as the next request.
+    /// Ends a request because there is no memory for its answer. If the client has left, nothing is sent.
+    /// Otherwise the request is refused and the connection ends. The end of the connection frees its memory.
+    /// It also ensures that the unread body of the request is not parsed as the next request.
     pub(crate) async fn without_room(&mut self, lost: SliceLost) -> Finish {
         if lost == SliceLost::Client {
             return Finish::gone(0);

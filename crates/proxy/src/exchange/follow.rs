@@ -36,7 +36,8 @@ enum Unsent {
     /// The bytes are missing, or the answer lacks the requested range. The request then starts a fetch of its
     /// own.
     Missing,
-    /// The first bytes left the memory while the request waited. The request then repeats its lookup.
+    /// The first bytes of the answer left the memory of the fill while the request waited. The request then
+    /// repeats its lookup.
     Late,
 }
 
@@ -399,7 +400,7 @@ fn learn(local: &Local, req: &OwnedRequest, in_progress: Option<&InProgress>, he
     }
 }
 
-/// Returns the data that describe a validated answer to the client.
+/// Returns the [`Shown`] of a validated answer: the grant, and the data that describe the answer.
 fn validated(
     req: &OwnedRequest,
     want: &Want,

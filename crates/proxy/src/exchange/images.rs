@@ -23,10 +23,10 @@ use crate::state::local::Local;
 const ATTEMPTS: usize = 4;
 
 impl<T: Transport> Exchange<'_, T> {
-    /// Answers a HEAD request. If the request was for a tag of an image, the answer has the status 200, and
-    /// the manifest of this tag is not stored, also starts a background fetch of the manifest. Some clients
-    /// request tags only by HEAD. With the stored manifest, these clients get an answer even when the
-    /// registry fails.
+    /// Answers a HEAD request. Also starts a background fetch of the manifest under three conditions: the
+    /// request was for a tag of an image, the answer has the status 200, and the manifest of this tag is not
+    /// stored. Some clients request tags only by HEAD. With the stored manifest, these clients get an answer
+    /// even when the registry fails.
     pub(crate) async fn head(&mut self, want: &Want) -> Finish {
         let finish = self.pass_head(want).await;
         let image = self.req.registry().and_then(|part| part.image());
@@ -37,8 +37,8 @@ impl<T: Transport> Exchange<'_, T> {
         finish
     }
 
-    /// Searches the store for a proof that the client may have the layer of an image, and asks the registry
-    /// if there is no valid proof. Returns the refusal if the client may not have the layer.
+    /// Searches the store for a proof that the client may have the layer of an image. If there is no valid
+    /// proof, asks the registry. Returns the refusal if the client may not have the layer.
     pub(crate) async fn may_have(&mut self) -> Option<Refusal> {
         let (local, req) = (Rc::clone(&self.local), Rc::clone(&self.req));
         let mut stored = None;

@@ -49,7 +49,7 @@ pub(crate) struct Want {
 
 /// The next step of a request after its wait for a head.
 pub(super) enum Verdict {
-    /// Send an answer. The grant is the permission.
+    /// Send an answer. The grant is the permission to send it.
     Send(Grant, Arc<FillHead>, Source),
     /// The request may share the answer once the origin has validated it for this request.
     Validate(Arc<FillHead>),

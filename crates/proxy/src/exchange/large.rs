@@ -246,8 +246,9 @@ impl Sending {
                 let Piece::Bytes(mut bytes) = piece else {
                     return Err(Broken::Truncated);
                 };
-                // While other answers wait, the client gets a limited number of bytes in one time slice until
-                // Foxy knows that it reads. The rest of a stored fragment follows in the next time slice.
+                // While other answers wait for a reservation, the client gets only a limited number of bytes
+                // in one time slice. This limit ends when Foxy knows that the client reads. The rest of a
+                // stored fragment follows in the next time slice.
                 let trial = self.queued.left_in_trial(io);
                 if let Some(left) = trial.filter(|left| *left > 0 && supply.is_stored()) {
                     bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -267,8 +268,9 @@ impl Sending {
     }
 
     /// Writes these bytes. Returns the number of bytes that the socket accepted. If the client reads nothing
-    /// for a while, the fragment that it gets is dropped from memory, but only if its bytes can be read or
-    /// requested again. When the client reads again, the caller gets the rest from the store or the origin.
+    /// for a while, the fragment that is being sent is dropped from memory, but only if its bytes can be read
+    /// or requested again. When the client reads again, the caller gets the rest from the store or the
+    /// origin.
     async fn write<T: Transport>(
         &mut self,
         local: &Local,

@@ -1,5 +1,5 @@
-//! Handling of one request that cannot be answered at once from memory. It begins when the request is copied,
-//! and ends with the end of the answer.
+//! Handling of one request that cannot be answered immediately from memory. It begins when the request is
+//! copied, and ends with the end of the answer.
 //!
 //! An exchange owns the copy of the request, and borrows the connection that gets the answer. It looks the
 //! object up, joins or starts a fetch, judges the answer for its own request, and sends the answer. When the

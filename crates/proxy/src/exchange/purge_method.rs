@@ -12,11 +12,11 @@
 //! | `X-Purge-Method: all` | all objects |
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes objects stale instead of removing them |
 //!
-//! A purge covers the listener's own partition. A mirror has many partitions: one for each form of a
-//! document, each name of Foxy and each credential. Therefore a purge of a mirror covers all partitions.
-//! There are two exceptions: a purge by tag covers only the partition of the request, and `all` purges only
-//! the hosts of the mirror's servers. Without the admin credential a request may purge only its own URL, by a
-//! hard or a soft purge.
+//! A purge covers the partition of the forward proxy or of the request's site. A mirror has many partitions:
+//! one for each form of a document, each name of Foxy and each credential. Therefore a purge of a mirror
+//! covers all partitions. There are two exceptions: a purge by tag covers only the partition of the request,
+//! and `all` purges only the hosts of the mirror's servers. Without the admin credential a request may purge
+//! only its own URL, by a hard or a soft purge.
 
 use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;

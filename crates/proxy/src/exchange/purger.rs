@@ -19,8 +19,8 @@ pub(super) enum Purger {
 
 /// Judges a request by its credential, or by its source if it has no credential.
 ///
-/// The address of the peer is not enough as a proof: a page in a browser can send `PURGE` to its own host,
-/// and a proxy on this machine forwards requests from the whole Internet.
+/// The address of the peer is not enough as a proof: a page in a browser can send `PURGE` to the host from
+/// which it was loaded, and a proxy on this machine forwards requests from the whole Internet.
 pub(super) fn purger<F: Fields + ?Sized>(
     access: &Access,
     identity: &ClientIdentity,

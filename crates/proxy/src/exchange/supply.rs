@@ -88,9 +88,9 @@ impl Supply {
         }
     }
 
-    /// Creates the supply for a request that follows a fill. Its next bytes come from the fill if the fill
-    /// has them in memory or will fetch them, and otherwise from the store or from another fill. If `stored`
-    /// is false, missing bytes are never requested from the origin.
+    /// Creates the supply for a request that follows a fill. The next bytes of the answer come from the fill
+    /// if the fill has them in memory or will fetch them. Otherwise they come from the store or from another
+    /// fill. If `stored` is false, missing bytes are never requested from the origin.
     pub(crate) fn behind(
         req: &Rc<OwnedRequest>,
         head: &Arc<Object>,

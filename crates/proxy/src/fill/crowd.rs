@@ -1,4 +1,4 @@
-//! Additional fetches for a crowd: the requests that wait for the same answer. These fetches are started if
+//! Additional fetches for a crowd (the requests that wait for the same answer). These fetches are started if
 //! the head of the answer is overdue. After three seconds one waiting request also asks the origin. After six
 //! seconds two more requests ask the origin, and after nine seconds four more requests. The first head that
 //! is not a server error answers all waiting requests that may have it, including the request that started
@@ -17,7 +17,7 @@ const ROUND: Duration = Duration::from_secs(3);
 /// Number of rounds. The rounds start one, two and four additional fetches.
 const ROUNDS: u32 = 3;
 
-/// Largest number of further fetches that may have been started after a wait of `waited`.
+/// Returns the total number of additional fetches that are permitted when the crowd has waited for `waited`.
 fn seconds_allowed(waited: Duration) -> u32 {
     let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     (1 << rounds.min(ROUNDS)) - 1
@@ -32,8 +32,8 @@ impl<H> Follower<H> {
         (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
     }
 
-    /// Takes the right to start one of the further fetches that are allowed at `now`. Returns false if all of
-    /// these fetches were started already.
+    /// Takes the right to start one of the additional fetches that are allowed at `now`. Returns false if all
+    /// of these fetches were started already, or if the head has arrived.
     pub(crate) fn take_turn(&self, now: Instant) -> bool {
         let waited = now.saturating_duration_since(self.fill.started);
         let mut state = self.fill.state.lock();
@@ -44,7 +44,7 @@ impl<H> Follower<H> {
 }
 
 impl<H> FillMap<H> {
-    /// Starts a further fetch for the key of `follower`, because the head of the first fetch is overdue.
+    /// Starts an additional fetch for the key of `follower`, because the head of the first fetch is overdue.
     /// Requests join the fetch that receives its head first.
     pub(crate) fn second(&self, follower: &Follower<H>) -> (FillWriter<H>, Follower<H>) {
         let first = &follower.fill;
@@ -58,8 +58,8 @@ impl<H> FillMap<H> {
     }
 
     /// Called when `fill` has received its head before the other fetches for the same key. Requests that wait
-    /// for the other fetches repeat their lookup. If requests other than the leader (the request that started
-    /// the fill) may have the answer (`joinable`), the waiting requests and later requests join this fill.
+    /// for the other fetches then repeat their lookup. If requests other than the leader (the request that
+    /// started the fill) may have the answer (`joinable`), they join this fill, and so do later requests.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if rule!(
             "fill: the first of several answers is offered only if it may be shared",

@@ -33,7 +33,7 @@ pub(crate) struct Own {
     _private: (),
 }
 
-/// One request as a follower of a fill. When it is dropped, the request leaves the fill.
+/// One request as a follower of a fill. When this value is dropped, the request leaves the fill.
 #[derive(Debug)]
 pub(crate) struct Follower<H> {
     pub(super) fill: Arc<Fill<H>>,
@@ -152,8 +152,8 @@ impl<H> Follower<H> {
                 };
                 reader.waker = Some(cx.waker().clone());
                 if reader.at < end || ended || reader.lagged {
-                    // After `try_next` had unlocked the state, bytes or the end arrived, or the follower was
-                    // released.
+                    // Since `try_next` unlocked the state, bytes or the end have arrived, or the follower was
+                    // released. So the task is woken immediately.
                     cx.waker().wake_by_ref();
                 }
                 Poll::Pending
@@ -195,9 +195,9 @@ impl<H> Follower<H> {
     }
 
     /// Continues at offset `at`, after the follower has read the missed bytes from the store. Returns false
-    /// if the byte at `at` is not in memory and the fill will not fetch it. If this follower has stood aside
-    /// and the store has the byte at `at`, the bytes that are not stored yet stay in the window until the
-    /// follower has caught up.
+    /// if the byte at `at` is not in memory and the fill will not fetch it. In this case, a follower that has
+    /// stood aside continues to stand aside if the store has this byte and all bytes that have left the
+    /// window. Any other follower is released.
     pub(crate) fn resume(&self, at: u64) -> bool {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;

@@ -48,8 +48,8 @@ pub(crate) enum Gap<H> {
     /// A running fill fetches the byte.
     Follows(Follower<H>),
     /// A new fill. It begins with the fragment that contains the byte. It ends before the first later
-    /// fragment that is stored or that another fill fetches, where the request needs no more bytes, or after
-    /// [`RUN_MAX`] bytes.
+    /// fragment that is stored, that another fill fetches, or that the request does not need. It fetches at
+    /// most [`RUN_MAX`] bytes.
     Starts(FillWriter<H>, Follower<H>, Cover),
 }
 

@@ -24,10 +24,11 @@ pub(crate) struct FillMap<H> {
     /// keys of one shard, and all requests for these keys would wait for the same lock. Each hash table in
     /// the shards has a separate secret.
     secret: u64,
-    /// The next number that a fetch draws, when it asks the origin or when its head arrives (see `order`).
+    /// The next number to draw. A fetch draws a number when it asks the origin, and a second number when its
+    /// head arrives (see `order`).
     pub(super) numbers: AtomicU64,
-    /// True if a reload has changed the settings for keys, sites, access or sharing, under which these fills
-    /// were started.
+    /// True if these fills were started under settings for keys, sites, access or sharing that a reload has
+    /// changed.
     retired: AtomicBool,
 }
 

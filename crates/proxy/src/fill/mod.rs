@@ -80,7 +80,8 @@ pub(crate) struct Fill<H> {
     state: Mutex<State<H>>,
     /// True if the result may be stored. Locked while the result is being stored.
     storable: Mutex<bool>,
-    /// True if later requests do not join the fill, because it is outdated or its key was purged.
+    /// True if later requests do not join the fill, because it has ended, it is outdated, or its key was
+    /// purged.
     closed: AtomicBool,
     /// True if the head has arrived, and the answer was compared with the other answers of its key and
     /// recorded among them (see [`order`]). Followers get the head immediately afterwards.
@@ -90,8 +91,8 @@ pub(crate) struct Fill<H> {
     number: AtomicU64,
     /// The time when the fill was created for its first request, which then began to wait for the head.
     started: Instant,
-    /// True if this is a further fetch, started because requests waited too long for another fetch of the
-    /// same key.
+    /// True if this is an additional fetch. It was started because requests waited too long for another fetch
+    /// of the same key.
     second: bool,
     /// True if an earlier fetch for the same key still ran when this fill started, but this fill's request
     /// came too late to join it.
@@ -110,8 +111,8 @@ struct State<H> {
     keep: usize,
     /// Offset before which all bytes can be read back from the store.
     free: u64,
-    /// The range of bytes that this fill fetches, if the head (fields and length) of their large object is
-    /// already stored.
+    /// The range of bytes that this fill fetches, if they belong to a large object whose head (fields and
+    /// length) is already stored.
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,

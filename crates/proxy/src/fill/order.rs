@@ -23,8 +23,8 @@ use super::{Fill, FillMap};
 /// Vary field.
 pub(crate) type Selection = Option<(Bytes, Bytes)>;
 
-/// Largest number of published answers that are remembered for one primary key. If there are more, one entry
-/// replaces all of them.
+/// Largest number of published answers that are remembered for one primary key. If there are more, a single
+/// entry without a version replaces all remembered answers.
 const PUBLISHED_MAX: usize = 32;
 
 /// Evidence for the order of two answers.

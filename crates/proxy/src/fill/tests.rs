@@ -103,7 +103,7 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     drop((first, second));
     writer.push(bytes(60));
     writer.push(bytes(60));
-    // The first bytes have left the window.
+    // The first bytes have left the window, so the next request starts a new fill.
     let (next, _third) = starts(&map);
     map.leave(writer.fill());
     map.leave(next.fill());

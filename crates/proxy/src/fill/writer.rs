@@ -27,7 +27,7 @@ impl<H> FillWriter<H> {
         &self.fill
     }
 
-    /// Returns the head of the answer, if it was published.
+    /// Returns the head of the answer, if it was already given to the followers.
     pub(crate) fn published(&self) -> Option<Arc<H>> {
         self.fill.published()
     }

@@ -65,7 +65,8 @@ impl ClientIdentity {
         }
     }
 
-    /// Makes an imagined client, which connects directly and may use the listener.
+    /// Returns an imagined client, for a request that no client has sent. The client connects directly and
+    /// may use the listener.
     pub(crate) fn imagined(client: IpAddr) -> Self {
         Self {
             peer: SocketAddr::new(client, 0),
@@ -121,8 +122,8 @@ impl ClientIdentity {
         self.pass.as_ref().is_some_and(|pass| pass.spent)
     }
 
-    /// Returns true if the access rules may permit some clients, and forbid other clients, to get answers
-    /// from an origin at this address.
+    /// Returns true if the access rules may permit answers from an origin at this address to some clients,
+    /// and forbid them to other clients.
     pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
         let pass = self.pass.as_ref();
         pass.is_some_and(|pass| pass.keeps_apart(address))

@@ -197,7 +197,7 @@ impl<'a> Changed<'a> {
             .change_head(out, &self.facts(client, Some(*head)));
     }
 
-    /// Returns these field lines of a request after the changes.
+    /// Applies the changes to some field lines of a request, and returns the new lines.
     pub(crate) fn lines(
         &self,
         lines: &[u8],

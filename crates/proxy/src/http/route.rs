@@ -85,8 +85,8 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
 }
 
 /// Returns the URL with the client's host. For a part of a container image, returns the URL in the form of
-/// cache keys instead, which has the origin's host. Called only for roles with `preserve_host`. The role of a
-/// part of an image has `preserve_host` only so that this function is called.
+/// cache keys instead, which has the origin's host. Called only for roles with `preserve_host`. For a part of
+/// an image, `preserve_host` is set only so that this function is called.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
         return Some(origin_url(site, path));

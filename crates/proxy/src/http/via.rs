@@ -29,8 +29,9 @@ pub(crate) struct Changes<'a> {
 pub(crate) struct Forwarding {
     x_forwarded_for: ForwardedMode,
     forwarded: ForwardedMode,
-    /// True if the client's other fields of this kind are removed (see [`tells_of_the_client`]). A site's
-    /// origin trusts these fields, so they must not come from untrusted clients.
+    /// True if other fields by which proxies describe the client's request are removed (see
+    /// [`tells_of_the_client`]). A site's origin trusts these fields, so they must not come from untrusted
+    /// clients.
     drop_others: bool,
     /// True if `Authorization` contains a login for Foxy itself, which the origin must not receive.
     drop_login: bool,
@@ -266,8 +267,8 @@ pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the beginning of a forwarding field, up to the entry of this hop. Returns false, and writes
-/// nothing, if Foxy adds no entry for this hop in this mode.
+/// Writes the beginning of a forwarding field. The caller then writes the entry of this hop. Returns false,
+/// and writes nothing, if Foxy adds no entry for this hop in this mode.
 fn forwarded<F: Fields>(
     out: &mut Vec<u8>,
     head: &F,
@@ -290,8 +291,8 @@ fn forwarded<F: Fields>(
 
 fn push_address(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
-        // An address is written into every request. The formatting machinery of the standard library would
-        // take 1,300 instructions for each address.
+        // An address is written into every request. The numbers are formatted here, because the formatting
+        // code of the standard library would take 1,300 instructions for each address.
         IpAddr::V4(ip) => {
             let mut number = itoa::Buffer::new();
             for (n, octet) in ip.octets().into_iter().enumerate() {

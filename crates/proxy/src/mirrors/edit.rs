@@ -1,6 +1,6 @@
 //! The body of a mirror's answer, as it arrives from the upstream. A document is decoded and rewritten. An
-//! artefact is compared with its expected digests. A document of the mirror, the URL or the head of the
-//! answer contains them.
+//! artefact is compared with its expected digests, which come from a document of the mirror, from the URL or
+//! from the head of the answer.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::{Comparison, Mirrored};
 use crate::cache::owned_request::OwnedRequest;
 use crate::{Event, Proxy};
 
-/// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
-/// thousand times as long.
+/// Number of encoded bytes that are decoded in one step. The number is small, because the decoded text can be
+/// a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
 
 const CODING: BadBody = BadBody("document-coding");
@@ -79,7 +79,7 @@ impl Edit {
             None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, req.target());
                 // A document may have arrived after the head of this answer was read. This document may
-                // contain a different digest for the artefact.
+                // contain a different digest for the artefact. So the artefact is compared with both digests.
                 vec![
                     named,
                     said("Repr-Digest").or_else(|| said("Content-Digest")),
@@ -122,7 +122,7 @@ impl Edit {
         })))
     }
 
-    /// Takes the next piece of the upstream's body. Passes to `send` the pieces that result from it.
+    /// Takes the next piece of the upstream's body. Passes the resulting pieces to `send`.
     ///
     /// # Errors
     /// An error if the body cannot be decoded.

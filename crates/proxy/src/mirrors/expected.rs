@@ -13,7 +13,7 @@ use super::Mirrored;
 
 /// Largest number of entries of one generation. There are two generations, and new entries go to the younger
 /// one. When it is full, the older generation is forgotten, the younger one becomes the older one, and a new
-/// one begins. So a digest is forgotten if no document with this digest was read since the older generation
+/// one begins. So the table contains only digests from documents that were read since the older generation
 /// began. One generation fits into 131,072 buckets of 104 bytes, so both generations need 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
 
@@ -21,8 +21,9 @@ const GENERATION: usize = (128 << 10) / 8 * 7;
 /// most.
 const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
-/// Largest number of stored artefacts that are hashed, and stored documents that are read again, at the same
-/// time over all workers. If many clients request one artefact, their requests wait for the first comparison.
+/// Largest number of tasks, over all workers, that hash a stored artefact or read a stored document again at
+/// the same time. If many clients request one artefact, other requests wait for the first comparisons and use
+/// their result.
 const COMPARISONS_AT_ONCE: usize = 2;
 
 /// The table of digests, by mirror and path.

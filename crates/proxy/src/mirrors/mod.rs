@@ -219,7 +219,7 @@ impl Mirrored {
         &self.scope
     }
 
-    /// Returns the path by which documents name the artefact at `path`.
+    /// Returns the path that documents use for the artefact at `path` (see `Mirror::named_path`).
     pub(crate) fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         self.mirror.named_path(path)
     }
@@ -344,8 +344,8 @@ impl MirrorSite {
         let document = base.map(|base| Document {
             base: base.to_owned(),
             mark: match form {
-                // All forms are made from one document of the upstream, which has one ETag. Foxy adds the
-                // mark to this ETag. The mark contains the number of the form, so that each form has a
+                // All forms are made from one document of the upstream, which has one ETag. Foxy adds this
+                // mark to the ETag. Because the mark contains the number of the form, each form has a
                 // different ETag.
                 Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
                 _ => mirror.mark(base),

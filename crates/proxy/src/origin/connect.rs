@@ -111,7 +111,7 @@ async fn encrypted<S: Transport>(
     (tls, host): (&OriginTls, &str),
     stream: S,
 ) -> Result<Box<TlsStream<S>>, UpstreamError> {
-    // An error here means that the host is not a valid name, so no certificate can have it.
+    // An error here means that the host is not a valid name. No certificate can be valid for such a host.
     let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
     let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
@@ -266,9 +266,9 @@ fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
 
-/// Prepares a connection whose peer may send `ahead` bytes before Foxy reads them. `None` means the limit of
-/// the system, which can be megabytes of kernel memory. An origin that sends faster than the client reads
-/// would fill this memory.
+/// Prepares a connection. `ahead` is the size of its receive buffer in the kernel, which contains the bytes
+/// that Foxy has not read yet. `None` means the limit of the system, which can be megabytes. An origin that
+/// sends faster than the client reads would fill this memory.
 fn attempt(to: SocketAddr, ahead: Option<usize>) -> Attempt {
     Box::pin(async move {
         let socket = match to {
@@ -309,7 +309,7 @@ async fn race(
                     Poll::Ready(Err(error)) => {
                         last_error = error;
                         drop(running.swap_remove(at));
-                        // A failure starts the next attempt at once.
+                        // When an attempt fails, the next attempt starts immediately.
                         if let Some(next) = waiting.next() {
                             running.push(attempt(*next, ahead));
                         }

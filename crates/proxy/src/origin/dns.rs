@@ -52,7 +52,7 @@ impl DnsCache {
         (now < *until).then(|| answer.clone())
     }
 
-    /// Stores the answer of a resolver and returns it in its shared form.
+    /// Stores the answer of a resolver, and returns it as an [`Answer`].
     pub(crate) fn put(
         &self,
         name: &str,

@@ -33,7 +33,7 @@ pub(crate) enum UpstreamError {
     Closed,
     /// The connection ended in the middle of a body.
     Truncated,
-    /// The answer is not HTTP, or is ambiguous. The word describes the error.
+    /// The answer is not HTTP, or is ambiguous. The value is the fixed word for the error.
     BadResponse(&'static str),
     /// The origin no longer has the stored version.
     AnotherVersion,
@@ -46,8 +46,8 @@ pub(crate) enum UpstreamError {
     Maintenance,
     /// Too many requests wait for this origin.
     Busy,
-    /// The origin cannot be reached, and the stored answer must not be used without validation. The word
-    /// names the error that prevented the validation.
+    /// The origin cannot be reached, and the stored answer must not be used without validation. The value is
+    /// the fixed word for the error that prevented the validation.
     Unvalidated(&'static str),
 }
 

@@ -35,12 +35,12 @@ pub(crate) struct Upstream {
     wait: Option<Wait>,
     /// Time at which the last request was sent. It is cleared when the answer begins.
     asked: Option<MonoTime>,
-    /// The facts about the mirror that the last request was for, and the digest that the answer must have.
-    /// `None` if the request was not for a mirror.
+    /// The mirror of the last request, and the digest that the answer must have. `None` if the last request
+    /// was not for a mirror.
     mirrored: Option<(Arc<Mirrored>, Option<Digest>)>,
     /// True if the body of the present answer is compressed by gzip although its head does not state this.
     coded: bool,
-    /// The changed body of the present answer, if Foxy has already read the complete body.
+    /// The screened document that replaces the body of the present answer, if there is one.
     held: Option<Box<Held>>,
 }
 
@@ -113,7 +113,7 @@ impl Leased {
         })
     }
 
-    /// Notes the request under way (at an origin of a site) that the connection carries.
+    /// Notes that the connection carries this request, which is under way at an origin of a site.
     pub(crate) fn of(&mut self, outstanding: OutstandingRequest) {
         self.outstanding = Some(outstanding);
     }
@@ -125,7 +125,7 @@ impl Leased {
         self
     }
 
-    /// Notes the mirror that the request is for, if it is for one, and the digest that the answer must have.
+    /// If the request is for a mirror, notes this mirror and the digest that the answer must have.
     pub(super) fn set_mirrored(&mut self, local: &Local, req: &OwnedRequest) {
         let part = req.role.mirrored();
         self.up.mirrored = part.map(|part| {
@@ -246,7 +246,7 @@ impl Leased {
 }
 
 impl Upstream {
-    /// Frees the memory that only the next request needs.
+    /// Frees the read buffer, which the connection does not need until its next request.
     pub(crate) fn rest(&mut self) {
         self.buf.release();
     }
@@ -332,8 +332,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the head in the buffer, as the cache receives it. A final head from a mirror's upstream is
-    /// changed first.
+    /// Returns the head in the buffer, in the form for the cache. If it is the head of a final answer from a
+    /// mirror's upstream, this function changes it first.
     pub(super) fn seen(
         &mut self,
         local: &Local,
@@ -390,7 +390,7 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
-    /// Puts another answer in the place of the upstream's answer, which was read to its end.
+    /// Replaces the upstream's answer, which was read to its end, by an answer with this head and body.
     pub(crate) fn put(
         &mut self,
         local: &Local,

@@ -1,5 +1,5 @@
 //! Limits the number of fetches that wait at the same time for answers of one origin. Further requests wait
-//! in a bounded queue. If the queue is full, a request is refused at once, before it uses memory.
+//! in a bounded queue. If the queue is full, a request is refused immediately, before it uses memory.
 //!
 //! A request has a permit until the head of the answer arrives, because the origin works during that time.
 //! The download of a body needs no permit. One client can use at most three quarters of an origin's permits
@@ -18,10 +18,9 @@ use crate::access::client_connections;
 use crate::http::destination::Destination;
 
 const SHARDS: usize = 16;
-/// Number of origins at which a shard of the table drops its idle origins, before it adds another.
+/// When a shard of the table has this number of origins, it drops idle origins before it adds an origin.
 const SWEEP_AT: usize = 256;
-/// Number of clients at which the table of an origin drops its idle clients, before it looks up another
-/// client.
+/// When the table of an origin has this number of clients, it drops idle clients before it looks up a client.
 const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.
@@ -76,7 +75,7 @@ impl OriginLimit {
     /// any client's share. Cancel safe: when the future is dropped, the request leaves the queue.
     ///
     /// # Errors
-    /// Returns [`UpstreamError::Busy`] at once if the queue is full.
+    /// Returns [`UpstreamError::Busy`] immediately if the queue is full.
     pub(crate) async fn permit(
         &self,
         to: &Destination,

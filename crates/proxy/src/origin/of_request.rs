@@ -141,8 +141,8 @@ impl Leased {
         opened.inspect_err(|error| local.origin_failed(*error))
     }
 
-    /// Notes the result at the only origin of the site. After a success, also notes on the connection that it
-    /// carries this request.
+    /// Notes the result of a request to the only origin of the site. After a success, also notes in `Leased`
+    /// that the connection carries this request.
     fn at_only<P>(
         local: &Local,
         only: Option<OutstandingRequest>,

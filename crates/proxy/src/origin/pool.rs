@@ -16,7 +16,7 @@ use crate::http::net::Ticks;
 /// because concurrent requests may soon use them, and would otherwise open new connections.
 const RESTING: Duration = Duration::from_secs(1);
 
-/// Idle connections by destination. `C` is the type of a connection, so that tests need no sockets.
+/// Idle connections by destination. `C` is the type of a connection. Tests use a type without sockets.
 #[derive(Debug)]
 pub(crate) struct Pool<C> {
     idle: RefCell<Shelves<C>>,
@@ -133,7 +133,7 @@ impl<C> Pool<C> {
     }
 
     /// Closes connections that are idle for too long or too old. Calls `rest` for the connections that have
-    /// been idle for [`RESTING`], so that they free the memory that only the next request needs.
+    /// been idle for [`RESTING`], so that they free their buffers.
     pub(crate) fn sweep(&self, now: Ticks, rest: impl Fn(&mut C)) {
         let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();
@@ -141,7 +141,7 @@ impl<C> Pool<C> {
         let resting = Ticks::of(RESTING);
         shelves.by_destination.retain(|_, shelf| {
             shelf.retain(|idle| limits.allow(idle, now));
-            // The oldest connections are at the front.
+            // The connections that have been idle for the longest time are at the front.
             while shelf.len() > limits.per_destination
                 && let Some(_) = shelf.pop_front_if(|idle| now.since(idle.since) >= resting)
             {

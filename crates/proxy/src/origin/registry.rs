@@ -1,6 +1,6 @@
 //! A request to a registry of container images, with the other requests that the registry's protocol needs.
-//! One other request fetches a token from the service that the registry names. The others follow redirects to
-//! the servers that contain the layers.
+//! These other requests fetch a token from the service that the registry names, and follow redirects to the
+//! servers that contain the layers.
 
 use foxy_base::{eq_name, first, values};
 use foxy_http1::{BodyReader, Method, ResponseParts};
@@ -87,8 +87,8 @@ impl Registry<'_> {
     }
 
     /// Returns the manifest of a tag. If the request names the digest of a stored manifest, a HEAD request
-    /// first asks for the digest of the tag. The reason is that registries limit the number of manifests that
-    /// they send to a client.
+    /// first asks for the digest of the tag. If both digests are equal, the manifest is not fetched again,
+    /// because registries limit the number of manifests that they send to a client.
     async fn tag(&self) -> Answered {
         let known = heads::fields(self.request)
             .find(|(name, _)| eq_name(name, b"if-none-match"))
@@ -114,7 +114,8 @@ impl Registry<'_> {
         }
     }
 
-    /// Replaces the registry's head by the head of an answer without a body.
+    /// Replaces the registry's head by the head of an answer with this status and without a body. `keeps` is
+    /// true if the connection can carry another request.
     fn bare(&self, mut leased: Leased, parts: ResponseParts, status: u16, keeps: bool) -> Answered {
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let digest = first(&head, "Docker-Content-Digest").map(<[u8]>::to_vec);

@@ -4,9 +4,9 @@
 //! state its date only later.
 //!
 //! The ETag of a screened document consists of the upstream's ETag, a time, and the mark that all rewritten
-//! documents have. At this time, the next hidden version is old enough to be shown. Until this time, Foxy
-//! validates the screened document with the upstream's ETag. After this time, Foxy requests the complete
-//! document again.
+//! documents have. The time states when the next hidden version is old enough to be shown. Until then, Foxy
+//! validates the screened document with the upstream's ETag. After that, Foxy requests the complete document
+//! again.
 
 use std::io::Write;
 
@@ -33,10 +33,10 @@ const LONG_BYTES: usize = 4 << 20;
 pub(crate) const LONG_AT_ONCE: usize = 2;
 /// Longest document, in bytes, that is screened on the thread of the worker.
 const SHORT_BYTES: usize = 256 << 10;
-/// Number of encoded bytes that are decoded at once. The number is small, because the decoded text can be a
-/// thousand times as long.
+/// Number of encoded bytes that are decoded in one step. The number is small, because the decoded text can be
+/// a thousand times as long.
 const DECODE_AT_ONCE: usize = 1 << 10;
-/// Number of bytes that are returned at once.
+/// Number of bytes of a screened document that are returned in one piece.
 const PIECE: usize = 32 << 10;
 
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
@@ -80,8 +80,8 @@ impl Held {
 
 /// The facts about a stored document that its ETag contains.
 struct Known {
-    /// The ETag of the stored document, but without the mark for the name by which clients know Foxy. The
-    /// caller has removed this mark (`foxy_mirror::of_origin`).
+    /// The ETag of the stored document, but without the mark of rewritten documents. The caller has removed
+    /// this mark (`foxy_mirror::of_origin`).
     etag: Vec<u8>,
     origin: Vec<u8>,
     matures: Option<i64>,
@@ -115,8 +115,8 @@ impl Known {
         })
     }
 
-    /// Returns the seconds until the next hidden version is old enough. The document may be used for this
-    /// time.
+    /// Returns the seconds until the next hidden version is old enough. The lifetime of the document must not
+    /// be longer.
     fn fresh(&self, now: i64) -> Option<u32> {
         self.matures.map(|time| seconds_until(time, now))
     }
@@ -342,8 +342,8 @@ async fn screened(
     let matures = result.matures;
     let etag = match etag.and_then(|etag| marked(&etag, matures)) {
         Some(etag) => etag,
-        // The upstream sent no usable ETag. The ETag that is made here contains no validator of the upstream,
-        // so that no conditional request uses such a validator.
+        // The upstream sent no usable ETag, so an ETag is made from the hash of the document. `Known::read`
+        // rejects this ETag, so it is never sent to the upstream as a condition.
         None => format!("\"~{:016x}.{}\"", result.body.hash(), matures.unwrap_or(0)).into_bytes(),
     };
     local.counters().add(Event::MirrorHidden, result.hidden);

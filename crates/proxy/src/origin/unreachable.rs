@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use super::UpstreamError;
 use crate::http::destination::Destination;
 
-/// Time for which a failure is remembered, in multiples of the duration of the attempt. So an unreachable
-/// destination delays clients only during a small part of the time. A refused connection fails almost at
-/// once, so its failure is also forgotten almost at once, and each request tries to connect.
+/// Time for which a failure is remembered, in multiples of the duration of the attempt. So attempts to reach
+/// an unreachable destination delay clients only during a small part of the time. A refused connection fails
+/// almost immediately. So its failure is forgotten almost immediately, and each request tries to connect.
 const TIMES: u32 = 3;
 /// Longest time for which a failure is remembered. After this time, Foxy tries the destination again and can
 /// notice that it is reachable.

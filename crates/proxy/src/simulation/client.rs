@@ -90,7 +90,7 @@ impl Client {
     }
 
     /// Chooses the spot (partition, page and query) of the next request. Often this is the spot of the last
-    /// request of any client, so that requests for it meet.
+    /// request of any client, so that several clients request the same spot at about the same time.
     fn spot(&mut self) -> Spot {
         match self.world.latest.get() {
             Some(spot) if self.rng.chance(0.25) => spot,

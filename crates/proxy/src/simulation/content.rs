@@ -18,7 +18,7 @@ pub(super) enum Personal {
     Both,
 }
 
-/// The use of a page that is permitted after its lifetime.
+/// Permission to use a page after its lifetime (stale use).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stale {
     /// Stale use is never permitted.
@@ -210,13 +210,13 @@ pub(super) const PAGES: &[Page] = &[
 /// fetches (the buffers for their readers) are small.
 pub(super) const LONG_PAGES: usize = 2;
 
-/// The facts about an answer that its field `X-Made` contains.
+/// The facts in the field `X-Made` of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     pub(super) spot: Spot,
     pub(super) version: u64,
     /// The user for whom the answer was made. `-` means that all users get the same body, or that the request
-    /// had no user on whom the page depends.
+    /// has no user in the field (`Cookie` or `Authorization`) on which the page depends.
     pub(super) user: String,
     pub(super) variant: String,
     /// Number of the answer among the answers of the origin.

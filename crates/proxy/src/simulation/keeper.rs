@@ -13,8 +13,8 @@ use super::profile::DiskTrouble;
 use super::stores::Stores;
 use super::world::World;
 
-/// Upper limit of the random number of steps for which the keeper waits for a drain. After these steps, the
-/// keeper takes the store out or lets it serve again, even if the drain is not complete.
+/// The keeper waits for a drain for a random number of steps, which is below this limit. After these steps,
+/// the keeper takes the store out or lets it serve again, even if the drain is not complete.
 const STEPS: u64 = 400;
 
 /// Does the keeper's work until the process ends.

@@ -99,7 +99,7 @@ impl Life {
         *self.now.borrow_mut() = (proxy, settings);
     }
 
-    /// Adds to the counts of the history the events that the process itself has counted.
+    /// Adds the events that the process itself has counted to the counts of the history.
     pub(super) fn count(&self, world: &World) {
         let totals = self.now().0.totals();
         let counts = [

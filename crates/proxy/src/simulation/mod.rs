@@ -17,14 +17,14 @@
 //! variant, and the number of the answer among the origin's answers. A 304 renews this number. The first four
 //! facts determine the body. The module [`oracle`] checks that all answers obey these rules:
 //!
-//! **Owner.** No client gets an answer that was made for another user, partition, URL or variant, or a field
-//! that names another user. If a site requires a login, no client gets an answer without the login. A login
-//! for Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets a cookie goes
-//! only to the request that it was fetched for. Even another request of the same user does not get this
-//! answer. An answer to a request with Authorization goes to other users only if this is permitted (RFC 9111
-//! section 3.5). Some pages have a different body for each user, and another body for requests without a
-//! user. If such a page needs validation, has a heuristic lifetime or varies by cookie, no user gets the body
-//! for requests without a user.
+//! **Owner.** No client gets an answer that was made for another user, partition, URL or variant. No client
+//! gets a field that names another user. If a site requires a login, no client gets an answer without the
+//! login. A login for Foxy itself does not reach the origin. An answer that is `private`, `no-store` or sets
+//! a cookie goes only to the request that it was fetched for. Even another request of the same user does not
+//! get this answer. An answer to a request with Authorization goes to other users only if this is permitted
+//! (RFC 9111 section 3.5). Some pages have a different body for each user, and another body for requests
+//! without a user. If such a page needs validation, has a heuristic lifetime or varies by cookie, no user
+//! gets the body for requests without a user.
 //!
 //! **Freshness.** A request may get an answer that the origin gave before the request began. Such an answer
 //! is younger than its lifetime, or its use after the lifetime is permitted. The page, the request or a
@@ -33,15 +33,15 @@
 //!
 //! **Removed.** After a purge is acknowledged, or a request that changes a page has succeeded, no later
 //! request gets an answer that the origin gave before the purge or the change. After a client has received a
-//! complete version, no later request gets an earlier version. The rule about versions does not apply if only
-//! one login may have the received answer. Acknowledged purges remain effective after kills and power
+//! complete version, no later request gets an earlier version. The rule about versions does not apply if the
+//! received answer is only for one logged-in user. Acknowledged purges remain effective after kills and power
 //! failures. On disks without faults, other removals remain effective after kills. They also remain effective
 //! after a power failure, if it occurs more than [`SYNCED`] after the removal. All rules also apply to
 //! objects of a store that was absent for a while, or for a complete life of the process.
 //!
 //! **Settings.** If a request begins after every worker has new settings, only the new settings apply to its
-//! answer. The settings that change concern queries in keys, the selection of variants, and cookies that a
-//! rule shares.
+//! answer. Reloads change three settings that affect answers: the removal of queries, a rule that makes a
+//! field select variants, and a rule by which answers with cookies are shared.
 //!
 //! **Bytes.** A complete body or a part of a body has the bytes that its head announces. A body is complete,
 //! or the client can notice that the body is truncated. A body is truncated only for one of these reasons: a
@@ -100,8 +100,8 @@ pub(crate) use wire::Wire;
 const MODIFIED: u64 = 100_000;
 /// Time for which stale answers are used while the origin fails, in milliseconds.
 const ON_FAILURE: u64 = 20_000;
-/// Time in milliseconds after which a power failure cannot undo a removal any more (sync interval and
-/// flushes).
+/// Time in milliseconds after which a power failure cannot undo a removal any more. It includes the sync
+/// interval and the flushes.
 const SYNCED: u64 = 6000;
 
 use batch::Batch;

@@ -70,8 +70,8 @@ pub(super) fn has_ended(world: &World, asked: &Asked) -> bool {
 }
 
 /// Returns true if an answer may be truncated because the disk loses bytes. This is so if Foxy cannot request
-/// the missing bytes of the version from the origin: because the page has no strong validator, or because the
-/// request forbids a fetch.
+/// the missing bytes of the version from the origin. Foxy cannot do this if the page has no strong validator,
+/// or if the request forbids a fetch.
 fn may_lose_bytes(world: &World, asked: &Asked) -> bool {
     let page = asked.spot.page();
     let alone = page.tag != Tag::Strong || asked.obeyed() == Control::OnlyIfCached;
@@ -191,8 +191,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
             | (Personal::Cookie, User::Cookie(_))
             | (Personal::Login, User::Login(_))
     );
-    // For some pages, no user may get the body for requests without a user: pages whose lifetime is
-    // heuristic, that need validation, or that vary by cookie.
+    // If a page has a heuristic lifetime, needs validation or varies by cookie, the body for requests without
+    // a user must not go to a user.
     let strict = page.tag == Tag::Modified || page.lifetime.is_none() || page.name == "by-cookie";
     if personal && strict && made.user != name {
         return wrong("the page of nobody for a user");
@@ -214,8 +214,8 @@ fn owner(world: &World, asked: &Asked, (got, said): (&Got, &Said), own: bool) ->
         world.counts.add("shared cookies");
     }
     let variant = if page.varies { asked.variant } else { "-" };
-    // If a page does not name its field in Vary, Foxy distinguishes the variants of the page only if a rule
-    // of the settings says so.
+    // If a page does not name `X-Variant` in `Vary`, Foxy distinguishes the variants of the page only if a
+    // rule of the settings demands this.
     let any = page.silent && eras.iter().any(|era| !era.has_parts);
     match any || made.variant == variant {
         true => Ok(()),

@@ -50,7 +50,7 @@ pub(super) struct Profile {
     pub(super) wide: bool,
     /// Memory of the engine, in bytes.
     pub(super) memory: u64,
-    /// Index of the first of the pages that are requested most.
+    /// Index of the first hot page. Hot pages are the pages that are requested most often.
     pub(super) hot: usize,
 }
 
@@ -113,8 +113,8 @@ impl Profile {
     }
 
     /// Returns the number of lives of the process, for histories in which the process ends. If stores are
-    /// taken out and put back, there are more lives, and each life is shorter. The reason is that a store may
-    /// be missing during a complete life. When it is put back, its objects must still be fresh.
+    /// taken out and put back, there are more lives, because a store may be missing during a complete life.
+    /// Each life is shorter, so that the objects of this store are still fresh when it is put back.
     pub(super) fn lives(&self, rng: &mut Rng) -> u64 {
         match self.moves {
             true => 4 + rng.below(5),

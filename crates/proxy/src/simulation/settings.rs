@@ -1,4 +1,4 @@
-//! The settings of the simulated process that reloads change, and the settings that may apply to a request.
+//! The settings that reloads change in the simulated process, and the settings that may apply to a request.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

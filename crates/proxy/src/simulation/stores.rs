@@ -70,7 +70,7 @@ fn room(profile: &Profile, segments: u64) -> u64 {
     segments * u64::from(segment + summary)
 }
 
-/// A disk. While its store is open, also the writer of the store, which writes to the disk.
+/// A disk, and the writer of the store on this disk. While the store is not open, the writer is `None`.
 struct Kept {
     disk: MemDisk,
     writer: Rc<RefCell<Option<Writer>>>,

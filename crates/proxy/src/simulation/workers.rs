@@ -22,7 +22,7 @@ use crate::{NoLog, Proxy, Renewals, Renewer, Serves};
 /// A connection of a client, on its way to a listener.
 pub(super) type Arrival = (Wire, SocketAddr);
 
-/// The listeners of one worker, as clients use them to connect.
+/// The senders by which clients pass their connections to the listeners of one worker.
 pub(super) type Doors = Vec<UnboundedSender<Arrival>>;
 
 /// The listeners of a process, and their roles.

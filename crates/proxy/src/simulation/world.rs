@@ -248,9 +248,9 @@ impl World {
         let long_ago = barrier.since.saturating_sub(LONGEST);
         own.retain(|old| {
             // A new barrier replaces older barriers with the same cause and body. A durable barrier is not
-            // replaced by one that is not durable. With the cause `Newer`, the older barrier is replaced at
-            // once. With other causes, it is replaced only if it is more than `LONGEST` older. Until then, it
-            // is needed for requests that began between the two barriers.
+            // replaced by one that is not durable. With the cause `Newer`, an older barrier is replaced
+            // immediately. With other causes, it is replaced only if it is more than `LONGEST` older. Until
+            // then, it is needed for requests that began between the two barriers.
             let covered = old.cause == barrier.cause
                 && old.body == barrier.body
                 && old.serial <= barrier.serial

@@ -119,7 +119,8 @@ pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
 }
 
 /// Returns the kind of the object that a path names. Returns `None` if the path names no object. A name can
-/// be written in only one way: there are no escapes, no query and no segments that some programs remove.
+/// be written in only one way: there are no escapes, no query, and no segments that some programs remove
+/// (empty, `.` or `..`).
 fn kind(path: &[u8]) -> Option<ObjectKind> {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+=@,".contains(byte);
     let segments = path.strip_prefix(b"/")?;

@@ -1,5 +1,5 @@
 //! The table of sites that share a listener. The host of a request selects all sites with this host. Among
-//! these sites, the longest path that fits the request decides.
+//! these sites, the site with the longest path that fits the request is selected.
 //!
 //! If no site names the host of a request, the request finds the site for `*` (every other host). If there is
 //! no site for `*` either, the request finds no site. A request also finds no site if no site of its host has

@@ -24,13 +24,13 @@ const GIB: u64 = 1 << 30;
 /// All settings of the proxy, as plain data. The program `foxy` reads them from files and flags.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Bounds on what one client can use.
+    /// Bounds on connections, message heads and memory.
     pub limits: Limits,
     /// Times for which the proxy waits for clients and origins.
     pub timeouts: Timeouts,
     /// Connections to origins.
     pub upstream: UpstreamConfig,
-    /// Fetches that serve many clients at once.
+    /// Fetches that serve many clients at the same time.
     pub fill: FillConfig,
     /// Permissions of clients, and the destinations that can be reached.
     pub access: Access,
@@ -53,7 +53,7 @@ pub struct Config {
 }
 
 foxy_base::settings! {
-    /// Bounds on what one client can use.
+    /// Bounds on connections, message heads and memory.
     #[derive(Clone, Copy, Debug)]
     pub struct Limits {
         /// Largest number of client connections of all workers together. If a new connection exceeds this
@@ -70,7 +70,7 @@ foxy_base::settings! {
         "fields" head_fields: usize = Plain::Number(100), Range::Count(10, 128);
     }
     besides {
-        /// Bytes that connections, buffers, queues and fills together may use.
+        /// Bytes that connections, buffers, send queues and fills (fetches from origins) together may use.
         memory: usize = 128 << 20;
     }
 }
@@ -146,7 +146,7 @@ foxy_base::settings! {
 }
 
 foxy_base::settings! {
-    /// Fetches that serve many clients at once.
+    /// Fetches that serve many clients at the same time.
     #[derive(Clone, Copy, Debug)]
     pub struct FillConfig {
         /// Bytes of a running fetch that are kept in memory for the requests that share the fetch. If the
@@ -165,7 +165,7 @@ foxy_base::settings! {
         "finish_percent" finish_percent: u8 = Plain::Number(90), Range::Count(0, 100);
     }
     besides {
-        /// Bytes that all fills together may hold.
+        /// Bytes that all running fetches together may keep in memory.
         memory: usize = 64 << 20;
     }
 }
@@ -221,7 +221,7 @@ impl Default for HeaderConfig {
     reason = "roles are few, and requests share them"
 )]
 pub enum Role {
-    /// A forward proxy: its clients send requests with absolute URLs, and `CONNECT`.
+    /// A forward proxy: its clients send requests with absolute URLs, and `CONNECT` requests.
     Forward,
     /// A reverse proxy: a site. Its objects have their own partition of the cache.
     Site(Site),
@@ -309,7 +309,7 @@ impl Role {
         }
     }
 
-    /// True if the answers are documents of a mirror that are rewritten.
+    /// True if this role is for documents of a mirror. Foxy rewrites these documents.
     #[inline]
     pub(crate) fn is_document(&self) -> bool {
         self.mirrored().is_some_and(|part| part.is_document())
@@ -324,7 +324,7 @@ impl Role {
         }
     }
 
-    /// True if the origins of the site are not asked now.
+    /// True if the site asks no origin at present: it is a build cache, or it is under maintenance.
     pub(crate) fn is_closed(&self) -> bool {
         let local_responses = self.local_responses();
         self.objects().is_some()
@@ -335,7 +335,8 @@ impl Role {
 /// A site: a reverse proxy for one origin or several origins, a part of a mirror, or a build cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
-    /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.
+    /// Name of the site's partition of the cache. It consists of letters, digits, `-`, `.` and `:`, and is
+    /// not `forward`.
     pub name: String,
     /// Name or address of the origin.
     pub host: String,
@@ -385,10 +386,10 @@ impl Site {
 /// Determines which of the requests that wait for a running fetch may get its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collapse {
-    /// A waiting request gets the answer if it is fresh for this request when it arrives.
+    /// A waiting request gets the answer if the answer is fresh for this request when the answer arrives.
     #[default]
     Fresh,
-    /// A waiting request also gets the answer if its lifetime ended before it arrived. This choice is for
-    /// lifetimes that are shorter than the origin's response time.
+    /// A waiting request also gets the answer if the answer would have been fresh when the request arrived.
+    /// This choice is for lifetimes that are shorter than the origin's response time.
     Arrived,
 }

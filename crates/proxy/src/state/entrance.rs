@@ -3,9 +3,9 @@
 //! served connection needs buffers too. If too many connections wait, the worker stops accepting connections.
 //! Further connections then wait in the kernel's queue, or on the client's side if that queue is full.
 //!
-//! One task of each worker admits the connections: at each check, all for which there is memory. If each
-//! admitted connection admitted the next one, a busy worker would need seconds for a long line, and memory
-//! would stay free meanwhile.
+//! One task of each worker admits the waiting connections. At each check, it admits all connections for which
+//! there is memory. If each admitted connection had to admit the next one instead, a busy worker would need
+//! seconds for a long line (queue), and memory would stay free meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,34 +19,36 @@ use tokio::sync::Notify;
 
 use crate::state::local::Local;
 
-/// Time for which connections wait while no memory becomes free. After this time, [`LATE`] connections are
-/// admitted in each interval of [`LOOK`]. Their requests may be refused, but the clients get answers.
+/// Time of a shortage of memory after which [`LATE`] connections are admitted in each interval of [`LOOK`],
+/// although memory is still short. Their requests may be refused, but the clients get answers.
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 /// Number of connections that are accepted in a row before the requests of other connections are polled. If
-/// only this number of connections may still wait, one connection is accepted at a time.
+/// at most this number of further connections may wait, the worker accepts one connection at a time.
 pub(crate) const IN_A_ROW: usize = 16;
-/// Number of connections that are admitted in an interval of [`LOOK`] after [`OVER`].
+/// Number of connections that are admitted in each interval of [`LOOK`], when memory has been short for
+/// [`OVER`].
 const LATE: usize = 2;
 
 /// The connections of one worker that wait to be served.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     line: RefCell<Line>,
-    /// Number of waiting connections that may be admitted as replacements. It increases when a served
-    /// connection ends while others wait, and decreases when waiting connections are admitted as
-    /// replacements. Connections that Foxy closes to release memory must not be replaced. So Foxy subtracts
-    /// them beforehand (see `withhold`), and the number can be negative.
+    /// Number of waiting connections that may be admitted as replacements of served connections. It increases
+    /// when a served connection ends while others wait, and decreases when waiting connections are admitted
+    /// as replacements. Connections that Foxy closes to release memory must not be replaced. So Foxy
+    /// subtracts them beforehand (see `withhold`), and the number can be negative.
     free: Cell<isize>,
-    /// Time since which every check has found that memory is short.
+    /// Time at which the present shortage of memory was first noticed.
     over_since: Cell<Option<MonoTime>>,
     /// Wakes the task that admits connections.
     arrived: Notify,
 }
 
-/// The waiting connections by their numbers, which are in the order of arrival. Connections of clients with
-/// few connections and of clients with many wait in two queues, which are served in turn.
+/// The waiting connections by their numbers, which are in the order of arrival. There are two queues: one for
+/// clients with few connections, and one for clients with many connections. Connections are admitted from the
+/// two queues in turn.
 #[derive(Debug, Default)]
 struct Line {
     few: BTreeMap<u64, Waker>,
@@ -123,7 +125,7 @@ impl Entrance {
         is_over || self.waiting() > 0
     }
 
-    /// Waits until a new connection may be served that [must wait](Self::must_wait). `connections` is the
+    /// Waits until a new connection that [must wait](Self::must_wait) may be served. `connections` is the
     /// number of connections of the client. The wait also ends when the proxy shuts down. Cancel safe.
     pub(crate) async fn enter(&self, local: &Local, connections: usize) {
         let is_few = connections <= local.proxy.ledger.few();
@@ -211,7 +213,7 @@ impl Entrance {
         }
     }
 
-    /// Forgets the connections that have ended if no connection waits.
+    /// If no connection waits, resets the number of replacements to 0.
     fn forget_free(&self) {
         if self.waiting() == 0 {
             self.free.set(0);
@@ -219,8 +221,8 @@ impl Entrance {
     }
 
     /// Returns true if the number of waiting connections is at least half of the largest permitted number.
-    /// The callers then end new connections after their first answer, and connections that have carried many
-    /// requests after their present answer, so that waiting connections can be admitted.
+    /// In this case, the callers close two kinds of connections after the present answer: new connections,
+    /// and connections that have carried many requests. So waiting connections can be admitted.
     #[inline]
     pub(crate) fn is_crowded(&self, local: &Local) -> bool {
         let waiting = self.waiting();
@@ -247,8 +249,8 @@ impl Entrance {
     /// Waits until the number of waiting connections is below its limit. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
         if self.waiting() + IN_A_ROW >= most_waiting(local) && self.must_wait(local) {
-            // First lets the tasks of the connections run that were accepted earlier. These tasks enter the
-            // line.
+            // The tasks of the connections that were accepted earlier run first. They enter the line, so that
+            // these connections are counted.
             tokio::task::yield_now().await;
         }
         while self.waiting() >= most_waiting(local) && !local.proxy.is_shutting_down() {

@@ -78,7 +78,8 @@ impl Finish {
         }
     }
 
-    /// Returns the same result with `outcome`. If the client left before the end, the outcome stays the same.
+    /// Replaces the outcome of the result with `outcome`. If the client left before the end, returns the
+    /// result unchanged.
     pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
         match self.outcome {
             Outcome::ClientGone => self,

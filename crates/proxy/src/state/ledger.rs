@@ -6,7 +6,7 @@
 //! elsewhere. `reserve` and `grow` fail when the limit is reached, and are for work that may wait or be
 //! refused.
 //!
-//! Some entries are estimates. Other entries are for memory that may be used but is not used. An example is
+//! Some entries are estimates. Other entries reserve the most memory that the work can need. An example is
 //! the window of a slow download (the bytes of a fetch that are kept for its readers), which never becomes
 //! full. `observe` gets the number of bytes that requests really use. If requests use more than their
 //! entries, the difference (the excess) is added to the sum. While the process really uses little memory,
@@ -90,7 +90,8 @@ const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
 const RECEIVE_BYTES: [usize; 3] = [64 << 10, 32 << 10, 16 << 10];
 /// Size in bytes below which a ledger is small. A small ledger always limits the bytes that origins send
 /// before Foxy reads them. A large ledger lets answers use more memory while much memory is free. A small
-/// ledger does not, because many connections can open before the bodies of their answers arrive.
+/// ledger keeps this memory free: many connections can open before the bodies of their answers arrive, and
+/// these bodies need memory later.
 const SMALL_LEDGER: usize = 32 << 20;
 /// The degree to which the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,7 +145,7 @@ impl Ledger {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes entered for `of`.
+    /// Returns the number of bytes that are entered for the use `of`.
     pub(crate) fn used(&self, of: Use) -> usize {
         self.used[of as usize].load(Ordering::Relaxed)
     }
@@ -152,7 +153,7 @@ impl Ledger {
     /// Sets the excess. `bytes` is the number of bytes that requests really use now. If it is larger than the
     /// sum of the entries, the excess is the difference, otherwise 0. The excess is never more than the limit
     /// of the ledger. `roomy` is true if the process uses so little memory that new work may begin, even if
-    /// the entries reach a limit. This holds until the next observation.
+    /// the entries reach a limit. The excess and `roomy` hold until the next observation.
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
@@ -226,9 +227,9 @@ impl Ledger {
 
     /// Returns true if connections and their buffers use the complete ledger. New work must then wait, and is
     /// refused if no memory becomes free. New connections are delayed much earlier (see
-    /// [`is_over`](Self::is_over)). So the connections of one client do not cause refusals of other clients'
-    /// requests. The excess does not count, because it is not memory of connections, and may remain for a
-    /// long time.
+    /// [`is_over`](Self::is_over)), which leaves memory for requests. So the connections of one client do not
+    /// cause refusals of other clients' requests. The excess does not count, because it is not memory of
+    /// connections, and may remain for a long time.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
@@ -268,7 +269,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the largest number of bytes of all entries for one use.
+    /// Returns the number of bytes that all entries for one use together may have.
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
             Use::Fills => self.fills_max() - self.shared_fills_max(),
@@ -291,8 +292,8 @@ impl Ledger {
         self.fills_max.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes that are kept for fills that several requests share. Such a fill saves one
-    /// fetch for each of its followers (the requests that wait for it).
+    /// Returns the number of bytes that are reserved for fills that several requests share. Such a fill saves
+    /// one fetch for each of its followers (the requests that wait for it).
     fn shared_fills_max(&self) -> usize {
         self.fills_max() / 4
     }
@@ -317,9 +318,9 @@ impl Ledger {
         self.max().saturating_sub(others).clamp(least, most)
     }
 
-    /// Returns the limit for the sum of all entries that applies when bytes for the use `of` are entered.
-    /// This limit does not apply to answers and fills, because answers must be sent and objects must be
-    /// stored even if the ledger is full. They have only the limits of [`limit`](Self::limit).
+    /// Returns the limit that the sum of all entries must not exceed when bytes for the use `of` are
+    /// reserved. This limit does not apply to answers and fills, because answers must be sent and objects
+    /// must be stored even if the ledger is full. They have only the limits of [`limit`](Self::limit).
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fragments | Use::Fills | Use::SharedFills => usize::MAX,

@@ -24,8 +24,7 @@ use crate::{Counters, Event, LogSink, Timeouts};
 /// Largest value of [`TimeoutTicks::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Number of connections that are closed at once when memory or the permitted number of connections is used
-/// up.
+/// Largest number of connections that one call of [`Local::shed`] or [`Local::shed_stalled`] closes.
 const SHED: usize = 16;
 
 /// The configured timeouts, counted in ticks.
@@ -236,7 +235,7 @@ impl Local {
 
     /// Ends waiting requests if connections use all memory. These requests wait for memory that becomes free
     /// only when other clients read their answers. All workers together end enough requests to free memory.
-    /// This function ends the part of this worker.
+    /// Each worker ends its part of these requests.
     pub(crate) fn shed_queued(&self) {
         let surplus = self.proxy.ledger.overfull();
         if surplus > 0 {

@@ -55,7 +55,7 @@ pub struct LogRecord<'a> {
     pub user_agent: &'a [u8],
     /// Name of the user who is logged in, or empty.
     pub user: &'a str,
-    /// Name of the access rule that decided, or empty.
+    /// Name of the access rule that decided about the request, or empty.
     pub access_rule: &'a str,
     /// Details that only some formats use. `None` if the sink does not want them.
     pub details: Option<Details<'a>>,
@@ -71,7 +71,7 @@ pub struct Details<'a> {
     pub first_byte: Option<Duration>,
     /// Remaining lifetime of the answer in seconds: below 0 if stale, `None` if it may not be stored.
     pub ttl: Option<i64>,
-    /// Name of the operator's rule that decided, or empty.
+    /// Name of the operator's caching rule that applied to the request, or empty.
     pub rule: &'a str,
     /// `traceparent` of the request (W3C Trace Context), or empty.
     pub traceparent: &'a [u8],

@@ -34,9 +34,9 @@ pub enum Outcome {
     Purge,
     /// Answered by Foxy itself (landing page, `OPTIONS *`, `Max-Forwards: 0`).
     Local,
-    /// Refused: forbidden by configuration or guard.
+    /// Refused: forbidden by the configuration, or by the guard of destinations.
     Denied,
-    /// Refused: a malformed or oversized request, or a feature that does not exist.
+    /// Refused: the request is malformed or too large, or needs a feature that Foxy does not have.
     BadRequest,
     /// The origin could not be reached, or its answer was not valid.
     OriginError,

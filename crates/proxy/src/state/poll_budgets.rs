@@ -44,7 +44,7 @@ pub(crate) struct PollBudgets {
 }
 
 impl PollBudgets {
-    /// Creates the budgets. The rounds also end for the long answers that wait in `turns`.
+    /// Creates the budgets. A round also ends if long answers wait in `turns` for the next round.
     pub(crate) fn new(turns: &Rc<Turns>) -> Self {
         Self {
             polls: [const { Cell::new(0) }; SLOTS],
@@ -97,8 +97,8 @@ impl PollBudgets {
         false
     }
 
-    /// Ends the rounds. A round ends if connections wait for the next round, and the runtime has checked for
-    /// events. Never returns.
+    /// Ends the rounds. A round ends if connections or long answers wait for the next round, and the runtime
+    /// has then checked for events. Never returns.
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {

@@ -208,7 +208,7 @@ impl Proxy {
         *self.shutdown.borrow()
     }
 
-    /// Returns the caching rules for a request about which the operator's rule `rule` decides.
+    /// Returns the caching rules for requests to which the operator's rule `rule` applies.
     pub(crate) fn rules(&self, rule: RuleId) -> &foxy_http_rules::Config {
         let own = self.config.user_rules.config(rule);
         own.unwrap_or(&self.config.rules)

@@ -19,8 +19,9 @@ pub(crate) const GRANT: usize = 128 << 10;
 const TURN: u8 = 8;
 /// Smallest and largest number of grants in a round.
 const GRANTS: (usize, usize) = (8, 128);
-/// Number of polls of connections for one grant, in a round with many polls. The bytes of a grant take several
-/// times as long as a poll. So long answers get about half of the time.
+/// Number of polls of connections in a round for which the next round has one grant, within the limits of
+/// [`GRANTS`]. Sending the bytes of a grant takes several times as long as a poll. So long answers get about
+/// half of the time.
 const POLLS: usize = 6;
 
 /// The long answers of one worker.
@@ -68,7 +69,8 @@ impl Turns {
         takes
     }
 
-    /// Waits for a grant. If the future is dropped, a later round has one grant less.
+    /// Waits for a grant. If the future is dropped, its place in the queue uses up one grant of a later
+    /// round.
     pub(crate) async fn wait(&self, turn: &Turn) {
         let queue = match turn.grants.get() {
             0 => &self.others,
@@ -138,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs answers that always want to send. Returns their numbers in the order of their grants, for this
-    /// number of rounds.
+    /// Runs answers that always want to send, for this number of rounds. Returns, for each round, the numbers
+    /// of the answers in the order of their grants.
     fn grants(answers: usize, rounds: usize, polls: usize) -> Vec<Vec<usize>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         LocalSet::new().block_on(&runtime.unwrap(), async move {

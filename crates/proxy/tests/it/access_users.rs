@@ -227,7 +227,8 @@ fn a_login_at_a_site_is_for_foxy_alone() {
     assert_eq!(origin.asked(), 1);
 }
 
-/// A token has its own limit, even if it is sent as the password of its user.
+/// Each token has a separate limit. Requests that send the token as the password of its user count against
+/// the same limit.
 #[test]
 fn tokens_of_one_user_are_limited_apart() {
     let origin = origin();

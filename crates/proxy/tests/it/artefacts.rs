@@ -358,8 +358,8 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
                 &format!("Content-Range: bytes 0-{}/{n}\r\n", n - 1),
                 &body,
             ),
-            // In this answer, the last byte is missing. It is also missing in the next answer, but only this
-            // answer has Content-Length.
+            // The last byte is missing in this answer and in the next answer. Only this answer has
+            // Content-Length.
             2 => {
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n");
                 asked.raw([head.as_bytes(), &body[..n - 1]].concat());

@@ -208,7 +208,7 @@ fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
         asked.client.send(format!("{head}5\r\nhello\r\n"));
         false
     });
-    // The answer to GET comes from a fill. POST bypasses the cache.
+    // The answer to GET comes from a fill (a shared fetch). POST bypasses the cache.
     for request in ["GET", "POST"] {
         let mut client = foxy.connect();
         let to = origin.authority();

@@ -93,7 +93,7 @@ fn request(rng: &mut Rng, foxy: &Foxy, films: &Films, authority: &str) {
     let film = rng.below(FILMS);
     let from = rng.below(LEN);
     let to = (from + 1 + rng.below(300_000)).min(LEN);
-    // All versions before this one are replaced before the client sends its request.
+    // All versions older than `known` were replaced before the client sends its request.
     let known = films.now[film as usize].load(Ordering::SeqCst);
     let (range, reload) = match rng.below(10) {
         0 => (String::new(), false),

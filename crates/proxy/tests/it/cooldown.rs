@@ -203,8 +203,8 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         (3, 0),
         "the whole, for the old form is outdated"
     );
-    // Until the next hidden version is old enough, Foxy can validate the screened document with the
-    // registry's own ETag.
+    // Foxy has stored the screened document: the document without the hidden versions. Until the next hidden
+    // version is old enough, Foxy can validate it with the registry's own ETag.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
@@ -231,7 +231,8 @@ fn long_documents_are_screened_too_and_one_that_is_too_long_is_refused() {
     assert!(full.body.len() > 9 << 20 && full.text().ends_with("xx\"}"));
     let short = get(&foxy, "/npm/a", &format!("Accept: {SHORT}\r\n"));
     assert!(short.body.len() < 1000);
-    // Only a few long documents may be in memory at the same time. Their permits become free again.
+    // Only a few long documents may be in memory at the same time, and each of them needs a permit. All these
+    // requests can succeed only if each document returns its permit.
     for path in ["/npm/b", "/npm/c", "/npm/d"] {
         assert_eq!(get(&foxy, path, "").status, 200);
     }

@@ -91,12 +91,12 @@ fn clients_of_a_crowd_have_time_slices_of_a_body_without_a_validator() {
     crowd_in_time_slices("");
 }
 
-/// There is memory for only one reservation in the send queues, and a client that reads its answer has it.
-/// Foxy must give the reservation to other clients that have waited for a long time. The test checks this
+/// There is memory for only one reservation in the send queues. A client that reads its answer has this
+/// reservation. Foxy must give it to other clients that have waited for a long time. The test checks this
 /// while the fill runs, and after the object is stored. `validator` is a field line of the origin's answer.
 fn crowd_in_time_slices(validator: &'static str) {
     const LARGE: usize = 8 << 20;
-    /// Number of bytes that the origin sends at once.
+    /// Number of bytes that the origin sends in one piece.
     const SENT: usize = 64 << 10;
     /// Largest number of bytes by which the origin may be ahead of the store.
     const AHEAD: u64 = 512 << 10;
@@ -159,7 +159,7 @@ fn crowd_in_time_slices(validator: &'static str) {
                             got.len() < LARGE / 2,
                             "one client alone has the reservation"
                         );
-                        // The other thread that advances the clock may be late.
+                        // The thread that advances the clock may be late. So this thread advances it too.
                         foxy.clock.advance(Duration::from_millis(24));
                         sleep(Duration::from_millis(2));
                     }
@@ -175,8 +175,8 @@ fn crowd_in_time_slices(validator: &'static str) {
 }
 
 /// Other fetches use all memory of fills. So the fetch for the first request of a crowd has only a small
-/// window (buffer). The second request arrives after this window has lost the beginning of the body. So it
-/// starts a second fetch. Its object is stored for all later requests.
+/// window (buffer). The second request arrives after this window has lost the beginning of the body. So the
+/// second request starts a second fetch. The object of the second fetch is stored for all later requests.
 #[test]
 fn a_crowd_without_memory_for_fills_needs_two_fetches() {
     const LARGE: usize = 2 << 20;

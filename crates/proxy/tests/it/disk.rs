@@ -106,8 +106,9 @@ fn answer_late(stored: &Stored) {
 fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
     let (stored, origin) = filled();
     answer_late(&stored);
-    // Single reads show each worker that the disk is slow. Many reads at the same time do not show this: they
-    // all end together, and a worker estimates the duration of a read by the time between two ends.
+    // These reads run one after the other, so they show each worker that the disk is slow. Many reads at the
+    // same time would not show this. They would all end together, and a worker estimates the duration of a
+    // read by the time between two ends.
     for n in 300..308 {
         let answer = stored.foxy.get(&origin, &format!("/{n}"));
         assert!(answer.whole && answer.body == body(&format!("/{n}")), "{n}");

@@ -218,7 +218,7 @@ fn a_slow_reader_slows_its_origin_down_and_memory_stays_bounded() {
         assert!(sent < 24 << 20, "{sent} bytes were taken from the origin");
         assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
         drop(client);
-        // The fill of a client that left ends.
+        // After the client has left, its fill ends.
         until(|| foxy.proxy.connections() + foxy.proxy.fills() == 0);
     }
 }

@@ -9,7 +9,8 @@ fn of_class(counts: &[u64; CLASSES.len()], class: &str) -> u64 {
     counts[CLASSES.iter().position(|c| *c == class).unwrap()]
 }
 
-/// Returns the totals after `requests` finished requests. An answer ends shortly before it is counted.
+/// Waits until `requests` requests are counted, and returns the totals. The wait is needed because a client
+/// has its answer shortly before the request is counted.
 fn after(foxy: &Foxy, requests: u64) -> Totals {
     loop {
         let totals = foxy.proxy.totals();

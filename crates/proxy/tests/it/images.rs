@@ -219,7 +219,7 @@ fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
     assert_eq!(get(&foxy, &layer, "").status, 200);
     let sent = state.count("registry GET");
     let at = |seconds: i64| foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
-    // The manifest is unchanged, so Foxy sends only a HEAD request.
+    // Foxy sends a HEAD request. The answer shows that the manifest is unchanged, so no GET request follows.
     at(61);
     assert_eq!(get(&foxy, path, "").body, first);
     assert_eq!(state.count("registry GET"), sent, "{:?}", state.asked);

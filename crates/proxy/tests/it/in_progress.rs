@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{Asked, Client, Foxy, Origin, until};
 use foxy_proxy::{Config, Role};
 
-/// A page of ten bytes. Its second half is sent when the page is `open`.
+/// A page of ten bytes. The origin sends the second half of the page when `open` is true.
 struct Page {
     open: Arc<AtomicBool>,
     /// Number of answers with a body.

@@ -208,7 +208,7 @@ fn a_field_that_connection_names_selects_no_variant() {
         assert_eq!(foxy.get_with(&origin, "/", &poison).text(), "page");
         let part = foxy.get_with(&origin, "/", "HX-Request: true\r\n");
         assert_eq!(part.text(), "part", "{list}");
-        // The stored variant with the same value answers the request.
+        // Foxy does not send `HX-Request` for this request. So the stored variant without this field matches.
         let page = foxy.get_with(&origin, "/", &poison);
         assert_eq!(page.text(), "page");
         assert!(page.cache().contains("memory-hit"), "{page:?}");

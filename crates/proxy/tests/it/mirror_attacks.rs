@@ -68,8 +68,8 @@ fn no_document_leads_to_a_foreign_host_by_way_of_the_mirror() {
                 text.contains(&url) && !text.contains(&foxy.addr.to_string()),
                 "{text}"
             );
-            // A mirror gives the servers that it lists paths of this form. The mirror does not list the
-            // server of this URL, so this path must not lead to the server either.
+            // Paths of this form lead to the servers that the mirror lists. The mirror does not list the
+            // server of this URL, so this path must not lead to that server.
             let asked = origin.asked();
             let rest = url.split_once("//").map_or("evil.test/x", |(_, rest)| rest);
             let rest = rest.replace(['[', ']'], "").replace(':', "~");

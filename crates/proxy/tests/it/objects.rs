@@ -150,7 +150,8 @@ fn bazel_stores_content_by_its_digest_and_actions_by_a_right_of_their_own() {
     let empty = format!("/cas/{}", sha(b""));
     assert_eq!(put(&foxy, &empty, CI, b""), 201);
     assert_eq!(get(&foxy, &empty), (200, Vec::new()));
-    // If a body does not have the digest in its path, the body is not stored, and the stored object remains.
+    // If the digest of a body differs from the digest in the path, the body is not stored, and the stored
+    // object remains.
     for (path, body) in [
         (&cas, &b"another"[..]),
         (&format!("/cas/{}", sha(b"x")), b"y"),

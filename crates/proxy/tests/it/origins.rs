@@ -1,4 +1,5 @@
-//! Sites with several origins: errors of some origins, errors of all origins, checks and limits.
+//! Sites with several origins: errors of some origins, errors of all origins, health checks, and limits of
+//! connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use foxy_proxy::{
     Site,
 };
 
-/// An origin that answers all requests except checks with this status and body.
+/// An origin that answers all requests with this status and body.
 fn server(status: &'static str, body: &'static str) -> Server {
     Server::start(move |asked| {
         asked.reply(status, "Cache-Control: no-store\r\n", body);

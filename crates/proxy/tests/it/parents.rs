@@ -83,7 +83,8 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         answer.text()
     );
     for foxy in [&foxy, &parent] {
-        // In the head, the parent's Cache-Status comes before Foxy's own.
+        // In the head of the child's answer, the parent's Cache-Status comes before the child's. So the test
+        // searches the complete head.
         let again = foxy.ask(&get("a.here.test", port, "/x"));
         assert!(again.head.contains("; hit"), "{}", again.head);
     }

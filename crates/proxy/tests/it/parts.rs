@@ -9,9 +9,9 @@ use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// An origin that serves ranges of [`BODY`] under the current ETag and remembers the ranges that it sent.
-/// Foxy usually requests a wider range than the client. A client that needs exactly its own range repeats it
-/// in `X-Part`, and the origin then sends this range.
+/// An origin that serves ranges of [`BODY`] with the current ETag and remembers the ranges that it sent. Foxy
+/// usually requests a wider range than the client. So a client can repeat its range in the field `X-Part`,
+/// and the origin then sends exactly this range.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
@@ -73,8 +73,8 @@ fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
     assert_eq!(*log.lock().unwrap(), ["bytes=2-9", "bytes=10-14"]);
 }
 
-/// The body of a multipart answer has text between its parts. So a range in its head, which a correct origin
-/// does not send, says nothing about the bytes.
+/// The body of a multipart answer has text between its parts. So a Content-Range in the head of such an
+/// answer says nothing about the bytes. A correct origin does not send it.
 #[test]
 fn a_range_in_the_head_of_several_parts_is_ignored() {
     let origin = Origin::start(|asked| {
@@ -101,7 +101,8 @@ fn a_range_in_the_head_of_several_parts_is_ignored() {
         assert_eq!(got.status, 206);
         assert!(origin.asked() > asked, "it is stored");
     }
-    // The rest of a stored prefix is ignored too, so Foxy requests the complete object.
+    // Foxy stores a prefix, and then requests the rest of the object. The rest arrives as such a multipart
+    // answer. Foxy ignores this answer too, and requests the complete object.
     range(&foxy, &origin, "0-7");
     let asked = origin.asked();
     let whole = foxy.get(&origin, "/x");
@@ -312,8 +313,8 @@ fn a_purge_covers_the_old_bytes_of_a_part_that_grows() {
     let mut holds = foxy.connect();
     holds.send(format!("GET http://{to}/held HTTP/1.1\r\nHost: x\r\n\r\n"));
     until(|| origin.asked() == 2);
-    // This request has found the stored part. It waits until it may send a request to the origin, because
-    // only one may be under way.
+    // This request has found the stored part. It waits, because only one request to the origin may be under
+    // way.
     let mut grows = foxy.connect();
     grows.send(format!(
         "GET http://{to}/x HTTP/1.1\r\nHost: x\r\nRange: bytes=10-14\r\nX-Part: bytes=10-14\r\n\r\n"

@@ -45,8 +45,8 @@ fn registry(name: &'static str, status: &Arc<AtomicU16>) -> (Origin, Asked) {
     (origin, seen)
 }
 
-/// Returns a mirror of the private registry. `entries` are the names of packages that only it may have. The
-/// mirror also lists a second server.
+/// Returns a mirror of the private registry. `entries` are the names of packages that only this registry may
+/// have. The mirror also lists a second server.
 fn private(origin: &Origin, entries: &[&str]) -> MirrorSite {
     let preset = preset("npm").unwrap();
     let at = |host: &str| {
@@ -100,8 +100,8 @@ fn both_with(change: impl Fn(Config) -> Config) -> Both {
     }
 }
 
-/// Paths of requests to the public mirror for a private package, each with the path to which the request is
-/// redirected.
+/// Paths that request a private package from the public mirror. Each of them has the path to which Foxy
+/// redirects the request.
 const WAYS: [(&str, &str); 8] = [
     ("/npm/@acme/x", "/own/@acme/x"),
     ("/npm/@acme%2fx", "/own/@acme%2Fx"),
@@ -221,8 +221,8 @@ fn tokens_have_the_characters_of_tokens() {
     }
 }
 
-/// Returns a change of the settings: only Alice may use the private mirror, and users log in at the partition
-/// `at`.
+/// Returns a function that changes the settings. Only Alice may use the private mirror. Users log in at `at`,
+/// which is `forward` or the name of a mirror.
 fn guarded(at: &str, required: bool) -> impl Fn(Config) -> Config {
     let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
     let passwords = ["alice", "bob"].map(|user| (user.to_owned(), hash(user)));

@@ -100,7 +100,8 @@ fn a_trusted_proxy_names_the_client() {
         }
     }
     foxy.counts(Event::ProxyHeadersRefused, 3);
-    // The client sends one byte at a time. The request is in the same packet as the end of the header.
+    // The client sends the header one byte at a time. But it sends the last byte of the header together with
+    // the request.
     let mut slow = foxy.connect();
     let header = b"PROXY TCP4 192.0.2.8 10.0.0.1 4711 80\r\n";
     for byte in &header[..header.len() - 1] {

@@ -106,7 +106,7 @@ fn a_304_that_was_asked_for_before_a_purge_keeps_nothing() {
             assert_eq!(before.answer().text(), "page");
             until(|| foxy.proxy.fills() == 0);
             let asked = origin.asked();
-            // If the answer is a hit, its object was fetched after the purge.
+            // A hit is right only if its object was fetched after the purge.
             let hit = foxy.get(&origin, "/a").cache().contains("hit");
             assert!(!hit || asked > 2, "{fields}{softly}: {asked}");
         }

@@ -13,7 +13,7 @@ const LONG: usize = 1_000_003;
 const SHORT: usize = 200_000;
 /// Rate in bytes per second.
 const RATE: usize = 50_000_000;
-/// Number of bytes that may be sent at once, before the rate applies.
+/// Number of bytes that may be sent without delay, before the rate applies.
 const BURST: usize = 10_000;
 
 fn config() -> Config {

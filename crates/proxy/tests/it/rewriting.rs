@@ -306,8 +306,8 @@ fn rewriting_does_not_climb_out() {
 }
 
 /// The answer to a POST may be stored for GET if its Content-Location is the client's URL. But the origin
-/// states a URL of its own in Content-Location. If the path of the request was rewritten, this URL does not
-/// mean the client's URL, even if the text is the same. Then the answer must not be stored.
+/// states the URL that it knows. If Foxy has rewritten the path of the request, the client knows another URL
+/// for the same object. So the answer must not be stored, even if the texts of the two URLs are the same.
 #[test]
 fn a_content_location_at_the_origin_is_no_url_of_the_client() {
     let origin = Origin::start(|asked| {

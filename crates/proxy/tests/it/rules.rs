@@ -69,8 +69,8 @@ fn ignored_parameters_share_an_object_and_the_origin_is_asked_without_them() {
     for path in ["/s?utm_x=1", "/s?utm_x=2", "/s?a&b", "/s?b&a"] {
         assert!(foxy.get(&origin, path).cache().contains("fwd=uri-miss"));
     }
-    // The URLs below `/r/` that differ only in ignored parameters and their order share one stored object. A
-    // purge of any of them removes it.
+    // Below `/r/`, URLs share one stored object if they differ only in ignored parameters or in the order of
+    // their parameters. A purge of any of these URLs removes the object.
     let port = origin.addr.port();
     let purge = format!("PURGE http://origin.test:{port}/r/a?b=1&utm_x=9&a=3 HTTP/1.1\r\n");
     assert_eq!(foxy.ask(&format!("{purge}Host: x\r\n\r\n")).status, 200);

@@ -362,7 +362,8 @@ fn a_site_may_give_short_lived_answers_to_all_waiting_requests() {
             let get = || foxy.ask(&format!("GET / HTTP/1.1\r\nHost: s\r\n{cookie}\r\n"));
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
             until(|| foxy.proxy.followers() == 8);
-            // An answer's age counts from the time of its request.
+            // The age of the answer counts from the request to the origin. So the clock advances only after
+            // this request has arrived.
             until(|| origin.asked() == 1);
             foxy.clock.advance(Duration::from_secs(2));
             gate.open();

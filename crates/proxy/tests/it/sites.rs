@@ -78,8 +78,8 @@ fn certificates(authority: &Authority, file: &str, of: &[&str], default: bool) -
     .unwrap()
 }
 
-/// Returns status, reason and body of the answer to a request over TLS with this name. `None` if the
-/// handshake was refused.
+/// Sends a request over TLS with the name `sni` in the handshake. Returns the result of [`said`] for the
+/// answer, or `None` if the handshake was refused.
 fn over_tls(foxy: &Foxy, authority: &Authority, sni: &str, host: &str) -> Option<String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -159,7 +159,8 @@ impl rustls::client::danger::ServerCertVerifier for Any {
     }
 }
 
-/// Name in the handshake, host, and the site that answers. `-` means that the handshake is refused.
+/// Name in the handshake, host, and the expected result of [`over_tls`]. `-` means that the handshake is
+/// refused.
 type Row = (&'static str, &'static str, &'static str);
 
 /// Site `a` has the hosts `a.test` and `*.a.test`. Site `b` has `b.test`, and site `c` has `c.test`. The

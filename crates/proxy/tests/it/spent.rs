@@ -120,7 +120,7 @@ impl Held {
             sleep(Duration::from_millis(2));
             self.counts() == expected
         };
-        // The check after the wait prints the counts, if they are others.
+        // If the counts still differ from `expected` after the wait, the assertion below prints them.
         let _ = (0..10_000).any(is_reached);
         sleep(Duration::from_millis(100));
         assert_eq!(self.counts(), expected, "{reason}");
@@ -135,7 +135,8 @@ impl Held {
             let before = self.counts().0;
             self.ask();
             until(|| self.counts().0 == before + 1);
-            // A thread of the origin may be late on a busy machine.
+            // A thread of the origin may be late on a busy machine. So the connection counts as waiting only
+            // if its request does not arrive at the origin for at least two seconds.
             let waits = |_| {
                 sleep(Duration::from_millis(2));
                 self.counts().1 == before
@@ -151,8 +152,8 @@ impl Held {
 fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
     let mut held = Held::with_memory(MEMORY);
     let full = held.fill();
-    // The client has no more connections than its share. Otherwise Foxy could refuse one of them when its
-    // wait ends.
+    // While memory is short, Foxy serves at most 32 connections of one client (its share). The client has no
+    // more connections than this. Otherwise Foxy could refuse one of them when its wait ends.
     (0..20).for_each(|_| held.ask());
     assert!(held.clients.len() <= 32, "{}", held.clients.len());
     held.settle_at((full + 7, full - 1), "eight may wait");
@@ -185,7 +186,8 @@ fn a_connection_that_ends_lets_in_one_that_waits() {
     let full = held.fill();
     held.have_too_much();
     let (client, answer) = held.answered();
-    // Foxy closes an idle connection after a second, and then nobody may enter.
+    // The client leaves. Otherwise Foxy would close its idle connection after a second to free memory, and no
+    // waiting connection could take its place.
     drop(client);
     assert_ne!(answer.field("Connection"), Some("close"), "few wait");
     held.settle_at((full, full), "the last one has entered");
@@ -314,8 +316,8 @@ fn an_idle_connection_makes_room_for_a_new_one() {
     let mut idle = foxy.connect();
     idle.send(get(&origin, "/a"));
     assert_eq!(idle.answer().status, 200);
-    // The connection has been idle only briefly. To free memory, Foxy would not close it yet. For a new
-    // connection above the limit, it does.
+    // The connection has been idle only briefly. To free memory, Foxy would not close it yet. But when a
+    // new connection exceeds the limit, Foxy closes it.
     sleep(Duration::from_millis(50));
     let mut new = foxy.connect();
     new.send(get(&origin, "/a"));
@@ -365,8 +367,8 @@ fn a_client_has_its_connections_and_no_more() {
 }
 
 /// A large answer needs a reservation: memory in the kernel's send queues. While other answers wait, a client
-/// that does not read gets only a part of its TCP window, and then has no reservation any more. So there is
-/// memory for other answers, and Foxy need not close connections.
+/// that does not read receives only a part of the bytes that its TCP window permits. Then its answer loses
+/// the reservation. So there is memory for other answers, and Foxy need not close connections.
 #[test]
 fn a_client_that_reads_is_answered_beside_many_that_do_not() {
     const SIZE: usize = 1_000_000;

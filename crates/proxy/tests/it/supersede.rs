@@ -77,7 +77,8 @@ fn parts_heads_conditions_and_errors_remove_no_whole_object() {
             ("HEAD", "X-Status: 404 Not Found\r\n", 404),
             ("HEAD", "X-Status: 503 Service Unavailable\r\n", 503),
         ] {
-            // This request makes the object fresh again. So the previous round has no effect on this round.
+            // The object expires, and a GET makes it fresh again. So the previous round has no effect on this
+            // round.
             foxy.clock.advance(Duration::from_secs(61));
             foxy.get(&origin, path);
             let before = foxy.stored(&origin, path).expect("stored whole");

@@ -228,8 +228,8 @@ fn a_changed_certificate_is_used_and_a_bad_one_is_not() {
     assert_eq!(shown(), second);
 }
 
-/// If the default certificate or the folder is gone, the certificates stay as they were. Each of these problems is
-/// reported once.
+/// If the default certificate or the folder is gone, the certificates stay as they were. Each of these
+/// problems is reported once.
 #[test]
 fn a_problem_of_all_certificates_is_reported_once() {
     let authority = Authority::new();
@@ -332,7 +332,7 @@ fn clients_that_misbehave_are_closed_in_time() {
     memory_is_given_back(&foxy);
 }
 
-/// This is slow, but valid.
+/// A handshake whose bytes arrive one at a time is slow, but valid.
 #[test]
 fn a_client_may_send_its_handshake_one_byte_at_a_time() {
     let (authority, origin) = (Authority::new(), pages());

@@ -9,8 +9,8 @@ const BODY: &[u8] = b"0123456789";
 const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
 
 /// An origin that waits for `open`, and then answers a request for one range, with or without a condition.
-/// Foxy usually requests a wider range than the client. A client that needs exactly its own range repeats it
-/// in `X-Part`, and the origin then sends this range.
+/// Foxy usually requests a wider range than the client. So a client can state a range in the field `X-Part`,
+/// and the origin then sends exactly this range.
 fn gated(open: &Arc<AtomicBool>) -> Origin {
     let open = Arc::clone(open);
     Origin::start(move |asked: &mut Asked| {

@@ -40,7 +40,7 @@ fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
         true
     });
     let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
-    // A fresh object is stored first. A reload of a fresh object always has a fetch of its own. Without a
+    // A fresh object is stored first. A reload of a fresh object always starts a separate fetch. Without a
     // stored object, the two reloads could share one fetch.
     foxy.get(&origin, "/");
     std::thread::scope(|scope| {

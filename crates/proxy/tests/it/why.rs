@@ -182,7 +182,8 @@ fn run(foxy: &Foxy, origin: &Origin, number: usize, case: &Case) -> Result<(), S
     }
     let asked = origin.asked();
     let mut judged = judge(&why(foxy, &url, case.asks), rule, case);
-    // A client gets its answer shortly before Foxy notes the result of the request.
+    // A client gets its answer shortly before Foxy notes the result of the request. So the question is
+    // repeated until the answer of `why` is right.
     for _ in 0..2000 {
         if judged.is_ok() {
             break;
@@ -229,8 +230,9 @@ fn forty_situations_are_explained() {
 
 #[test]
 fn what_is_explained_is_what_happens() {
-    // The same question is put to `why` and then sent as a request. The answer of `why` and the result of the
-    // request must contain the same words.
+    // The same question is put to `why` and then sent as a request. The request must reach the origin exactly
+    // if the decision of `why` requires this. Only a plain GET with a stale answer may also reach the origin
+    // in the background.
     let foxy = Foxy::start(
         Role::Forward,
         Config {

@@ -21,7 +21,8 @@ const SHARDS: usize = 64;
 /// Number of buckets at which a shard is full. A shard is a part of the table of buckets with a separate
 /// lock.
 const BUCKETS: usize = 1024;
-/// The number of the subject in the key of a shared bucket. If a shard is full, new subjects share this bucket.
+/// Value of [`Key::subject`] in the key of a shared bucket. If a shard is full, new subjects share this
+/// bucket.
 const CROWD: u64 = u64::MAX;
 
 /// The requests that a limit counts together.
@@ -143,9 +144,9 @@ impl Limits {
         }
     }
 
-    /// Changes the bucket with this key, or the shared bucket if the shard is full and has no bucket with this
-    /// key. Also returns the key of the changed bucket. Later changes for the same request need the returned
-    /// key, because the shard may not be full then.
+    /// Changes the bucket with this key, or the shared bucket if the shard is full and has no bucket with
+    /// this key. Also returns the key of the changed bucket. Later changes for the same request need the
+    /// returned key: if the shard is not full any more by then, `key` would select another bucket.
     fn with<R>(&self, key: Key, now: MonoTime, change: impl FnOnce(&mut Bucket) -> R) -> (Key, R) {
         let mut shard = self.shards[key.shard].lock();
         if let Some(bucket) = shard.get_mut(&key) {

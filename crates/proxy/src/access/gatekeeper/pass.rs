@@ -90,7 +90,7 @@ impl Pass {
     }
 }
 
-/// The facts about a request for which the decision of the access rules depends on the address of the
+/// The facts about a request. They are kept if the decision of the access rules depends on the address of the
 /// destination.
 #[derive(Debug)]
 pub(crate) struct Reach {
@@ -109,7 +109,8 @@ impl Reach {
     pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let user = self.user.as_ref();
         let request = Request {
-            // `self.applicable` contains the other facts about the client.
+            // `self.applicable` was made for the client, site and time of the request. So the values of
+            // `client`, `site` and `minute` have no effect here.
             who: Requester {
                 client: None,
                 user: user.map_or(User::Unknown, |user| User::Known(user)),

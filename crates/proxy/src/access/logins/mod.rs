@@ -106,14 +106,15 @@ pub struct Logins {
     config: Arc<LoginsConfig>,
     memory: Memory,
     verifier: Verifier,
-    /// The users who have proved their names by a password or a certificate, by name. Each entry contains the
-    /// user's groups, and the access rules whose conditions on users and groups fit the user.
+    /// The users who have proved their names by a password or a certificate. The key is the name. Each entry
+    /// contains the user's groups, and the access rules whose conditions on users and groups fit the user.
     principals: Principals,
 }
 
 type Principals = parking_lot::Mutex<HashMap<Box<str>, Arc<Principal>>>;
 
-/// The result of the quick check of a request's credentials, which compares no password with its hash.
+/// The result of the quick check of a request's credentials. The quick check compares no password with its
+/// hash.
 #[derive(Debug)]
 pub(crate) enum Checked {
     /// The login is right, and belongs to this user.
@@ -267,8 +268,8 @@ impl Logins {
         if let Some(user) = all.get(name) {
             return Arc::clone(user);
         }
-        // The names come only from verified logins and certificates. So the limit is seldom reached, and it
-        // is good enough to drop all entries.
+        // The names come only from verified logins and certificates. So the limit is seldom reached. If it is
+        // reached, all entries are dropped.
         if all.len() >= memory::MOST {
             all.clear();
         }

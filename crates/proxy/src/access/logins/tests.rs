@@ -6,7 +6,7 @@ use foxy_base::{Clock, ManualClock};
 
 use super::*;
 
-/// Returns a hash with the lowest cost.
+/// Returns a bcrypt hash of the password, made with the lowest possible cost.
 fn hash(password: &str) -> String {
     bcrypt::hash(password, 4).unwrap()
 }

@@ -1,9 +1,10 @@
 //! Compressed forms of stored answers, for sites whose settings request them.
 //!
-//! The plain answer is the object that decides about freshness, conditions and purges. A compressed form is
-//! only a body. It is stored under a key that contains the version of the plain answer. If the plain answer
-//! is replaced, purged or evicted, no request can find the form any more. So a form cannot outlive its plain
-//! answer. The first request for a form receives the plain answer, and starts the compression.
+//! Freshness, conditions and purges are judged by the plain (uncompressed) answer, which is a stored object.
+//! A compressed form provides only the body. It is stored under a key that contains the version of the plain
+//! answer. If the plain answer is replaced, purged or evicted, no request can find the form any more. So a
+//! form cannot outlive its plain answer. The first request for a form receives the plain answer, and starts
+//! the compression.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -175,7 +176,8 @@ fn compressed(body: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the compressed form as it is stored. It has the fields of the plain answer, so that purges by tags
-/// cover it. It also has the purge number of the plain answer, so that later purges cover both.
+/// cover it. It also has the plain answer's `purge_sequence` (the number of the newest purge before the
+/// fetch), so that later purges cover both.
 fn form(
     object: &Object,
     coding: Coding,

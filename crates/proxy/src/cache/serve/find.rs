@@ -28,8 +28,8 @@ pub(crate) enum Tier {
     Disk,
 }
 
-/// The facts about a primary entry (the object under the primary key) from which the keys of variants are
-/// made.
+/// The facts from which the keys of variants are made. They are part of the primary entry (the object under
+/// the primary key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Primary {
     pub(crate) nonce: u64,
@@ -46,10 +46,10 @@ pub(crate) struct Found {
 }
 
 /// Looks up the object whose key is `key`, the primary key of the request. If this object (the primary entry)
-/// has selecting values that do not match the request, changes `key` to the key of the variant for the
-/// request, and looks up the variant too. `parts` are request fields or cookies by which a rule of the
-/// operator selects among stored objects. An object whose Vary list lacks one of these parts counts as
-/// missing.
+/// has selecting values that do not match the request, the function also looks up the variant for the
+/// request. For this, it changes `key` to the key of the variant. `parts` are request fields or cookies by
+/// which a rule of the operator selects among stored objects. An object whose Vary list lacks one of these
+/// parts counts as missing.
 pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,

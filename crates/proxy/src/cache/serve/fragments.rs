@@ -18,9 +18,10 @@ use tokio::sync::Notify;
 use crate::state::ledger::{Entry, Ledger, Use};
 use crate::state::local::Local;
 
-/// Longest time between two checks of a request that waits for memory for its fragment. When a request of the
-/// same worker frees the memory of a fragment, it wakes the requests that wait for the first fragment in the
-/// queue. Memory that other workers or other uses free wakes no request, so the checks are needed too.
+/// A request that waits for memory for its fragment checks at least once in this time whether memory is free.
+/// When a request of the same worker frees the memory of a fragment, it wakes the requests that wait for the
+/// first fragment in the queue. Other workers and other uses of memory wake no request when they free memory,
+/// so the checks are needed too.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Identifies a fragment of one version of an object.
@@ -138,7 +139,8 @@ impl Fragments {
         if known.is_some() {
             return known;
         }
-        // A single fragment is always permitted, even if it is larger than the limit for all fragments.
+        // A fragment that is larger than the limit for all fragments reserves only as many bytes as the
+        // limit. So a single fragment never exceeds the limit.
         let bytes = (bytes as usize).min(ledger.limit(Use::Fragments));
         let held = Rc::new(HeldFragment {
             id,

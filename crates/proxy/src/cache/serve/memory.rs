@@ -109,7 +109,7 @@ pub(crate) fn write_heads(
         _ => {}
     }
     if hit.to.rules().is_some() {
-        // Rules for fields change the complete head, so all fields are written into one buffer.
+        // The rules for fields are applied to the complete head, so all fields are written into one buffer.
         scratch.head.extend_from_slice(match shape {
             Shape::NotModified => &[],
             _ if lacks_some(object, shape) => &[],

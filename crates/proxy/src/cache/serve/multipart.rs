@@ -48,7 +48,7 @@ impl Multipart {
         format!("\r\n--{}--\r\n", self.boundary).into_bytes()
     }
 
-    /// Returns the length of the complete body in bytes.
+    /// Returns the length of the multipart body in bytes.
     pub(crate) fn length(&self, object: &Object, spans: &[Span]) -> u64 {
         let parts = spans.iter().enumerate().map(|(i, span)| {
             let text = self.before(object, *span, i == 0).len();

@@ -304,9 +304,10 @@ fn is_bypass(local: &Local, client: &ClientIdentity, by: RuleId, head: &RequestH
     )
 }
 
-/// Returns the next step if the site of the request demands one before the cache is used. Such a step is a
-/// redirect, a refusal (during maintenance, or by the rules of a mirror), the answer of a registry itself, or
-/// the question whether the client may have a layer. Returns `None` if the site demands no such step.
+/// Returns the next step if the site of the request demands a step before the cache is used. Such a step is
+/// a redirect, a refusal (for example during maintenance), the answer by which a registry identifies itself,
+/// or the check that the client may have a layer of a container image. Returns `None` if the site demands no
+/// such step.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -355,8 +356,8 @@ fn bypass(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// Returns the next step for a request that stores or removes an object of a build cache, or that the build
-/// cache refuses. Returns `None` for all other requests.
+/// If the site is a build cache, returns the next step for a request that stores or removes an object, or
+/// that must be refused. Returns `None` for all other requests.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {

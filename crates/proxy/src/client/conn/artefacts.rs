@@ -1,8 +1,8 @@
 //! Handles two kinds of stored objects of mirrors, before they are used: artefacts (files of packages), and
-//! documents (in which a registry lists artefacts and their digests). The first kind are artefacts that were
-//! stored before a document named their digest: they are compared with this digest. The second kind are
-//! documents whose digests Foxy does not know, because it has started or because the bounded table of digests
-//! has forgotten them. Foxy reads these documents again.
+//! documents (in which a registry lists artefacts and their digests). If an artefact was stored before a
+//! document named its digest, Foxy compares the artefact with this digest. Foxy may not know the digests in a
+//! stored document: it has not read the document since its start, or the bounded table of digests has
+//! forgotten them. Then Foxy reads the document again.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::mirrors::{Comparison, DigestCheck, Mirrored};
 use crate::state::local::Local;
 use crate::{Event, Role};
 
-/// Number of bytes of a document that are parsed at once. After these bytes, the digests found in them are
-/// noted.
+/// Number of bytes of a document that are parsed in one step. After each step, the digests found in these
+/// bytes are noted.
 const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
@@ -47,9 +47,9 @@ impl Local {
 
     /// Compares a stored object with the digest that documents of the mirror contain for this request.
     /// Returns `None` if the object must not be used. If only a part of the object is stored, it cannot be
-    /// compared with a digest. So if documents contain a digest and the part has not been compared with it
-    /// before, the part also must not be used: if its bytes were wrong, every object that is completed from
-    /// it would be wrong.
+    /// compared with a digest now. If it was not compared earlier either, and documents contain a digest, the
+    /// part must not be used. Otherwise wrong bytes in the part would also be in every object that is
+    /// completed from it.
     #[inline]
     fn digest_check(
         &self,

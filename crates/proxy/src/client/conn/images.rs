@@ -12,7 +12,7 @@ use crate::http::net::Transport;
 use crate::{Outcome, mirrors};
 
 impl<T: Transport> Conn<T> {
-    /// Asks the registry whether the client may have the layer. If it may, looks the layer up.
+    /// Finds out whether the client may have the layer. If it may, looks the layer up.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,

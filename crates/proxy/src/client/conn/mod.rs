@@ -81,7 +81,7 @@ pub(crate) struct Sites {
     pub(crate) table: Arc<SiteTable>,
     /// Role and certificates of each site, in the order of the table.
     pub(crate) roles: Vec<(Rc<Role>, Option<ServerTls>)>,
-    /// The role of a request without a site.
+    /// The role of a request for none of these sites.
     pub(crate) none: Rc<Role>,
 }
 
@@ -224,8 +224,8 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Returns true if the connection carries another request. If the client left or stopped reading during
-    /// an answer, the connection ends by a reset. Without a reset, an HTTP/1.0 client that still reads would
-    /// take the bytes received so far for the complete answer.
+    /// an answer, the connection ends by a reset. Without a reset, an HTTP/1.0 client that reads again would
+    /// treat the incomplete answer as complete.
     fn carries_on(&self, finish: &Finish) -> bool {
         if finish.outcome == Outcome::ClientGone {
             self.link.reset();

@@ -102,7 +102,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    // The worker that accepts the connections later sets a shorter queue, if its memory requires one.
+    // Later, the worker that accepts the connections shortens this queue, if the memory budget requires it.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

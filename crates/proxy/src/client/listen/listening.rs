@@ -175,7 +175,7 @@ impl Listening {
     }
 }
 
-/// Converts a listener's roles to their form for this thread.
+/// Converts the roles of a listener to a [`Door`]. Its roles are in `Rc`, because only this thread uses them.
 fn door(serves: Serves) -> Door {
     match serves {
         Serves::One(role) => Door {

@@ -63,7 +63,7 @@ impl Post {
         self.closing.notify_waiters();
     }
 
-    /// True once the listener is closed.
+    /// Returns a flag that is true once the listener is closed.
     pub(crate) fn closed(&self) -> &Rc<Cell<bool>> {
         &self.closed
     }

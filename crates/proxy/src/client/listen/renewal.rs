@@ -72,7 +72,7 @@ impl Renewer {
     /// worker has the new settings. The receiver is disconnected if the worker has ended.
     pub fn send(&self, renewal: Renewal) -> Receiver<()> {
         let (applied, when) = channel();
-        // If the worker has ended, `applied` is dropped at once, which disconnects the returned receiver.
+        // If the worker has ended, `applied` is dropped immediately. This disconnects the returned receiver.
         let _ = self.0.send((renewal, applied));
         when
     }

@@ -81,7 +81,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         if head.status() == 407 && self.req.parents().is_some() {
-            // The parent proxy wants Foxy to log in, not the client.
+            // The parent proxy requests a login from Foxy, not from the client.
             return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
         }
         if self.way.spares(self.local, self.req, head.status()) {
@@ -244,7 +244,7 @@ impl<T: Transport> Download<'_, T> {
         let mut reader = BodyReader::new(framing, &self.local.limits);
         loop {
             // The head is sent together with the first bytes of the body if these bytes are already in the
-            // buffer. Otherwise the head is sent at once.
+            // buffer. Otherwise the head is sent immediately.
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }

@@ -1,6 +1,6 @@
-//! The effects on stored objects of answers that are passed on without the cache. The answer to a POST may be
-//! stored as an answer to GET (RFC 9110 section 9.3.3). The answer to a HEAD may update the object that a GET
-//! stored (RFC 9111 section 4.3.5).
+//! Answers that are passed on without the cache can affect stored objects. The answer to a POST may be stored
+//! as an answer to GET (RFC 9110 section 9.3.3). The answer to a HEAD may update the object that a GET stored
+//! (RFC 9111 section 4.3.5).
 
 use bytes::Bytes;
 use foxy_base::WallTime;
@@ -37,7 +37,7 @@ impl Sent {
 }
 
 /// The answer to a POST while it is being stored. It is stored like the answer of a fill (shared fetch), but
-/// no request can join it. Purges and later answers affect it like any other fill.
+/// no request can join it. Purges and later answers have the same effect on it as on any other fill.
 pub(super) struct Saving<'a> {
     local: &'a Local,
     writer: FillWriter<FillHead>,

@@ -22,7 +22,7 @@ use crate::state::local::Local;
 pub(super) enum Ended {
     /// The body is complete. The value is the text of its trailer fields.
     Whole(Bytes),
-    /// Another fill fetches the rest.
+    /// The body ends early, because another fill fetches the rest.
     Overtaken,
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn unless_abandoned<F: Future + Unpin>(
 
 /// A body that goes to the followers and into the store.
 pub(super) struct Body<'a> {
-    /// True if the fetch continues without followers.
+    /// True if the fetch continues even if no follower is left.
     pub(super) background: bool,
     /// Largest permitted length of the body, in bytes. A longer body is an error.
     pub(super) most: u64,

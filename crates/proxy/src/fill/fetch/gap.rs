@@ -207,9 +207,9 @@ impl Job {
     ) -> Result<(Verdict, Span), UpstreamError> {
         const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
-            // 304, 5xx and the statuses about the request do not show whether the object has changed. All
-            // other statuses show that it has changed. 416 is about the request too. But here it shows a
-            // change, because the requested range lies within the stored object.
+            // 304, 5xx and the statuses that depend on the request (such as 401) do not show whether the
+            // object has changed. All other statuses show that it has changed. 416 depends on the request
+            // too. But here it shows a change, because the requested range lies within the stored object.
             let facts = super::judge::as_get(&self.req);
             let changed = rules::supersedes(&facts, head.status()) || head.status() == 416;
             return Err(match head.status() {
@@ -260,8 +260,8 @@ impl Job {
         Ok((verdict, part))
     }
 
-    /// Remembers whether this fetch for the object has succeeded. When the origin sends unusable or too few
-    /// bytes in a second fetch in a row, the object is removed.
+    /// Records the result of this fetch. If the origin has sent unusable bytes or too few bytes in two
+    /// fetches of the object in a row, removes the object.
     fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
         let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
         match error {
@@ -289,7 +289,7 @@ impl Job {
     }
 }
 
-/// The use of the bytes of an answer that belong to the run.
+/// The decision about the received bytes of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The bytes are sent and stored.

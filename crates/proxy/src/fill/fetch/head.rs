@@ -21,9 +21,9 @@ pub(crate) struct FillHead {
     pub(crate) fields: FieldBlock,
     /// Length of the body in bytes, if known.
     pub(crate) length: Option<u64>,
-    /// The caching facts of the answer, if the answer may be stored.
+    /// The caching facts of the answer, if the answer may be stored or shared.
     pub(crate) facts: Option<CachingFacts>,
-    /// The origin's Age, for an answer that is not stored.
+    /// The value of the origin's Age field. Clients get it if `facts` is `None`.
     pub(crate) age: Option<Bytes>,
     /// The Vary list of the answer and the request values that selected the answer.
     pub(crate) vary: Option<(Bytes, Bytes)>,
@@ -39,14 +39,14 @@ pub(crate) struct FillHead {
     pub(crate) sparse: Option<Arc<Object>>,
     /// The part of the representation that the body of a 206 contains.
     pub(crate) part: Option<ContentRange>,
-    /// True if the fetch requested the complete fragments that contain a client's range. Other requests may
-    /// want other parts of these fragments.
+    /// True if the fetch requested the complete fragments that contain a client's range. Then the received
+    /// part may differ from the range of a request that shares the answer.
     pub(crate) ranged: bool,
     /// The `Range` value of the leader (the request that started the fill), if the fetch requested exactly
     /// that range.
     pub(crate) range: Option<Bytes>,
-    /// The nonce and the Vary list of the object that is under the primary key once this answer is stored.
-    /// The keys of other variants are made from them.
+    /// The nonce and the Vary list of the primary entry (the object under the primary key) after this answer
+    /// is stored. The keys of other variants are made from these two values.
     pub(crate) primary: Option<Primary>,
     /// True if requests other than the leader (the request that started the fill) may have the answer.
     pub(crate) shared: bool,
@@ -68,7 +68,8 @@ pub(crate) struct ReadableBody {
 
 impl ReadableBody {
     /// True if parts of the body can be fetched separately: lookups find the object, and its length is known.
-    /// For a body that is compared with a digest, this is false: lookups find its object only after its end.
+    /// For a body that is compared with a digest, this is false, because lookups find the object only after
+    /// the end of the body.
     fn is_sized(&self) -> bool {
         self.head.total_length() != u64::MAX
     }

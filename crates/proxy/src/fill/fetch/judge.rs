@@ -43,11 +43,11 @@ pub(crate) struct StoreTarget {
     pub(crate) meta: ObjectMeta,
     pub(crate) vary: Bytes,
     pub(crate) fields: FieldBlock,
-    /// For a 206 that is stored as a part: its range, and the stored part that it extends.
+    /// For a body that is stored as a part: its range, and the stored part that it extends.
     pub(super) piece: Option<Piece>,
     /// For a large object: the range of its bytes that the answer contains.
     pub(super) sparse: Option<ContentRange>,
-    /// True if the prefix of a body that ends early is worth storing.
+    /// True if the received prefix is worth storing when the body ends early.
     pub(super) has_usable_prefix: bool,
     /// The operator's rule (`[[rule]]`) that applies to the request.
     pub(super) rule: RuleId,
@@ -65,10 +65,10 @@ pub(crate) struct OriginRequest<'a> {
     pub(crate) primary: Option<&'a Primary>,
     /// The stored part of the object, if a part is stored under the same key.
     pub(crate) part: Option<&'a Arc<Object>>,
-    /// True if the range was widened to whole fragments. Then the answer may begin a sparse object (a large
-    /// object that may lack fragments).
+    /// True if the fetch requested a range of whole fragments. Then the answer may begin a sparse object (a
+    /// large object that may lack fragments).
     pub(crate) aligned: bool,
-    /// True if the range differs from the client's own range.
+    /// True if the range of whole fragments differs from the client's own range.
     pub(crate) widened: bool,
     pub(crate) times: Times,
 }
@@ -191,10 +191,10 @@ fn vary_and_target(
     Ok((vary, target))
 }
 
-/// Returns the plan by which waiting requests may share an answer that is stale when it arrives, because the
-/// origin took longer than the answer's lifetime. Only a site with `collapse = "arrived"` shares such
-/// answers. Returns `None` for all other sites, for a 206, and for an answer that may not be stored for
-/// another reason.
+/// Returns the plan for an answer that is stale when it arrives, because the origin took longer than the
+/// answer's lifetime. By this plan, the requests that waited for the answer may share it. Only a site with
+/// `collapse = "arrived"` shares such answers. Returns `None` for all other sites, for a 206, and for an
+/// answer that may not be stored for another reason.
 fn passing(local: &Local, asked: &OriginRequest<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.req.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {

@@ -47,15 +47,15 @@ enum Kept {
     Small(Box<Small>),
     /// A body of unknown length. It is stored piece by piece, and lookups find it when it is complete.
     Large(Box<LargePut>),
-    /// A body of known length. Lookups find the object at once, and requests can read the bytes that are
-    /// already stored.
+    /// A body of known length. Lookups find the object from the beginning of the transfer. Requests can read
+    /// the bytes that are already stored.
     Sparse(Box<Sparse>),
 }
 
 #[derive(Debug)]
 struct Sparse {
     put: FragmentPut,
-    /// True if the missing bytes can be fetched later.
+    /// True if range requests can fetch the missing bytes later.
     divisible: bool,
 }
 
@@ -111,7 +111,7 @@ impl Keeper {
         keeper
     }
 
-    /// Stores the head (fields and length) of the object at once, and its bytes when they arrive.
+    /// Stores the head (fields and length) of the object now, and its bytes when they arrive.
     fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, target: StoreTarget) {
         let range = target
             .sparse

@@ -8,8 +8,8 @@ use crate::fill::Fill;
 use crate::state::ledger::{Entry, Use};
 use crate::state::local::Local;
 
-/// Size of a window in bytes, if there is no memory for a window of the configured size, or for such a window
-/// and the fragments that are being stored.
+/// Size of a small window in bytes. A fill gets it if there is no memory for a window of the configured size.
+/// A fill that stores its body also gets it if there is no memory for the fragments that are being stored.
 const SMALL_WINDOW: usize = 64 << 10;
 /// Size of a window in bytes, if there is no memory for [`SMALL_WINDOW`] either.
 const LEAST_WINDOW: usize = 16 << 10;
@@ -124,8 +124,8 @@ mod tests {
 
     const MEMORY: usize = 32 << 20;
 
-    /// Calls `open` for new fills until a fill gets the smallest window. Returns each different result once,
-    /// in order.
+    /// Calls `open` for new fills until a fill gets the smallest window. Returns the window of each fill and
+    /// the result of `open`, in order and without repetitions.
     fn opened(local: &Local, mut open: impl FnMut(&mut FillMemory) -> bool) -> Vec<(usize, bool)> {
         let mut fills = Vec::new();
         let mut seen = Vec::new();

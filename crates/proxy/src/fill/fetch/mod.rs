@@ -476,7 +476,7 @@ impl Incoming<'_> {
             let silent = matches!(ended, Err(UpstreamError::Stalled));
             if silent && timeout != longest {
                 body.timeout = longest;
-                // The future is boxed, because it is rarely needed and would enlarge the task.
+                // The future is rarely needed. It is boxed, because it would otherwise enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
                     Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),

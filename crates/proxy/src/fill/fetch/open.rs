@@ -17,7 +17,7 @@ use crate::origin::UpstreamError;
 use crate::origin::exchange::Leased;
 use crate::state::local::Local;
 
-/// The reason why an answer is not stored if it is not the newest of its key.
+/// The reason word for an answer that is not stored because it is not the newest answer for its key.
 const NOT_NEWEST: &str = "newer-answer";
 
 /// An answer that is about to be streamed.

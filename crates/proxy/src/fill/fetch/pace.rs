@@ -29,8 +29,9 @@ impl Pace {
         }
     }
 
-    /// Waits while the stores are congested, before more of a long body is read. These waits make a transfer
-    /// at most twice as long, so that a slow disk does not slow clients down for long.
+    /// Waits while the stores are congested, before more of a long body is read. All waits together take at
+    /// most as long as the rest of the transfer. This limit is at least [`SHORT`] and at most [`LONG`].
+    /// So a slow disk does not slow clients down for long.
     pub(crate) async fn between_pieces(&mut self, local: &Local) {
         while local.proxy.engine.is_congested() {
             let own = self.begun.elapsed().saturating_sub(self.waited);

@@ -24,7 +24,7 @@ use crate::state::local::Local;
 
 const FIELD: &str = "Content-Range";
 
-/// The range of a 206 that is stored as a part, and the stored part that it extends.
+/// The range of a body that is stored as a part, and the stored part that the body extends.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     /// The range of the body.

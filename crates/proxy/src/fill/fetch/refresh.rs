@@ -162,7 +162,7 @@ pub(crate) fn updated<F: Fields>(
             !why.is_about_request(),
             false
         ) {
-            // The object is removed now, whatever the result of the next attempt is.
+            // The object must not stay stored, even if the next attempt to fetch fails. So it is removed now.
             local.proxy.engine.supersede(old.hash(), old.key());
         }
         return None;

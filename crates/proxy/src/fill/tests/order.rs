@@ -5,7 +5,7 @@ use foxy_base::key_hash;
 
 use crate::fill::{Claim, FillMap, FillWriter, Follower, Joined, Order, Selection, Version};
 
-/// Returns the facts about an answer without Vary. The answer has the `Date` `second`, in seconds.
+/// Returns the facts about an answer without Vary. `second` is the time of its `Date` field, in seconds.
 fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
     Claim {
         storable,

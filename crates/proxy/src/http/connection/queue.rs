@@ -1,5 +1,5 @@
-//! Memory in the kernel's send buffers that answers reserve. An answer with a long body has its reservation
-//! for a time slice. After that, it may have to give the reservation to another answer.
+//! Memory in the kernel's send buffers that answers reserve. An answer with a long body keeps its
+//! reservation during one time slice. After that, it may have to give the reservation to another answer.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -22,11 +22,11 @@ const SHORT: u64 = 64 << 10;
 /// The limits of a time slice: the bytes that the answer sends, and the time for which it has its
 /// reservation. When one of the limits is reached, the answer may give its reservation to another answer.
 const SLICE: (u64, Duration) = (256 << 10, Duration::from_secs(1));
-/// Usual time slice of an answer whose fill (the fetch of its object) still runs, if the rest of the answer
-/// can come only from this fill or from the store.
+/// Usual time slice of an answer that follows a running fill (the fetch of its object). It applies only if
+/// range requests cannot fetch the rest of the body.
 const LONG_SLICE: Duration = Duration::from_secs(3);
 /// If another answer has waited for this time, a time slice of [`LONG_SLICE`] ends as early as other time
-/// slices. Otherwise the last of a thousand answers could wait for longer than its client does.
+/// slices. Otherwise the last of a thousand answers could wait for so long that its client gives up.
 const URGENT: Duration = Duration::from_secs(4);
 /// An answer whose client reads gives up its reservation only if another answer has waited for at least this
 /// time.
@@ -78,8 +78,8 @@ impl<T: Transport> Link<T> {
     pub(crate) async fn queue(&self, local: &Local, bytes: u64) -> Result<Queued, SliceLost> {
         let ledger = self.io().ledger();
         if bytes <= SHORT {
-            // A slow client may leave the whole body in the kernel. The body is entered in the ledger as memory
-            // of the connection, so that new connections wait, but answers that are ready do not.
+            // A slow client may leave the whole body in the kernel. If memory is short, the ledger counts the
+            // body as memory of the connection. Then new connections wait, but answers that are ready do not.
             let whole = match ledger.pressure() {
                 Pressure::Low => ledger.empty(Use::Queues),
                 _ => self.take(bytes as usize),
@@ -257,8 +257,9 @@ async fn wait_for_reservation<T: Transport>(
     io.set_activity(activity);
     let reservation = loop {
         local.shed_stalled();
-        // No event reports that memory of other uses was released, so the first answer in the line checks this
-        // at short intervals. A thousand waiting answers that did this would use much CPU time.
+        // No event reports that memory of other uses was released, so the first answer in the line checks
+        // this at short intervals. The other answers check less often, because a thousand waiting answers
+        // would otherwise use much CPU time.
         let pause = match waiting.is_first() {
             true => ROOM_PAUSE,
             false => TICK,

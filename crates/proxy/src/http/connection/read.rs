@@ -101,7 +101,7 @@ impl<T: Transport> Link<T> {
         self.io.set_activity(Activity::Idle);
         self.buf.shorten();
         let deadline = self.io.deadline(soon);
-        // The next request has seldom arrived already. Waiting first saves a read that finds nothing.
+        // Usually the next request has not arrived yet. So waiting first saves a read that finds nothing.
         let mut read = match self.io.readable(deadline).await {
             Ok(()) => self.buf.fill(&self.io, max, deadline).await,
             Err(error) => Err(error),

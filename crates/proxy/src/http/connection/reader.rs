@@ -22,8 +22,8 @@ const TRIAL_MIN: u64 = 4 << 10;
 pub(super) struct Reader {
     /// Number of bytes that the connection had sent before the answer.
     from: u64,
-    /// The largest window in bytes that the client has announced during the answer, or since its kernel has
-    /// made its window smaller.
+    /// The largest window in bytes that the client has announced during the answer. After a time slice
+    /// has used up the window, earlier windows no longer count.
     window: u64,
     /// True if the present time slice may use up the client's window. This is needed if sending only a part
     /// of the window has not shown whether the client reads.
@@ -41,9 +41,9 @@ impl Reader {
     }
 
     /// Returns true if the client announces at least half of its largest window, or if the system does not
-    /// report the window. After a smaller window, a client that reads must announce a larger window as soon
-    /// as half of its buffer is free (RFC 9293 section 3.8.6.2.2). If the last time slice has used up the
-    /// window, any new window shows that the client has read.
+    /// report the window. A client that has announced a smaller window and then reads must announce a larger
+    /// window as soon as half of its buffer is free (RFC 9293 section 3.8.6.2.2). If the last time slice has
+    /// used up the window, any new window shows that the client has read.
     pub(super) fn has_read<T: Transport>(&mut self, io: &Io<T>) -> bool {
         let Some(window) = self.look(io) else {
             return true;

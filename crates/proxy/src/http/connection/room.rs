@@ -18,8 +18,8 @@ pub(super) const ACTIVE_BYTES: usize = 5 << 10;
 /// estimate is used if the system chooses the length of the queue.
 const RECEIVED_BYTES: usize = 16 << 10;
 
-/// Number of checks for free memory by a request that waits until other requests free memory. All checks and
-/// pauses together take 5 s.
+/// Number of times that a request checks for free memory, while it waits until other requests free memory.
+/// All checks and pauses together take 5 s.
 const ROOM_TRIES: u32 = 100;
 /// Smallest size of a long head, in bytes. While new connections have to wait for memory, Foxy does not read
 /// the rest of a long head, because this head needs more memory than usual.

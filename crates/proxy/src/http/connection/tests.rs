@@ -148,7 +148,7 @@ fn an_answer_with_a_reservation_waits_for_its_turn() {
         let (_other_client, other) = connection(&local).await;
         let _queued = link.queue(&local, 16 << 20).await.unwrap();
         let io = link.io();
-        // This uses up the first grant.
+        // An answer may send `GRANT` bytes with one grant. This write uses up the first grant.
         let in_time = Ticks::of(Duration::from_secs(5));
         io.write(&[7; GRANT], in_time).await.unwrap();
         let of_others = Turn::default();
@@ -175,7 +175,7 @@ fn a_waiting_answer_is_woken_if_its_connection_must_end() {
         let mut cx = Context::from_waker(&waker);
         let mut waits = pin!(link.queue(&local, 1 << 20));
         assert!(waits.as_mut().poll(&mut cx).is_pending());
-        // The answer waits for longer than it may.
+        // The answer has now waited for so long that `shed_queued` ends it.
         (0..30).for_each(|_| local.sweep.tick());
         assert!(!woken.0.load(Ordering::Relaxed));
         assert_eq!(local.sweep.shed_queued(1), 1);
@@ -329,7 +329,8 @@ fn a_client_that_has_closed_its_side_and_reads_slowly_receives_its_bytes() {
         client.shutdown().await.unwrap();
         let reads = spawn_local(async move {
             let mut bytes = vec![0; 32 << 10];
-            // The reads together take longer than Foxy waits for a client that has closed its side.
+            // All reads together take longer than the time for which Foxy waits for a client that has closed
+            // its side.
             while client.read_exact(&mut bytes).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }
@@ -376,7 +377,7 @@ async fn known_to_read(local: &Local, link: &Link<TcpStream>, shrink: impl Fn())
             let short = Duration::from_millis(short);
             tokio::time::timeout(short, &mut next).await
         };
-        // The wait for the client may begin in this loop.
+        // This loop may poll `next` for the first time. Then the wait for the client begins here.
         let began = local.mono();
         while ledger.used(Use::Queues) > used.bytes() {
             assert!(waits(10).await.is_err(), "the other answer is first");

@@ -72,7 +72,7 @@ impl<T: Transport> Io<T> {
         }));
     }
 
-    /// Returns the time at which the first byte since the last call was sent.
+    /// Returns the time at which the first byte since the last call of this function was sent.
     pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
         self.timing.as_ref()?.first.take()
     }
@@ -168,8 +168,8 @@ impl<T: Transport> Io<T> {
         poll_fn(|cx| self.poll_side(cx, Side::Read)).await
     }
 
-    /// Waits until the peer has disconnected. After a reset, the wait ends at once. If the peer has only
-    /// closed its side, the wait ends after [`CLOSED`], because the peer may still want the answer. If the
+    /// Waits until the peer has disconnected. After a reset, the wait ends immediately. If the peer has only
+    /// closed its side, the wait continues for [`CLOSED`], because the peer may still want the answer. If the
     /// peer has sent bytes that are still unread, only a reset ends the wait. Cancel safe.
     pub(crate) async fn gone(&self) {
         match self.next_arrival().await {
@@ -334,13 +334,13 @@ impl<T: Transport> Io<T> {
         self.reservation.borrow().strong_count() > 0
     }
 
-    /// Waits until the present answer may send its next bytes. Only an answer with a reservation waits: for
-    /// its turn among the long answers of the worker. Called before each [`try_write`](Self::try_write) of a
-    /// body. Cancel safe.
+    /// Waits until the present answer may send its next bytes. An answer with a reservation waits for its
+    /// turn among the long answers of the worker. Other answers do not wait. Called before each
+    /// [`try_write`](Self::try_write) of a body. Cancel safe.
     #[inline]
     pub(crate) async fn turn(&self) {
         if self.is_long() && self.turn.bytes() == 0 && !self.watch.turns().take(&self.turn) {
-            // The future is boxed, because it would enlarge the future of every write.
+            // The future is boxed, because without the box it would enlarge the future of every write.
             Box::pin(self.watch.turns().wait(&self.turn)).await;
         }
     }
@@ -387,7 +387,7 @@ impl<T: Transport> Io<T> {
         IoSlice::advance_slices(&mut slices, 0);
         let slowed = self.slowed.borrow().clone();
         if let Some(by) = slowed {
-            // The future is boxed, because it would enlarge the future of every write.
+            // The future is boxed, because without the box it would enlarge the future of every write.
             return Box::pin(self.write_slowly(by, slices, timeout)).await;
         }
         while !slices.is_empty() {
@@ -460,8 +460,8 @@ const SLOW_STEP: Duration = Duration::from_millis(500);
 
 /// Time between two checks for a reset that follows unread bytes or the end of the stream.
 const RESET_PAUSE: Duration = Duration::from_millis(50);
-/// Time between two checks of the bytes that the peer has acknowledged. No event reports that a queue is
-/// empty.
+/// Time between two checks of the bytes that the peer has acknowledged. The checks are needed, because no
+/// event reports that the kernel's send queue is empty.
 const DRAIN_PAUSE: Duration = Duration::from_millis(2);
 
 /// Returns the first `most` bytes of these slices.

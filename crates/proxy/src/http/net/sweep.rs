@@ -47,7 +47,8 @@ impl Ticks {
         Self(self.0.saturating_mul(2))
     }
 
-    /// Returns a wait of at least `duration`, and at most one tick more.
+    /// Returns the number of ticks for a wait of at least `duration`. One tick is added, because a wait
+    /// begins between two ticks.
     pub(crate) fn of(duration: Duration) -> Self {
         let ticks = duration.as_millis().div_ceil(TICK.as_millis());
         Self(u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(1))
@@ -92,7 +93,7 @@ impl Activity {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
-            // A head of usual length arrives completely with its first byte. If other connections wait to be
+            // All bytes of a head of usual length arrive at the same time. If other connections wait to be
             // served, many slow heads would delay them for seconds.
             Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
                 0 => 1000,
@@ -251,7 +252,7 @@ pub(crate) struct Sweep {
     ledger: Arc<Ledger>,
     barren: Cell<Ticks>,
     barren_stalled: Cell<Ticks>,
-    /// Clients for which a search in the present tick found no connection.
+    /// Clients for which a search in the present tick found no connection to close.
     barren_clients: RefCell<HashSet<u64>>,
     none_idle: Rc<Cell<Ticks>>,
     turns: Rc<Turns>,
@@ -317,7 +318,8 @@ impl Sweep {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
 
-    /// Does the same as [`shed`](Self::shed), but closes only connections of clients that do not read.
+    /// Does the same as [`shed`](Self::shed), but closes only connections that wait for their clients to read
+    /// ([`Activity::Stalled`]).
     pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
         let stalled = |watch: &Watch| watch.activity() == Activity::Stalled;
         self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
@@ -430,7 +432,7 @@ impl Sweep {
             if Rc::strong_count(watch) == 1 {
                 return false;
             }
-            // A peer becomes silent in one tick, and its task is woken in this tick only.
+            // The silence of a peer wakes its task only in the tick in which the peer becomes silent.
             let silent = watch.silent_for() == SILENT;
             if silent || watch.expired(Side::Read) || watch.expired(Side::Write) {
                 late.extend(watch.waker.borrow_mut().take());

@@ -12,11 +12,12 @@ use tokio::net::TcpStream;
 /// True if the runtime waits with edge-triggered epoll.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// Receive buffer in bytes for a body, if the buffer of the listener is small.
+/// Size in bytes of a connection's receive buffer while a body arrives, if the connection has inherited a
+/// smaller buffer from its listener.
 const BODY_RECEIVE: usize = 64 << 10;
 
 /// A byte stream in both directions. All methods take `&self`, so one task can wait for both directions at
-/// once.
+/// the same time.
 pub(crate) trait Transport: 'static {
     /// True if the bytes are encrypted on the network.
     const SECURE: bool = false;

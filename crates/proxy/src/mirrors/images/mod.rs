@@ -128,7 +128,8 @@ impl ImagePart {
         }
     }
 
-    /// Returns the value for the same request after the proof: the client may have the answer.
+    /// Returns the value for the same request in the step after the proof, in which the client may have the
+    /// answer.
     pub(crate) fn proven(&self) -> Self {
         Self {
             step: Step::Answer,
@@ -170,8 +171,8 @@ impl ImagePart {
         self.image.wanted == Wanted::Base
     }
 
-    /// Returns the suffix of the name of the partition for the stored answer. All clients that may have a
-    /// layer share it. All other objects belong to one credential.
+    /// Returns the suffix of the name of the partition for the stored answer. All clients that are permitted
+    /// to get a layer share the stored layer. Every other object belongs to one credential.
     pub(crate) fn partition(&self) -> String {
         match (&self.image.wanted, self.step) {
             (Wanted::Blob(_), Step::Answer) => "@blobs".to_owned(),

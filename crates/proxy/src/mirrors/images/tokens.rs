@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 /// Largest number of entries. If the table is full, all entries are dropped. Each entry can be fetched again.
 const ENTRIES: usize = 4096;
-/// Number of seconds by which Foxy stops using a value before the value's validity ends.
+/// Foxy stops using a value this number of seconds before the value's validity ends.
 const EARLY: u64 = 10;
 /// Longest time in seconds for which a value is kept.
 const SECONDS_MAX: u64 = 3600;

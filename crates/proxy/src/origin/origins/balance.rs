@@ -6,8 +6,8 @@ use foxy_base::hash64;
 /// The way in which requests are distributed over the origins of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Two origins are drawn by weight. The request goes to the origin with fewer requests under way,
-    /// relative to its weight.
+    /// Two origins are drawn at random, with probabilities by weight. The request goes to the one of these
+    /// two that has fewer requests under way, relative to its weight.
     #[default]
     LeastOutstanding,
     /// Requests go to one origin after the other, by weight (round robin).

@@ -3,7 +3,7 @@
 
 /// Number of parts that a retry costs. Each request earns one part, so five requests earn one retry.
 const PARTS: u32 = 5;
-/// Largest number of retries that can be saved.
+/// Largest number of unused retries that the budget keeps.
 const BURST: u32 = 100;
 
 /// The remaining retries, counted in parts. A retry costs [`PARTS`] parts.

@@ -224,7 +224,8 @@ impl Group {
         }
     }
 
-    /// Notes the result of a check. Returns the health state if it has changed.
+    /// Notes the result of a check. If the origin now gets requests again, or gets no more requests, returns
+    /// its new health state.
     pub(super) fn checked(&mut self, at: usize, good: bool, now: MonoTime) -> Option<HealthState> {
         let rules = self.rules;
         let before = self.health_state(at, now);

@@ -99,7 +99,7 @@ pub(super) struct Health {
     up_since: Option<MonoTime>,
     /// True if checks have shown that the origin is down.
     down: bool,
-    /// Number of the last checks in a row whose result contradicts `down`.
+    /// Number of checks in a row, up to the last check, whose results contradict `down`.
     checks: u32,
     errors: RecentErrors,
 }

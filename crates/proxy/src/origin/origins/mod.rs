@@ -82,11 +82,11 @@ struct Inner {
     site: String,
     members: Vec<(Destination, String)>,
     check: Option<Check>,
-    /// True if at least one origin has its own limit.
+    /// True if at least one origin has a limit of requests under way.
     limited: bool,
     group: Mutex<Group>,
-    /// Signals that a request has ended, to requests that wait because all origins have as many requests as
-    /// their limits allow.
+    /// Signalled when a request ends. Requests wait for this signal if the limits of all origins are
+    /// reached.
     freed: Notify,
     /// Counts of requests of the site.
     requests: SiteCounters,

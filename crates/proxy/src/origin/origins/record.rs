@@ -57,7 +57,7 @@ pub struct Recently {
     pub waiting: Duration,
 }
 
-/// The last results, and the wait for the next result.
+/// The last results, and the requests that wait for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     /// The results as bits. The newest result is the lowest bit. A 1 is a failure.

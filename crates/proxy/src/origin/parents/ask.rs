@@ -112,7 +112,7 @@ fn through(req: &OwnedRequest, parent: &Arc<Parent>, request: &[u8]) -> (Destina
     (to, head)
 }
 
-/// Returns `Ok` with the error if another parent may be asked. Otherwise returns `Err` with the error.
+/// Returns `Ok(error)` if another parent may be asked, and `Err(error)` if no other parent may be asked.
 fn failed(
     local: &Local,
     parent: &Parent,

@@ -51,7 +51,7 @@ events! {
     ConnectionsRefused = "connections_refused",
     /// Connections of trusted proxies that began without a valid PROXY header.
     ProxyHeadersRefused = "proxy_headers_refused",
-    /// Client connections closed to accept new connections at the limit of connections or of memory.
+    /// Client connections that Foxy closed because the limit of connections or of memory was reached.
     ConnectionsShed = "connections_shed",
     /// Requests refused with 503 because memory was spent.
     MemoryRefused = "memory_refused",

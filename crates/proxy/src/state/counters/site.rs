@@ -20,7 +20,7 @@ pub type SiteTotals = [[u64; CLASSES.len()]; CACHED.len()];
 #[repr(align(128))]
 struct OfWorker([[AtomicU64; CLASSES.len()]; CACHED.len()]);
 
-/// The requests of a site. Copies share the counts.
+/// The counts of a site's requests. Clones share these counts.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteCounters(Arc<[OfWorker]>);
 

@@ -112,12 +112,12 @@ fn after_a_second_a_few_connections_are_admitted_although_memory_is_short() {
         entrance.look(&local);
         assert_eq!(entrance.waiting(), 10 - 2 * LATE, "one has ended");
         drop(line);
-        // The line was empty, but memory is still short.
+        // The line was empty for a moment, but memory is still short.
         let late = entrance.join(true);
         entrance.look(&local);
         assert_eq!(entrance.waiting(), 0);
         drop(late);
-        // Memory was not short for a moment.
+        // For a moment, memory is not short. So the next connection must wait for `OVER` again.
         connections.set(0);
         assert!(!entrance.must_wait(&local));
         connections.set(MEMORY);

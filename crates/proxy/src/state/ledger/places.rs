@@ -8,23 +8,22 @@ use crate::access::client_connections::Counts;
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Number of bytes that a connection uses while it waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 4 << 10;
-/// Number of connections that may always wait for one worker.
+/// Number of connections that may always wait to be served by one worker.
 const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
-/// Number of bytes that connections may use while they wait in the kernel for one listener of all workers,
-/// if this is at most a quarter of the ledger.
+/// Limit of the bytes that connections use while they wait in the kernel for one listener of all workers. The
+/// limit is never more than a quarter of the ledger, and never less than an eighth.
 const BACKLOG_BYTES: usize = 7 << 19;
-/// Number of bytes that connections and buffers may use before new connections are delayed, even if it is
-/// more than half of the ledger. If it is more than three quarters of the ledger, three quarters are the
-/// limit.
+/// Number of bytes that connections and buffers may use before new connections are delayed. This limit is
+/// never more than three quarters of the ledger, and never less than half of the ledger.
 const FEW_CONNECTIONS: usize = 10 << 20;
 /// Number of connections that every client may always have.
 const CONNECTIONS_MIN: usize = 32;
 
-/// Largest number of connections with which a client does not wait behind clients with more connections. In a
-/// large ledger, the number is higher: the number of connections for which one eighth ([`FEW_PART`]) of a
-/// client's share is enough.
+/// Largest number of connections with which a client counts as a client with few connections. Such a client
+/// does not wait behind clients with more connections. In a large ledger, the number is higher: it is the
+/// number of served connections that fit into one eighth ([`FEW_PART`]) of a client's share.
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
@@ -70,8 +69,8 @@ impl Ledger {
         bytes <= self.share() && counts.waiting <= waiting.max(CONNECTIONS_MIN)
     }
 
-    /// Returns the largest number of connections with which a client does not wait behind clients with more
-    /// connections.
+    /// Returns the largest number of connections with which a client counts as a client with few connections.
+    /// Such a client does not wait behind clients with more connections.
     pub(crate) fn few(&self) -> usize {
         (self.share() / CONNECTION_BYTES / FEW_PART).max(FEW)
     }
@@ -91,9 +90,9 @@ impl Ledger {
 
     /// Returns the number of connections that may wait in the kernel for each listener of each of `workers`.
     /// If more connections come, the kernel drops their handshakes, and the clients' kernels retry after 1, 3
-    /// and 7 s. So where memory is small, most waiting connections wait in the kernel. Where memory is large,
-    /// the kernel has a third of them, because Foxy cannot choose whom it serves first while connections
-    /// wait there.
+    /// and 7 s. This is slow, so the kernel must have room for many connections. If the memory is small, most
+    /// waiting connections wait in the kernel. If the memory is large, only a third of them wait there,
+    /// because Foxy cannot choose which of the connections in the kernel it serves first.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
         (self.backlog_bytes() / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }

@@ -25,8 +25,9 @@ use super::{Entry, Ledger, Pressure, Use};
 /// Smallest size of a reservation, in bytes: two packets of a loopback interface. If only one packet were in
 /// flight, each packet would wait for an acknowledgement that the client's kernel delays.
 const RESERVATION_MIN: usize = 128 << 10;
-/// Largest size of a reservation, in bytes. As long as no reservation for a connection was more than a
-/// quarter smaller, Foxy does not limit the connection's send queue, and the kernel chooses its length.
+/// Largest size of a reservation, in bytes. As long as each reservation of a connection had at least three
+/// quarters of this size, Foxy does not limit the connection's send queue. The kernel then chooses the length
+/// of the queue.
 pub(crate) const RESERVATION_MAX: usize = 2 << 20;
 /// Memory that the kernel needs for a packet, in addition to the bytes in the packet.
 const PACKET_BYTES: usize = 4 << 10;
@@ -79,9 +80,9 @@ impl Ledger {
         reservation.map(Rc::new)
     }
 
-    /// Gives reservations to the first answers in the line, as long as there is memory. The answers get them
-    /// at once, before their tasks run: if each task woke the next one, a busy worker would need seconds for
-    /// a long line, and memory would stay free meanwhile.
+    /// Gives reservations to the first answers in the line, as long as there is memory. All these answers get
+    /// their reservations in this call, before their tasks run. If each task woke the next one instead, a
+    /// busy worker would need seconds for a long line, and memory would stay free meanwhile.
     fn grant(self: &Arc<Self>) {
         let mut line = self.reservations.line.lock();
         while let Some(first) = line.waiting.first_entry() {
@@ -222,7 +223,8 @@ impl Drop for Waiting {
         line.waiting.remove(&self.number);
         let unused = line.granted.remove(&self.number);
         drop(line);
-        // A reservation is dropped without the lock, because its memory is given to the next answers.
+        // The lock is released first, because the drop of a reservation takes the lock to give the memory to
+        // the next answers.
         drop(unused);
         // There may also be memory for a reservation of the next answer in the line.
         self.ledger.grant();
@@ -369,7 +371,7 @@ mod tests {
         let Poll::Ready(first) = poll(0) else {
             panic!("it is the first, and there is memory");
         };
-        // The second answer was not polled since then.
+        // The second answer has got a reservation too, although it was not polled again.
         let woken = || wakes.each_ref().map(|of| of.0.load(Ordering::Relaxed));
         assert_eq!(woken()[1..], [1, 0, 0]);
         assert_eq!(

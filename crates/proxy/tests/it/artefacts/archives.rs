@@ -20,7 +20,7 @@ struct State {
     /// The list that the archive sends.
     sent: Vec<u8>,
     fails: bool,
-    /// True if the first answer with a list stops in the middle.
+    /// While this is true, the first answer with a list stops in the middle.
     held: bool,
     /// Numbers of requests for the release file and for the list.
     asked: (usize, usize),

@@ -125,10 +125,12 @@ fn page(foxy: &Foxy, accept: &str) -> Answer {
     ))
 }
 
-/// The file that a registry sends, and true if the registry has no index now.
+/// The file that a registry sends. The flag is true if the registry answers requests for the index with an
+/// error.
 type State = Arc<Mutex<(Vec<u8>, bool)>>;
 
-/// A registry whose index has this form and at least this length. The index names a file.
+/// A registry whose index has the media type `accept` and at least `length` bytes. The index contains the
+/// digest of the file `named`.
 fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) -> Origin {
     let (named, state) = (hex(named), Arc::clone(state));
     Origin::start(move |asked| {

@@ -50,7 +50,8 @@ pub fn refusing() -> (socket2::Socket, SocketAddr) {
 /// The time 2026-11-20 12:00:00 UTC, in seconds since 1970.
 pub const NOON: i64 = 1_795_176_000;
 
-/// All log records, as "outcome status reason target", and " over-tls" if the client uses TLS.
+/// All log records. Each record has the form "outcome status reason target". If the client uses TLS,
+/// " over-tls" follows.
 #[derive(Clone, Debug, Default)]
 pub struct Log(pub Arc<Mutex<Vec<String>>>);
 
@@ -317,7 +318,8 @@ impl Foxy {
     }
 }
 
-/// A proxy with a store on a disk in memory. A thread does the work of the store's writer.
+/// A proxy with a store. The disk of the store is a [`MemDisk`], which exists only in memory. A thread does
+/// the work of the store's writer.
 pub struct Stored {
     pub foxy: Foxy,
     pub disk: Arc<MemDisk>,
@@ -341,7 +343,7 @@ impl Stored {
         Self::serving(Role::Forward, disk, config, memory, workers)
     }
 
-    /// Starts a proxy whose listener has this role, on this disk.
+    /// Starts a proxy whose listener has this role, and whose store is on this disk.
     pub fn serving(
         role: Role,
         disk: Arc<MemDisk>,

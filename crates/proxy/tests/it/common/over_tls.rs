@@ -96,7 +96,8 @@ fn flush(session: &mut ClientConnection, mut tls: &TcpStream) -> io::Result<()> 
     Ok(())
 }
 
-/// Ends a connection in the same way as Foxy has ended its connection: with an orderly end or with a reset.
+/// Ends the connection of a plain client in the same way as Foxy has ended the TLS connection: with an
+/// orderly end if `whole` is true, otherwise with a reset.
 fn end(plain: &TcpStream, whole: bool) {
     if whole {
         let _ = plain.shutdown(Shutdown::Write);
@@ -163,7 +164,7 @@ fn lead(plain: TcpStream, foxy: SocketAddr, config: Arc<ClientConfig>) -> Option
     Some(())
 }
 
-/// Returns the bytes with the scheme `https` in URLs of origins.
+/// Returns the bytes after a change: URLs of origins have the scheme `https` instead of `http`.
 fn with_https(bytes: &[u8]) -> Vec<u8> {
     const PLAIN: &[u8] = b"http://origin.test:";
     let (mut out, mut at) = (Vec::with_capacity(bytes.len() + 8), 0);

@@ -125,7 +125,7 @@ fn server(made: &Made, clients: Option<RootCertStore>) -> ServerConfig {
     builder.with_single_cert(chain, key).unwrap()
 }
 
-/// Additional behaviour of a front.
+/// Additional behaviour of a [`Front`] (a TLS server).
 #[derive(Clone, Copy, Default)]
 pub struct Manner {
     /// True if the front never announces the end of a connection with `close_notify`.
@@ -167,7 +167,7 @@ impl Front {
     }
 }
 
-/// Writes the waiting bytes. If `drips` is true, it writes one byte at a time.
+/// Writes the bytes that wait in `session` to the socket `tls`, one byte at a time if `drips` is true.
 fn flush(session: &mut ServerConnection, mut tls: &TcpStream, drips: bool) -> io::Result<()> {
     while session.wants_write() {
         let mut bytes = Vec::new();

@@ -46,7 +46,7 @@ impl State {
         self.asked.lock().unwrap().push(line);
     }
 
-    /// Returns the number of requests that begin with `start`.
+    /// Returns the number of requests whose text "server method path" begins with `start`.
     pub(super) fn count(&self, start: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|line| line.starts_with(start)).count()

@@ -34,7 +34,7 @@ pub(in crate::client::conn) enum Admission {
     NoAddress(UpstreamError),
     /// A login has to be checked.
     Check(Box<Login>),
-    /// The decision depends on the address of the destination. So its name must be resolved first.
+    /// The decision depends on the address of the destination. So the destination must be resolved first.
     Resolve(Box<Reach>),
 }
 
@@ -249,8 +249,8 @@ fn for_address(reach: Reach) -> Admission {
     )
 }
 
-/// Admits or refuses the request by the rule that decides. Keeps the resulting pass in `requester_rules`, so
-/// that the next request can use it too.
+/// Admits or refuses the request by the rule that decides. Keeps the pass (the decision) in
+/// `requester_rules`, so that the next request can use it too.
 fn enter(
     gate: &Arc<Gatekeeper>,
     requester_rules: &mut RequesterRules,

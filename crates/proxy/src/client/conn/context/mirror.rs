@@ -60,7 +60,7 @@ impl ConnectionContext {
         };
         match target.form {
             TargetForm::Origin => {}
-            // The client uses Foxy as a proxy for all its requests, even for requests to Foxy itself.
+            // A client that uses Foxy as its proxy sends the absolute form, even in requests to Foxy itself.
             TargetForm::Absolute if mirrors.sites.iter().any(|s| s.mirror.has(target.path)) => {
                 base().ok_or(NoMirror::Path)?;
             }

@@ -45,7 +45,8 @@ pub(super) struct ConnectionContext {
     served: Option<Arc<Served>>,
     /// The rules for the requester of the present request.
     applicable: Option<Box<RequesterRules>>,
-    /// Entry of the present request in the counts of its limits (such as requests per second).
+    /// Entry of the present request in the counts of the limits that apply to it (such as requests per
+    /// second).
     counted_by: Option<Rc<Counted>>,
 }
 

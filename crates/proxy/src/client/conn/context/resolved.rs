@@ -13,7 +13,7 @@ use crate::state::local::Local;
 
 impl ConnectionContext {
     /// Resolves the destination of a request and applies the access rules to its addresses. The request is
-    /// admitted if the rules allow one of the addresses.
+    /// admitted if the rules allow at least one of the addresses.
     pub(in crate::client::conn) async fn resolved(
         &mut self,
         local: &Local,

@@ -64,8 +64,8 @@ impl Wanted {
         Some(Self {
             host,
             // For a site, rules about addresses are applied to the address of the origin, and not to an
-            // address in the client's URL. A build cache has no origin. So its requests get an address
-            // without meaning, and need not wait for a look-up.
+            // address in the client's URL. A build cache has no origin. So its requests get a placeholder
+            // address, and need not wait for a look-up.
             address: match role.objects() {
                 Some(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
                 None => address.filter(|_| matches!(role, Role::Forward)),
