@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use libmimalloc_sys as mi;
 
-/// `mi_option_purge_delay` of mimalloc 3.
+/// Number of the option `mi_option_purge_delay` of mimalloc 3.
 const PURGE_DELAY: i32 = 15;
-/// `mi_option_allow_thp` of mimalloc 3: 1 asks the kernel for huge pages wherever mimalloc maps memory.
+/// Number of the option `mi_option_allow_thp` of mimalloc 3. With the value 1, mimalloc asks the kernel for
+/// huge pages wherever it maps memory.
 const ALLOW_THP: i32 = 43;
 
 /// Runs [`forbid_huge_pages`] before `main`: the standard library allocates before `main` begins, and a page
@@ -38,8 +39,8 @@ extern "C" fn forbid_huge_pages() {
     }
 }
 
-/// mimalloc 3, for `#[global_allocator]`. A cache miss costs fewer CPU cycles with it than with the system's
-/// allocator.
+/// mimalloc 3, for `#[global_allocator]`. With it, a request that misses the proxy's cache costs fewer CPU
+/// cycles than with the system's allocator.
 ///
 /// mimalloc keeps blocks of similar size together in an area. For sizes of 84 to 512 KiB an area has 4 MiB.
 /// An area goes back to the system when its last block is freed. So after a burst many areas may remain with
@@ -85,8 +86,7 @@ unsafe impl GlobalAlloc for Allocator {
             return unsafe { mi::mi_zalloc_aligned(size, align).cast() };
         }
         // For a block with its own area, mimalloc would write zeros to the whole area. Only the requested
-        // bytes need them.
-        // SAFETY: the layout is the caller's, and the block has at least `size` bytes.
+        // bytes must be zero. SAFETY: the layout is the caller's, and the block has at least `size` bytes.
         unsafe {
             let block = self.alloc(layout);
             if !block.is_null() {
@@ -114,7 +114,7 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 /// Sets the delay after which mimalloc returns freed pages to the system. The default is 1 s, the resolution
-/// is 1 ms, and zero means at once. Memory that is not returned counts as used by the process. The call has
+/// is 1 ms, and zero means no delay. Memory that is not returned counts as used by the process. The call has
 /// no effect on other allocators.
 pub fn give_back_after(delay: Duration) {
     let millis = c_long::try_from(delay.as_millis()).unwrap_or(c_long::MAX);
@@ -129,9 +129,9 @@ pub fn give_back_after(delay: Duration) {
 /// used. So a process with many short objects needs more memory with huge pages. Programs that this process
 /// starts inherit the choice.
 ///
-/// Linux before 6.18 cannot permit huge pages only where they were requested. There, `use_small_pages(false)`
-/// permits huge pages everywhere. The system then also uses them without a request if
-/// `transparent_hugepage/enabled` is `always`.
+/// Linux before 6.18 cannot restrict huge pages to the memory for which they were requested. There,
+/// `use_small_pages(false)` permits huge pages everywhere. The system then also uses them without a request
+/// if `transparent_hugepage/enabled` is `always`.
 ///
 /// # Errors
 /// The error of the kernel if it refuses. On systems other than Linux, the call does nothing, because they do

@@ -29,8 +29,8 @@ pub trait Disk: Send + Sync + Debug {
     fn describe(&self) -> String;
 
     /// Opens a queue for one thread. `depth` (1..=4096) is the number of operations that the caller expects
-    /// to have under way at once. The queue accepts more operations, which wait inside it. The queue may be
-    /// opened on one thread and then moved to the thread that owns it.
+    /// to have under way at the same time. The queue accepts more operations, which wait inside it. The queue
+    /// may be opened on one thread and then moved to the thread that owns it.
     ///
     /// # Errors
     /// If the system offers neither a ring nor threads.
@@ -210,20 +210,21 @@ pub trait Queue: Send {
     fn reap(&mut self, out: &mut Vec<Completion>) -> usize;
 
     /// Submits the staged operations, then blocks until `reap` would return something (true) or the timeout
-    /// ends (false). It returns true at once if something has completed, and false at once if nothing is in
-    /// flight.
+    /// ends (false). It does not block if something has already completed (true), or if nothing is in flight
+    /// (false).
     ///
     /// # Errors
     /// As `flush_submissions`.
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
 
     /// A descriptor that is readable when `reap` may return something. It is for epoll, level or edge
-    /// triggered (with tokio: `Readiness`, of feature `tokio`). Spurious wake-ups occur. Call this for the
-    /// first time on the thread that owns the queue, or before the first call of `flush_submissions` or
-    /// `wait`. A queue whose owner only calls `wait` is cheaper without the descriptor.
+    /// triggered (with tokio: `Readiness`, of feature `tokio`). Spurious wake-ups occur. Any thread may make
+    /// the first call of this function before the first call of `flush_submissions` or `wait`. Later, only
+    /// the thread that owns the queue may make the first call. A queue whose owner only calls `wait` is
+    /// cheaper without the descriptor.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// A function that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
+    /// A function that any thread may call to make [`event_fd`](Self::event_fd) readable although nothing has
     /// completed; `None` if there is no descriptor.
     fn nudge(&self) -> Option<Nudge> {
         None

@@ -69,9 +69,9 @@ fn drop_pages(bytes: &mut [u8]) {
     bytes.fill(0);
 }
 
-/// Asks the system to use huge pages (2 MiB) for the `len` bytes from `start`. Linux 6.1 and later do this at
-/// once, in about 0.3 ms for each huge page. Otherwise the system chooses the time. The contents do not
-/// change, and concurrent reads and writes are safe. If the system has no huge pages, nothing happens.
+/// Asks the system to use huge pages (2 MiB) for the `len` bytes from `start`. Linux 6.1 and later do this
+/// during the call, in about 0.3 ms for each huge page. Otherwise the system chooses the time. The contents
+/// do not change, and concurrent reads and writes are safe. If the system has no huge pages, nothing happens.
 pub fn prefer_huge_pages(start: *const u8, len: usize) {
     #[cfg(target_os = "linux")]
     for advice in [libc::MADV_COLLAPSE, libc::MADV_HUGEPAGE] {
@@ -86,8 +86,8 @@ pub fn prefer_huge_pages(start: *const u8, len: usize) {
 }
 
 /// Asks the processor to load the line of 64 bytes that contains `place` into its caches. A read would make
-/// the processor wait for the line. Here the caller continues at once, and as many requests can be under way
-/// as the processor supports. Any address is valid.
+/// the processor wait for the line. After this request, the caller continues immediately. As many requests
+/// can be under way as the processor supports. Any address is valid.
 #[inline]
 pub fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -60,7 +60,8 @@ impl Workers {
         }
     }
 
-    /// Takes the staged jobs. If there is no thread for them, it fails and leaves the jobs staged.
+    /// Takes the staged jobs. If there is no thread and none can be started, it fails and leaves the jobs
+    /// staged.
     fn accept(&self, staged: &mut VecDeque<Job>) -> io::Result<()> {
         let mut jobs = self.shared.jobs.lock();
         let wanted = jobs.queue.len() + staged.len();

@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Greatest number of entries of a ring. Operations beyond it wait inside the queue.
+/// Greatest number of entries of a ring. Further operations wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
 /// Greatest number of checks for completions in one `reap`. Completions that arrive during a check are found
 /// by the next check. Completions that arrive after the last check are left for a later call.
@@ -44,7 +44,7 @@ enum Mode {
     Plain,
 }
 
-/// Checks that this kernel offers suitable rings. The error is the reason if it does not.
+/// Checks that this kernel offers suitable rings. Otherwise the error is the reason why it does not.
 pub(crate) fn probe() -> Result<(), String> {
     let (ring, _) = build(2).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOSYS) => "the kernel has no io_uring".to_owned(),
@@ -280,13 +280,13 @@ impl Queue for RingQueue {
         for _ in 0..LOOKS {
             if self.inside > 0 && self.held_back() {
                 self.stats.wait_calls += 1;
-                // If the kernel refuses, there are no completions here, and the next flush reports the error.
+                // An error is ignored here: no completions arrive, and the next flush reports the error.
                 let _ = self.enter(None);
             }
             self.lower();
             self.collect(out);
-            // The signal of completions that arrived meanwhile was cleared, so these completions must be
-            // taken now.
+            // Completions that the kernel still holds back must be taken by the next iteration, because their
+            // signal may have been cleared.
             if self.inside == 0 || !self.held_back() {
                 self.push_on();
                 return out.len() - before;
@@ -359,9 +359,9 @@ impl Drop for RingQueue {
         }
         self.collect(&mut sink);
         if self.inside == 0 {
-            // Releases the file at once, not when the kernel dismantles the ring later: a device opened
-            // exclusively can then be opened again. The kernel refuses this call from threads other
-            // than the owner. Then the release only takes longer.
+            // Releases the file now. Otherwise the kernel releases the file only when it dismantles the ring
+            // later, and a device opened exclusively could not be opened again until then. The kernel refuses
+            // this call from threads other than the owner. Then the release only takes longer.
             let _ = self.ring.submitter().unregister_files();
             // SAFETY: the kernel has no operation in progress, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };

@@ -215,8 +215,8 @@ mod tests {
         ChainLink::decode(&mut Take::new(&bytes))
     }
 
-    /// If the distance to the cluster in [`ChainLink::flushed`] is too large for the field, the number reads
-    /// as 0. Any other number could name a cluster that was not durable.
+    /// If the distance to the cluster in [`ChainLink::flushed`] is too large for the field, `flushed` is 0
+    /// after decoding. A wrong number could name a cluster that was not durable.
     #[test]
     fn a_flushed_number_far_back_reads_as_not_known() {
         let link = |flushed| ChainLink {

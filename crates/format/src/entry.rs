@@ -49,9 +49,9 @@ pub enum EntryKind {
     Fragment = 3,
     /// Removal of everything that was stored under this hash before this position in the log.
     Tombstone = 4,
-    /// Removal of one record, for any key. The lower half of the hash is the record's log position. If
-    /// the upper half is not 0, it is the number of a cluster that was given up: its write failed or was
-    /// torn. The log position is then in the gap that this cluster left.
+    /// Removal of the record at one log position, whatever its key is. The lower half of [`Entry::hash`] is
+    /// this log position. If the upper half is not 0, it is the number of a cluster that was given up: its
+    /// write failed or was torn. The log position is then in the gap that this cluster left.
     RecordTombstone = 5,
 }
 
@@ -141,7 +141,8 @@ pub(crate) fn decode_entries(
         .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    // A `collect` into a `Result` cannot know the length in advance, so the memory is allocated here at once.
+    // A `collect` into a `Result` cannot know the length in advance, so the memory for all entries is
+    // allocated here in one step.
     let mut entries = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         entries.push(Entry::decode(chunk, segment_bytes)?);

@@ -1,10 +1,10 @@
 //! The purge journal: it stores soft purges, and purges of many objects (prefix, host, tag, expression, all).
-//! A purge is active while stored objects may exist that it covers.
+//! A purge is active as long as it possibly covers a stored object.
 //!
 //! The journal has two halves of several blocks. The halves are used alternately. A half begins with a
-//! snapshot: all active purges, in one or more blocks that are written at once. The blocks behind the
-//! snapshot contain the purges that were made after it. When a half is full, the other half gets a new
-//! snapshot. The half with the newer snapshot is current.
+//! snapshot: all active purges, in one or more blocks that are written together in one write. The blocks
+//! behind the snapshot contain the purges that were made after it. When a half is full, the other half gets a
+//! new snapshot. The half with the newer snapshot is current.
 //!
 //! In a *doubled* half every block is written twice, so that damage to one block loses no purge.
 //! The order is: the snapshot, the snapshot again, then each later block followed by its copy.
@@ -46,8 +46,8 @@ pub struct PurgeNote {
     /// True for a soft purge, which makes objects stale; false for a hard purge, which removes
     /// them.
     pub soft: bool,
-    /// Number of the purge. The purge covers a record if the newest purge had a smaller number when the
-    /// record was fetched.
+    /// Number of the purge. Purges are numbered in the order in which they are made. A purge covers only
+    /// records whose [`crate::RecordHead::purge_sequence`] is smaller than this number.
     pub sequence: u64,
     /// Wall time of the purge in milliseconds. It is only displayed to operators.
     pub at: i64,
@@ -99,11 +99,12 @@ pub struct JournalBlock {
     pub snapshot: u32,
     /// The highest purge number assigned when the block was written.
     pub seen: u64,
-    /// The highest number of a retired purge. (A purge retires when it covers no stored object any more.) If
-    /// it is higher: the number that was taken last when a store stopped recording removals.
+    /// The greater of two purge numbers: the highest number of a retired purge, and the last number that was
+    /// taken because a store stopped recording removals. (A purge retires when it covers no stored object any
+    /// more.)
     pub retired: u64,
-    /// A purge number. A record of this store is dead if the newest purge had a number below this number when
-    /// the record was fetched.
+    /// A purge number. A record of this store is dead if its [`crate::RecordHead::purge_sequence`] is below
+    /// this number.
     pub floor: u64,
     /// The purges in this block.
     pub notes: Vec<PurgeNote>,

@@ -2,8 +2,8 @@
 //!
 //! A store collects new records in clusters and writes the clusters into segments, which it reuses in turn.
 //! Each segment has a slot; when the segment is complete, the slot lists its contents. Superblocks, purge
-//! journal and removal log lie at the beginning of the store, then the slots, then the segments. When a store
-//! grows, the slots and segments in the added space lie behind them.
+//! journal and removal log lie at the beginning of the store. The slots follow, and then the segments. When a
+//! store grows, the slots and segments in the added space lie behind them.
 //!
 //! All integers are little-endian. Every structure has a CRC32C, and every structure except the entries of
 //! the removal log has a magic number. A structure that can be read without another structure also has a

@@ -1,10 +1,11 @@
 //! The removal log: a ring of entries of fixed size. It keeps each removal until the removal's tombstone (the
-//! entry of the store's log that removes the key or record) is durable. So no removed record comes back when
-//! the process dies.
+//! entry of the store's log that removes the key or record) is durable. When the process dies, the next start
+//! reads these removals from the removal log. So no removed record comes back.
 //!
-//! Entry `n` (from 1) is written to place `n` modulo the number of places. The active entries are those from
-//! the oldest entry whose removal has no durable tombstone in the store's log. Each entry states how many of
-//! the entries directly before it were active when it was written. The older entries are not active any more.
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. The oldest active entry is the
+//! oldest entry whose removal has no durable tombstone in the store's log. All later entries are active too.
+//! Each entry states how many of the entries directly before it were active when it was written. The entries
+//! before those were not active any more.
 
 use foxy_base::{KeyHash, crc32c, rule};
 

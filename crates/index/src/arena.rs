@@ -31,8 +31,8 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
 /// The reserve of an index without a limit has `2^RESERVE_BITS` buckets: 16 GiB.
 const RESERVE_BITS: u32 = 28;
-/// A handle identifies a bucket in the arena. This handle has no bucket. Neither has the sum of this handle
-/// and an offset in a chunk.
+/// A handle identifies a bucket in the arena. This handle identifies no bucket. The sum of this handle and an
+/// offset in a chunk identifies no bucket either.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// Length and alignment of the memory in one call of [`PageAdvice`].
@@ -91,8 +91,9 @@ impl Reserve {
         Self { buckets, pages }
     }
 
-    /// Requests huge pages after the buckets `from..to` were handed out. Requests only the huge pages whose
-    /// last bucket is one of these buckets: then all other buckets in such a page were handed out too.
+    /// Requests huge pages after the buckets `from..to` were handed out. Buckets are handed out in order. So
+    /// if the last bucket of a huge page is one of these buckets, the whole page has been handed out. Only
+    /// such pages are requested.
     fn advise(&self, from: usize, to: usize) {
         let Some(Pages { advice, .. }) = self.pages else {
             return;

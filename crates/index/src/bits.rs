@@ -28,12 +28,13 @@ pub(crate) const BUCKET_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
 /// Number of bits of a fingerprint: the bits that a slot stores, and the bits that the bucket number of the
 /// smallest shard contains.
 pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
-/// Number of the fingerprint bits next above [`BASE_BITS`]. They are stored beside the word, above the
-/// caller's hint.
+/// Number of the fingerprint bits directly above the lowest [`BASE_BITS`] bits. They are stored beside the
+/// word, above the caller's hint.
 const EXT_BITS: u32 = 4;
 /// Number of bits of the caller's hint.
 pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
-/// Number of the fingerprint bits next above the bits that [`EXT_BITS`] counts. They are stored in the word.
+/// Number of the fingerprint bits directly above the bits that [`EXT_BITS`] counts. They are stored in the
+/// word.
 const WORD_BITS: u32 = 19;
 /// Number of the highest fingerprint bits, which are the tag. A bucket keeps the tags of all its slots in one
 /// number, so that one operation compares all tags. Tags distinguish the keys of one bucket best, since the
@@ -43,7 +44,7 @@ pub(crate) const TAG_BITS: u32 = 12;
 /// The tag lies above them.
 const LOW_BITS: u32 = 24;
 
-/// Number of shards: a power of two near the number of threads that may write at once.
+/// Number of shards: a power of two near the number of threads that can write at the same time.
 pub(crate) const SHARDS: usize = 32;
 /// Number of bits of the hash that choose the shard.
 const SHARE_BITS: u32 = 10;
@@ -237,7 +238,8 @@ impl Packed {
     }
 }
 
-/// A number of fields of `TAG_BITS` bits each, with `tag` in each of the lowest `fields` fields.
+/// Returns a number that consists of fields of `TAG_BITS` bits. Each of the lowest `fields` fields contains
+/// `tag`, and the other fields are 0.
 const fn in_all(tag: u64, fields: usize) -> u64 {
     let (mut all, mut field) = (0, 0);
     while field < fields {

@@ -7,8 +7,8 @@ use crate::bits::{BASE_BITS, BUCKET_BITS_MAX};
 use crate::bucket::Bucket;
 use crate::sync::{AtomicU32, Ordering};
 
-/// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS` buckets.
-/// Smaller chunks would cost more memory in their directory than they save.
+/// A large shard gets `2^STEP_BITS` new chunks while its length doubles. In a small shard, every chunk has
+/// `2^BASE_BITS` buckets: smaller chunks would cost more memory in their directory than they save.
 const STEP_BITS: u32 = BASE_BITS;
 /// Buckets below this number lie in chunks of the smallest size.
 const SMALL_BITS: u32 = BASE_BITS + STEP_BITS;
@@ -98,8 +98,8 @@ impl Chunks {
 /// The number of the chunk that contains a bucket, the bucket's offset in the chunk, and the chunk's
 /// size in buckets.
 ///
-/// Buckets are counted from `2^SMALL_BITS`, so that every level has the same number of chunks. (A level
-/// begins where this count is a power of two.) The count is converted to a floating-point number. Its
+/// `2^SMALL_BITS` is added to the number of the bucket, so that every level has the same number of chunks. (A
+/// level begins where this sum is a power of two.) The sum is converted to a floating-point number. Its
 /// exponent is the level; the exponent and the leading fraction bits together are the number of the chunk.
 /// This is the fastest way for the processor.
 #[inline]

@@ -74,8 +74,8 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// If an entry of the fingerprint exists, keeps it or exchanges it for the new entry. `None` if there is
-    /// no such entry.
+    /// If an entry of the fingerprint exists, keeps it (if `keep` is true) or exchanges it for the new entry.
+    /// `None` if there is no such entry.
     pub(crate) fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
         let (Place { bucket, fp, .. }, slot) = self.position(None)?;
         if keep {

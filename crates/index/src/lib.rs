@@ -149,11 +149,11 @@ impl Index {
         shard.insert(fp, entry, true)
     }
 
-    /// Prepares the index for `entries` further entries. Grows at once, as far as the limit permits, for the
-    /// part of these entries that is expected in `lane`. Inserting these entries then neither grows the table
-    /// step by step nor moves entries. `entries` must be the number of entries that exist, for example the
-    /// number that recovery reads from summaries. It must never be derived from the capacity of a disk,
-    /// because memory would be used for entries that do not exist.
+    /// Prepares the index for `entries` further entries. Of these entries, a part is expected in `lane`. The
+    /// shards of the lane grow for this part in one step, as far as the limit permits. So the later
+    /// insertions neither grow the table step by step nor move entries. `entries` must be the number of
+    /// entries that exist, for example the number that recovery reads from summaries. It must never be
+    /// derived from the capacity of a disk, because memory would be used for entries that do not exist.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
         let own = shards.filter(|(number, _)| bits::lane(*number) == lane);

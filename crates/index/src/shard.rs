@@ -1,8 +1,8 @@
 //! A part of the table that has its own lock for writers. It uses linear hashing, and each entry has two
 //! possible places (buckets).
 //!
-//! A lookup that finds nothing is trusted only if meanwhile no entry was moved into its two buckets and the
-//! shard's growth did not change these buckets. Otherwise the lookup is repeated.
+//! A lookup that finds nothing is trusted only if, during the lookup, no entry was moved into its two buckets
+//! and the shard's growth did not change these buckets. Otherwise the lookup is repeated.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl Shard {
 
     /// Requests a bucket for the processor's cache. If there is no function for prefetching, the bucket is
     /// read. Nothing waits for the value, but each read occupies one of the few hundred slots that a core has
-    /// for unfinished instructions. So fewer reads than prefetches can be under way at once.
+    /// for unfinished instructions. So fewer reads than prefetches can be under way at the same time.
     #[inline]
     fn ask_for(&self, bucket: &Bucket) {
         match self.arena.prefetch() {

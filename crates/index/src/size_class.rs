@@ -1,5 +1,5 @@
-//! Sizes of records in seven bits. A read of the length that the record's class states covers the record and
-//! at most a tenth more.
+//! Sizes of records in seven bits. The class of a record states the number of sectors to read. This number is
+//! the number of sectors of the record, or at most a tenth more.
 
 use std::num::NonZeroU8;
 
@@ -10,8 +10,8 @@ use crate::address::SECTOR_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeClass(NonZeroU8);
 
-/// Upper bound of each class in sectors. Class 0 is not used, so the word of an entry is never 0, which marks
-/// an empty slot.
+/// Upper bound of each class in sectors. Class 0 is not used. So the word of an entry is never 0, and a word
+/// of 0 can mark an empty slot.
 const SECTORS: [u32; 128] = table();
 
 const fn table() -> [u32; 128] {

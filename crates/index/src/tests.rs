@@ -1,4 +1,5 @@
-//! Tests of the table against an exact model, of its limits, and of readers beside writers.
+//! Tests of the table: comparisons with an exact model, the limits of the table, and lookups while writers
+//! change the table.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

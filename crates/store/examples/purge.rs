@@ -1,5 +1,5 @@
 //! Purges a tag that very many objects have, and measures three things: the time until the purge is
-//! acknowledged, whether it is effective at once, and whether it is still effective after a SIGKILL at
+//! acknowledged, whether it is effective immediately, and whether it is still effective after a SIGKILL at
 //! that moment.
 //!
 //! `cargo run --release -p foxy-store --example purge -- FILE [OBJECTS]` (default: a million objects).

@@ -5,7 +5,8 @@
 //! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`, where
 //! STREAM is one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a fourth
 //! argument, it runs each stream with and without a write budget, and compares the numbers of hits and of
-//! written bytes. It fails if an admission rule loses a greater share of the hits than it saves of the bytes.
+//! written bytes. It fails if the share of the hits that an admission rule loses is greater than the share of
+//! the written bytes that it saves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -392,8 +393,8 @@ fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, 
     Some((hits, bytes, seconds))
 }
 
-/// Tests every rule at several budgets. Returns false if a rule loses a greater share of the hits than it
-/// saves of the bytes.
+/// Tests every admission rule at several write budgets. Returns false if the share of the hits that a rule loses is greater
+/// than the share of the written bytes that it saves.
 fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
     let stream = stream(name, requests)?;
     let mut distinct = std::collections::HashMap::new();

@@ -14,9 +14,9 @@ use pool::Home;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Alignment of every ordinary buffer, and the step of its capacity, in bytes.
+/// Alignment of every ordinary buffer, in bytes. Its capacity is a multiple of this number.
 const PAGE: usize = 4096;
-/// Alignment of a huge buffer, and the step of its capacity, in bytes.
+/// Alignment of a huge buffer, in bytes. Its capacity is a multiple of this number.
 const HUGE: usize = 2 << 20;
 
 /// An owned buffer, aligned to 4096 bytes. [`huge`](Self::huge) aligns buffers of 128 KiB or more to 2 MiB if

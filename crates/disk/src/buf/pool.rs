@@ -123,7 +123,8 @@ fn class_of(len: usize) -> (Option<usize>, usize) {
     if pages <= FINE_PAGES {
         return (Some(pages - 1), pages * PAGE);
     }
-    // The largest power of two below `pages`, and the number of steps from there up to `pages`.
+    // `1 << doubling` is the largest power of two below `pages`. `steps` is the number of steps from this
+    // power up to `pages`.
     let doubling = (pages - 1).ilog2();
     let step = (1 << doubling) / STEPS;
     let steps = (pages - (1 << doubling)).div_ceil(step);

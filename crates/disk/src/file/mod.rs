@@ -137,7 +137,7 @@ impl FileDisk {
         })
     }
 
-    /// Properties and choices of this disk.
+    /// Properties of this disk, and choices made when it was opened.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report

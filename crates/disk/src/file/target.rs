@@ -16,7 +16,8 @@ const BOUNCE: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) file: File,
-    /// A descriptor of the same file or device through the page cache, if `file` bypasses the page cache.
+    /// A second descriptor of the same file or device, whose transfers use the page cache. `None` if the
+    /// transfers of `file` use the page cache too.
     cached: Option<File>,
     pub(crate) path: PathBuf,
     /// Logical block in bytes.

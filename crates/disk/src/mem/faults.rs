@@ -25,14 +25,15 @@ pub enum Fault {
     /// The position that the caller named keeps its old contents. A read returns the bytes of the wrong
     /// position. The operation is reported as done.
     Misdirected(i64),
-    /// The write is acknowledged at once, but reaches the disk only after this many later writes, and
-    /// overwrites them.
+    /// The write is reported as done, but reaches the disk only after this many later writes. It then
+    /// overwrites their bytes.
     Late(u32),
     /// This many random bits in the range of the operation flip on the disk: before a read, or after a write.
     BitRot(u32),
     /// A flush reports success and makes nothing durable.
     FlushLies,
-    /// The operation completes only at the n-th check (`reap` or `wait`) of its queue from now on.
+    /// The operation completes only when its queue has been checked (`reap` or `wait`) this many times after
+    /// the execution.
     Looks(u32),
     /// The operation completes this much later by the disk's clock.
     Delay(Duration),
@@ -53,7 +54,7 @@ impl Fault {
 pub struct FaultRule {
     /// Class of operations that the rule concerns.
     pub on: OpClass,
-    /// Bytes that an operation must touch to be hit. Flushes are hit with any range.
+    /// Bytes that an operation must touch to be hit. The range does not matter for flushes.
     pub range: Range<u64>,
     /// Number of matching operations that succeed first.
     pub skip: u64,

@@ -8,11 +8,11 @@
 //! A flush covers only the writes whose completions were reaped before the flush was submitted, because a
 //! real device guarantees no more.
 //!
-//! A cached write ([`Disk::write_cached`]) is executed at once, sector by sector. It survives a kill of the
-//! process. A power cut keeps any part of it.
+//! A cached write ([`Disk::write_cached`]) is executed before the call returns, as one write for each sector.
+//! It survives a kill of the process. A power cut keeps any part of it.
 //!
 //! Operations execute in the order of submission when their queue flushes submissions. In step mode they
-//! execute when the test releases them, in any order.
+//! execute when the test releases them, in the order that the test chooses.
 
 mod crash;
 mod faults;
@@ -258,8 +258,8 @@ impl MemDisk {
     }
 
     /// The disk as it is found after a power cut at this moment. It is a new disk whose contents are durable,
-    /// without faults, step mode or log. The disk `self` is unchanged, so that one history can be crashed
-    /// many times.
+    /// without faults, step mode or log. The disk `self` is unchanged, so that a test can try many power cuts
+    /// after the same operations.
     #[must_use]
     pub fn crash(&self, keep: Keep<'_>) -> Self {
         let state = self.0.lock();
@@ -366,7 +366,8 @@ impl Disk for MemDisk {
         check::aligned(at, data.len() as u64, state.block)?;
         check::range(true, at, data.len() as u64, state.len)?;
         let fault = state.strike(None, OpClass::Write, at, data.len() as u64);
-        // The caller sees the end of a blocking call at once, so every later flush covers this write.
+        // The write has completed for the caller when this call returns, so every later flush covers the
+        // write.
         let seen = Arc::new(AtomicU64::new(state.new_id()));
         state.write(at, data, blocking(fault)?, seen)
     }

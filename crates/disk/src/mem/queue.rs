@@ -49,8 +49,8 @@ impl MemQueue {
 impl Queue for MemQueue {
     fn submit(&mut self, op: Op) {
         check::count(&mut self.stats, &op);
-        // The operation is numbered now, because a flush covers only writes whose completion the
-        // submitter has already seen.
+        // The operation gets its number at submission, not at execution: a flush covers only writes whose
+        // completion the submitter had seen before it submitted the flush.
         let id = self.state.lock().new_id();
         self.staged.push((id, op));
     }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Weak};
 pub(super) const SECTOR: u64 = 512;
 
 /// The moment when a completion was returned to its owner. It is stored as the number of the first operation
-/// that is submitted after this moment. A flush covers a write only if the number stored for the write is not
-/// above the flush's own number.
+/// that is submitted after this moment. A flush covers a write if the number stored for the write is at most
+/// the flush's own number.
 pub(super) type Seen = Arc<AtomicU64>;
 
 /// A completion on its way to the owner of a queue.
@@ -25,7 +25,7 @@ pub(super) struct Parcel {
     pub(super) seen: Option<Seen>,
 }
 
-/// A queue, as the disk sees it.
+/// A queue, for the disk: its number, and the inbox that gets its completions.
 #[derive(Clone)]
 pub(super) struct Owner {
     pub(super) queue: u32,
@@ -84,7 +84,7 @@ pub(super) struct State {
     pub(super) next_id: u64,
     pub(super) queues: u32,
     pub(super) head: Option<Head>,
-    /// Limit of each real wait of a queue.
+    /// Longest real time of one wait of a queue.
     pub(super) longest_wait: Option<std::time::Duration>,
 }
 
@@ -259,9 +259,9 @@ impl State {
         result
     }
 
-    /// A write through the cache. Later processes see it at once. But the cache is written back at any time
-    /// and in any order. So a power cut keeps or loses each sector by itself, even if several sectors belong
-    /// to one write.
+    /// A write through the cache. Later processes see it even before the cache is written back. The cache is
+    /// written back at any time and in any order. So a power cut keeps or loses each sector by itself, even
+    /// if several sectors belong to one write.
     pub(super) fn write_cached(
         &mut self,
         at: u64,
@@ -279,7 +279,7 @@ impl State {
         Ok(())
     }
 
-    /// Changes the bytes on the disk itself. A later flush or power cut does not change them.
+    /// Changes the bytes on the disk itself. No later flush or power cut restores the old bytes.
     pub(super) fn spoil(&mut self, at: u64, bytes: &[u8]) {
         self.written.write(at, bytes);
         self.durable.write(at, bytes);

@@ -112,7 +112,7 @@ impl Flight {
         (len - self.done).min(SPAN_MAX) as u32
     }
 
-    /// Accounts for a result of the kernel. Returns the final result if the operation has ended.
+    /// Processes a result of the kernel. Returns the final result if the operation has ended.
     fn advance(&mut self, answer: i32, block: usize) -> Option<io::Result<()>> {
         if let Some(error) = self.refused.take() {
             return Some(Err(error));

@@ -211,7 +211,7 @@ pub(crate) fn reading_past_the_end(disk: &Subject) {
 
 pub(crate) fn waiting_without_work_or_news(disk: &Subject) {
     let mut queue = disk.open_queue(4).unwrap();
-    // Nothing is in flight, so `wait` returns at once.
+    // Nothing is in flight, so `wait` returns immediately.
     assert!(!queue.wait(PATIENCE).unwrap());
     queue.submit(Op::read(1, 0, 4096, AlignedBuf::new(4096)));
     // `wait` flushes staged operations, and leaves their completions for `reap`.
@@ -349,9 +349,9 @@ pub(crate) fn buffers_come_back(disk: &Subject) {
     assert_eq!(pool.idle_bytes(), 16_384);
 }
 
-/// A region that is only written through the cache lies between regions that are written directly.
-/// Every byte of both kinds of regions stays as it was written, at odd positions and lengths, even
-/// after a flush.
+/// A region that is only written through the cache lies between regions that are written directly. The cached
+/// writes have positions and lengths that are not aligned. Every byte of all regions stays as it was written,
+/// even after a flush.
 pub(crate) fn cached_writes_are_read_beside_others(disk: &Subject) {
     let (at, len) = (64 << 10, 16 << 10);
     for place in (0..128 << 10)

@@ -142,7 +142,7 @@ fn lengths() {
     let folder = folder();
     let path = folder.path().join("store");
     std::fs::write(&path, [7; 10_000]).unwrap();
-    // The file is used as it is, in whole blocks.
+    // No length is wanted, so the file is used with its present length, rounded down to blocks.
     let disk = FileDisk::open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(
         disk.len(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes the whole disk, because reads of reserved but unwritten space need no device and complete
-/// at once.
+/// immediately.
 fn fill(disk: &Arc<dyn Disk>) {
     disk.write_at(0, &AlignedBuf::new(disk.len() as usize))
         .unwrap();

@@ -1,5 +1,6 @@
-//! Tests that no change of the code changes the bytes on disk by accident. Golden files decode to the values
-//! in their comments, these values encode to the same bytes again, and every flipped byte is refused.
+//! Tests that no change of the code changes the bytes on disk by accident. Golden files must decode to the
+//! values in their comments, and these values must encode to the same bytes again. A golden file with a
+//! flipped byte must be refused.
 //!
 //! `FOXY_WRITE_GOLDEN=1` writes the golden files anew; check the difference before you commit them.
 

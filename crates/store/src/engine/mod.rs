@@ -125,10 +125,10 @@ impl Engine {
     }
 
     /// Stores an object in place of the present object of its key. If the new object is admitted, lookups
-    /// find it at once, and it is on disk soon. The present object is removed even if the new object is
-    /// refused. There is one exception: if a purge covers the new object, the present object stays. Bodies
-    /// longer than [`Engine::fragment_bytes`] are stored as large objects. This method never blocks on a
-    /// disk.
+    /// find it immediately, and it is written to disk soon afterwards. The present object is removed even if
+    /// the new object is refused. There is one exception: if a purge covers the new object, the present
+    /// object stays. Bodies longer than [`Engine::fragment_bytes`] are stored as large objects. This method
+    /// never blocks on a disk.
     pub fn put(&self, new: NewObject) -> Put {
         debug_assert!(
             self.context.keys.is_hash_of(new.hash, &new.key),
@@ -138,8 +138,9 @@ impl Engine {
     }
 
     /// Stores an object like [`Engine::put`], but not in the RAM tier: the object stays in memory only until
-    /// its cluster is written. An object that does not go to a disk is not stored at all. A caller that later
-    /// reads the object from a disk keeps it out of the RAM tier with [`Reads::finish_read_if`].
+    /// its cluster is written. An object that does not go to a disk is not stored at all. When a caller later
+    /// reads the object from a disk, it can use [`Reads::finish_read_if`] to keep the object out of the RAM
+    /// tier.
     pub fn put_past_memory(&self, new: NewObject) -> Put {
         self.context.puts.put_past_memory(new)
     }
@@ -226,7 +227,7 @@ impl Engine {
         self.core().fleet.sync()
     }
 
-    /// The purges of many objects at once, and the soft purges.
+    /// The purges of many objects (for example, of all objects with a tag), and the soft purges.
     #[must_use]
     pub const fn purges(&self) -> &Arc<Purges> {
         &self.context.purges
@@ -285,9 +286,9 @@ impl Engine {
     }
 
     /// Sets a new memory budget, in bytes; [`EngineConfig::memory_bytes`] is the first budget. The RAM tier
-    /// shrinks or grows at once. If the index takes more than half of the new budget, it keeps its size.
-    /// The limit of the index does not rise above half of the first budget. Objects that already wait to
-    /// be written are still written.
+    /// shrinks or grows immediately. If the index takes more than half of the new budget, the index keeps its
+    /// size. The limit of the index does not rise above half of the first budget. Objects that already wait
+    /// to be written are still written.
     pub fn set_memory(&self, bytes: u64) {
         self.context.memory.set(bytes);
     }

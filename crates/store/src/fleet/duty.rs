@@ -47,7 +47,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends draining: a store that drains, or is drained, takes new objects again.
+    /// Ends draining: a store that is being drained, or that has been drained, takes new objects again.
     ///
     /// # Errors
     /// See [`DutyError`].

@@ -12,9 +12,9 @@
 //!   after that epoch. So both begin empty.
 //!
 //! Two stores that share no past come from different machines. Then the membership of the first listed store
-//! is trusted, and the stores that do not belong to its store set begin empty. If a start ends while the
-//! stores record their new membership one by one, nothing was stored under that membership. The next start of
-//! the same stores detects this, and trusts all of them.
+//! is trusted, and the stores that do not belong to its store set begin empty. If a start is interrupted
+//! while the stores record their new membership one by one, nothing was stored under that membership. The
+//! next start of the same stores detects this, and trusts all of them.
 
 use foxy_base::{hash64, rule};
 use foxy_format::{FORMER_MAX, Membership, StoreUuid, Superblock};
@@ -26,8 +26,8 @@ enum Past {
     /// same members.
     Own,
     /// The newer membership does not continue the older one, but both continue a third membership, which is
-    /// earlier than the two. This is also assumed if the newer membership records too few epochs to exclude
-    /// it.
+    /// earlier than the two. If the newer membership records too few epochs to exclude such a third
+    /// membership, this relation is assumed too.
     Shared,
     /// The two memberships have no earlier membership in common.
     None,
@@ -181,9 +181,9 @@ mod tests {
         }
     }
 
-    /// A start ended before the second of two stores had recorded the new membership. The next start has
-    /// one more disk, which contains no store. So the next start does not count as a repetition of the first
-    /// start, and the second store is not trusted.
+    /// A start was interrupted before the second of two stores had recorded the new membership. The next
+    /// start has one more disk, which contains no store. So the next start does not count as a repetition of
+    /// the first start, and the second store is not trusted.
     #[test]
     fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
         let before = Membership {

@@ -42,8 +42,8 @@ pub struct Fleet {
     trust: Trust,
     /// The membership of the trusted stores; `None` before [`crate::Engine::compare_memberships`] is called.
     trusted_membership: Mutex<Option<TrustedMembership>>,
-    /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,
-    /// or [`crate::Engine::join`] was not called after it.
+    /// The epoch that every store should record. It is 0 until [`crate::Engine::compare_memberships`] and
+    /// then [`crate::Engine::join`] were called.
     epoch: AtomicU64,
     membership: Mutex<()>,
 }
@@ -74,8 +74,8 @@ impl Fleet {
         self.trust.lose();
     }
 
-    /// Returns whether a store is missing while no disk records that it misses removals. Such a store may
-    /// bring purged objects back.
+    /// Returns whether a store is missing and no disk records that this store misses removals. If such a
+    /// store returns, purged objects may return with it.
     pub(crate) fn is_unnoted(&self) -> bool {
         let notes = |s: &Arc<StoreShared>| s.takes_writes() && s.member.duty() != Duty::Leaving;
         let alone = self.trust.has_unmarked() && !self.stores().iter().any(notes);
@@ -188,8 +188,8 @@ impl Fleet {
         others.all(|s| s.member.has_recorded(epoch))
     }
 
-    /// The epoch that every store should record; 0 if [`crate::Engine::compare_memberships`] was not called,
-    /// or [`crate::Engine::join`] was not called after it.
+    /// The epoch that every store should record. It is 0 until [`crate::Engine::compare_memberships`] and
+    /// then [`crate::Engine::join`] were called.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }

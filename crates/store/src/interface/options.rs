@@ -58,8 +58,8 @@ pub struct EngineConfig {
     pub index_secret: u64,
     /// Seed of the hashes of keys. A store records its seed on its disk. So if the first opened store already
     /// has contents, its seed is used instead. After a call of
-    /// [`Engine::compare_memberships`](crate::Engine::compare_memberships), it is the seed of the first
-    /// trusted store. With 0 the hashes have no seed. Draw it at random in production, so that an attacker
+    /// [`Engine::compare_memberships`](crate::Engine::compare_memberships), the seed of the first trusted
+    /// store is used. With 0 the hashes have no seed. Draw it at random in production, so that an attacker
     /// cannot choose keys with equal hashes.
     pub key_seed: u64,
     /// The length in bytes of a fragment's payload, and of the largest object that is stored whole. It is
@@ -98,8 +98,8 @@ const PENDING_MIN: u64 = 8 << 20;
 const PENDING_MAX: u64 = 64 << 20;
 
 /// Returns the number of bytes that may wait to be written if the engine has `memory` bytes. This is a
-/// quarter of the memory, but at most [`PENDING_MAX`]. It is at least the smaller of [`PENDING_MIN`] and half
-/// of the memory.
+/// quarter of the memory, but at least [`PENDING_MIN`] and at most [`PENDING_MAX`]. If half of the memory is
+/// less than [`PENDING_MIN`], it is half of the memory.
 pub(crate) const fn pending(memory: u64) -> u64 {
     let least = if memory / 2 < PENDING_MIN {
         memory / 2
@@ -119,8 +119,8 @@ pub struct StoreOptions {
     /// Segment length in bytes for a new store. `None`: 1/256 of the disk, but at least 64 KiB and at
     /// most 32 MiB.
     pub segment_bytes: Option<u32>,
-    /// Maximum length of a cluster in bytes, for a new store. A cluster is written at once, and contains
-    /// records and removals.
+    /// Maximum length of a cluster in bytes, for a new store. A cluster contains records and removals, and is
+    /// written with one write.
     pub cluster_bytes: u32,
     /// Mean record length in bytes. From it the size of the slots is calculated; a slot lists the records of
     /// one segment.

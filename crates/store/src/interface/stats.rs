@@ -52,7 +52,7 @@ counters! {
         prefetch_hits,
         /// The reads that found the record of another key.
         miss_twin,
-        /// The reads during which the object was superseded or its segment reused.
+        /// The reads during which the object was superseded or its segment was reused.
         miss_superseded,
         /// The reads during which the object was moved.
         miss_moved,

@@ -77,8 +77,8 @@ impl MemoryBudget {
         self.pending_max.store(pending(bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether another object may wait for this store, so that memory for pending objects is left to
-    /// the other stores. A store that is too slow must not prevent the other stores from storing. `all` is
+    /// Returns whether another object may wait for this store. Each store can use only a part of the memory
+    /// for pending objects: a store that is too slow must not prevent the other stores from storing. `all` is
     /// the sum of the write speeds, in bytes per second, of all stores that share the memory for pending
     /// objects; 0 if the sum is not known.
     pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {

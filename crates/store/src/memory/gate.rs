@@ -1,10 +1,10 @@
 //! The gate before the disks: it decides which objects are written to disks, both while the write budget
 //! lasts and after it is spent.
 //!
-//! The budget grows with time. As long as three quarters of it are not spent, every object may be written.
-//! After that, only objects that are within the size limit and that the chosen rule admits are written, and
-//! they use the last quarter. The RAM tier takes an object even if the gate does not admit the object; a
-//! large object is then not stored at all. For a large object the gate decides once, about the whole object.
+//! The budget grows with time. Until three quarters of it are spent, every object may be written. The last
+//! quarter is only for objects that are within the size limit and that the chosen rule admits. The RAM tier
+//! takes an object even if the gate does not admit the object; a large object is then not stored at all. For
+//! a large object the gate decides once, about the whole object.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::AdmissionConfig;
 
-/// The time for which an unused budget may accumulate.
+/// An unused budget accumulates for at most this time.
 const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for objects that the rule admits.
 const KEPT: u64 = 4;

@@ -1,5 +1,6 @@
 //! Versions of large objects that requests are reading. When a segment is reused, the fragments of these
-//! versions are kept, up to a limit. This file determines which versions come first.
+//! versions are kept, up to a limit. If the limit is too low for all versions, this file determines which
+//! versions are kept.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -379,8 +379,8 @@ pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
         && object.key() == head.key()
 }
 
-/// The bytes that an allocator with size classes needs for `bytes`: between two powers of two there are four
-/// size classes, as in mimalloc and jemalloc.
+/// The bytes of memory that an allocator with size classes uses for an allocation of `bytes` bytes. Between
+/// two powers of two there are four size classes, as in mimalloc and jemalloc.
 pub(crate) const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
         return bytes.next_multiple_of(16);

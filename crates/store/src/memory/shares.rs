@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Divides the budget among the parts of `core`. The RAM tier gets the remainder at once.
+    /// Divides the budget among the parts of `core`. The RAM tier immediately gets the remainder.
     pub(crate) fn new(core: &EngineCore) -> Self {
         let memory = Self {
             budget: Arc::clone(&core.budget),

@@ -118,7 +118,7 @@ impl Disk for Overlay {
     }
 }
 
-/// A queue that carries out every operation at once when it is submitted.
+/// A queue that carries out every operation during the call that submits it.
 struct AtOnce {
     disk: Overlay,
     done: Vec<Completion>,

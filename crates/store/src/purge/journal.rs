@@ -148,8 +148,9 @@ impl Journal {
     }
 
     /// Continues the journal after damage. Unreadable blocks may become readable again, and blocks written
-    /// from now on must count as newer than these unreadable blocks. The sequence numbers of this start begin
-    /// at a value made from its `generation`, which is above the numbers of every earlier start.
+    /// from now on must count as newer than these unreadable blocks. So the sequence numbers of this start
+    /// begin at a value made from its `generation`. This value is above the sequence numbers of every earlier
+    /// start.
     pub(crate) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if rule!(
@@ -184,9 +185,9 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // A purge is published and its note is put into the inbox under the write lock of the set of purges.
-        // So while `state` has the read lock, the inbox contains the notes of all published purges that no
-        // earlier write took, and no other notes.
+        // A thread that publishes a purge holds the write lock of the set of purges until it has put the note
+        // into the inbox. So while `state` has the read lock, the inbox contains the notes of all published
+        // purges that no earlier write took, and no other notes.
         let state = purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {
@@ -251,8 +252,8 @@ impl Journal {
                 notes,
             };
             self.next += 1;
-            // The notes were packed so that they fit. A block that does not fit would become a hole,
-            // which a start detects.
+            // The notes were packed so that they fit. If a block still did not fit, zeros would be written in
+            // its place. A start would detect this hole.
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
         }
         if self.doubled {

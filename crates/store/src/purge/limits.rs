@@ -25,8 +25,8 @@ pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
 }
 
-/// Returns true if the later purge `new` covers everything that `old` covers. Returns false if `new` is a
-/// soft purge and `old` is a hard purge.
+/// Returns true if the later purge `new` makes `old` needless. Then `new` is a purge of everything or has the
+/// kind and text of `old`, it applies to the partition of `old`, and it is not soft if `old` is hard.
 fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
     let everything = new.kind == PurgeKind::All;
     let same = (old.kind, &old.text) == (new.kind, &new.text);

@@ -1,5 +1,5 @@
-//! The purges of many objects at once, and the soft purges. They take effect at once, are durable before they
-//! are acknowledged, and no restart undoes them.
+//! The purges of many objects (for example, of all objects with a tag), and the soft purges. They take effect
+//! immediately, are durable before they are acknowledged, and no restart undoes them.
 //!
 //! A purge is a note with a number. Every object carries the number of the newest purge at the time when
 //! its request was sent to the origin. The object keeps this number when it is written again. The object is

@@ -71,8 +71,8 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct PurgeSet {
     latest: AtomicU64,
-    /// The greatest number of a retired purge. An object is not stored if its fetch began when the newest
-    /// purge had a smaller number than this: a retired purge might cover the object.
+    /// The greatest number of a retired purge. An object with a smaller `purge_sequence` is not stored: a
+    /// retired purge might cover it.
     barrier: AtomicU64,
     state: RwLock<State>,
 }
@@ -354,7 +354,8 @@ impl PurgeSet {
 /// Objects in later segments are compared with the purge before they are written.
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
     let end = |s: &Arc<StoreShared>| s.marks.log_end().sequence();
-    // A cluster may be on its way to the segment after the segment in which the log ends.
+    // A cluster may be on its way to the segment after the segment in which the log ends. So that segment
+    // counts too.
     let next = rule!(
         "purge: the segment after the open one is of its time too",
         1,

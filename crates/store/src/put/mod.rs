@@ -188,8 +188,8 @@ impl Puts {
     /// the RAM tier takes the fragment too if the object is short enough or there is no store.
     ///
     /// # Errors
-    /// An error if the fragment does not go to a disk or, without a store, is not in RAM. The error is the
-    /// reason. Then the fragment may not be readable.
+    /// An error if the fragment does not go to a disk. If there is no store, an error if the fragment is not
+    /// in RAM. The error states the reason. After an error the fragment is perhaps not readable.
     fn put_piece(
         &self,
         head: &Arc<Object>,

@@ -261,8 +261,9 @@ impl Reads {
         }
     }
 
-    /// Reports that the device could not carry out the read. The entry is dropped, and a store whose
-    /// reads fail repeatedly is not used any more. The request continues with the returned miss.
+    /// Reports that the device could not carry out the read. If it was a longer read, the entry stays, so
+    /// that another lookup can read the object alone. Otherwise the entry is dropped, and a store whose reads
+    /// fail repeatedly is not used any more. The request continues with the returned miss.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
         if plan.wide {
             self.neighbours.end(plan);

@@ -2,11 +2,11 @@
 //! chain. The judgement states which clusters are missing, and whether a torn write or damage is the cause.
 //!
 //! Every cluster has a number in the store. It also contains the flushed number: the number of the cluster up
-//! to which the log was durable when this cluster was written. If the number of a missing cluster is not
-//! above the highest flushed number, the cluster was durable once. So it is damaged, and the removals in it
-//! are not known. Therefore everything before the next valid cluster is dead. If the number of the missing
-//! cluster is above that flushed number, the cluster was being written. So it is torn, and its removals are
-//! in the removal log. The code is pure and performs no I/O.
+//! to which the log was durable when this cluster was written. If the number of a missing cluster is at most
+//! the highest flushed number, the cluster was durable once. So it is damaged, and the removals in it are not
+//! known. Therefore everything before the next valid cluster is dead. If the number of the missing cluster is
+//! above that flushed number, the cluster was being written. So it is torn, and its removals are in the
+//! removal log. The code is pure and performs no I/O.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -62,12 +62,13 @@ pub(crate) struct Judged {
     pub(super) lost: Option<u64>,
 }
 
-/// A gap of more clusters than this is damage, because fewer clusters are under way at once.
+/// A gap of more clusters than this is damage and not a torn write, because the writer never has so many
+/// clusters under way at the same time.
 const TORN_MAX: u64 = 1 << 12;
 
-/// Judges the incarnations of a store, oldest first. Records before `floor` are dead in any case.
-/// `given_up` contains the numbers of the clusters whose writes failed or were torn earlier. Later clusters
-/// name these numbers as given up, so their absence is no damage.
+/// Judges the incarnations of a store, oldest first. Records before `floor` are dead in any case. `given_up`
+/// contains the numbers of the clusters whose writes failed or were torn earlier. Later clusters name these
+/// numbers as given up, so the absence of these clusters is no damage.
 pub(super) fn judge(
     incarnations: &[Incarnation<'_>],
     floor: LogPosition,

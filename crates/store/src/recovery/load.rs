@@ -17,8 +17,8 @@ use crate::interface::add;
 use crate::memory::{EngineCore, Tables};
 use crate::shared::StoreShared;
 
-/// Number of turns (calls of [`Loader::step`]) whose pieces (slots and spills of segments) are read ahead. So
-/// the disk works while the entries of one turn go into the index.
+/// Number of turns (calls of [`Loader::step`]) whose pieces of segments ([`Piece`]) are read ahead. So the
+/// disk works while the entries of one turn go into the index.
 const TURNS_AHEAD: usize = 2;
 /// One turn takes in several segments only if they have at most this many entries together. Such a turn
 /// lasts about ten milliseconds.
@@ -47,7 +47,7 @@ pub(crate) struct Loader {
     /// The places of removed records: for each incarnation of a segment, their offsets in units.
     dead_places: HashMap<u64, Vec<u32>>,
     /// The keys in the removal log, by their lane. (A lane is a part of the work on the index; two threads
-    /// can fill two lanes at once: see [`super::take`].)
+    /// can work on two lanes at the same time: see [`super::take`].)
     keys: [Keys; LANES],
     progress: Progress,
     /// The number of available processors.
@@ -136,8 +136,7 @@ impl Loader {
         self.raise_restored(floor);
     }
 
-    /// Makes everything before `floor` dead for the next start. This loading still continues with these
-    /// records.
+    /// Makes everything before `floor` dead for the next start. The present loading does not change.
     pub(crate) fn raise_restored(&mut self, floor: LogPosition) {
         self.restore = self.restore.map(|restore| restore.max(floor));
     }
@@ -240,9 +239,9 @@ impl Loader {
         wanted
     }
 
-    /// The number of segments that the next turn takes in. This number is also the estimate for later turns.
-    /// It is 1 if the index may become full: if that happens during a turn, all segments of the turn count as
-    /// lost.
+    /// The number of segments that the next turn takes in. Later turns are assumed to take in as many
+    /// segments. The number is 1 if the index could become full: if that happens during a turn, all segments
+    /// of the turn count as lost.
     fn turn(&self) -> usize {
         let most = match self.tables.index().room() {
             room if room < 2 * TURN_ENTRIES => 0,
@@ -345,9 +344,9 @@ impl Loader {
     }
 
     /// Ends loading early, and declares everything dead that was written before `floor`. Loading cannot
-    /// continue with older segments, because the entries that are left out may remove their records. A later
-    /// start must not load the records that are left out, either: after loading, nothing is logged when a
-    /// record that the index does not contain is superseded.
+    /// continue with older segments, because the entries that are left out may remove records in these
+    /// segments. A later start must not load the records that are left out, either: after loading, nothing is
+    /// logged when a record that the index does not contain is superseded.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         rule!(

@@ -12,8 +12,8 @@ use crate::fleet::{Standing, TrustedMembership};
 use crate::shared::StoreShared;
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Sets the position from which the store's records are live. If all records are dead, this is also written
-/// to a superblock, and to both superblocks if the store gets another seed.
+/// Sets the position from which the store's records are live. If all records are dead, this position is also
+/// written to a superblock. It is written to both superblocks if the store gets another seed.
 pub(super) fn apply_standing(
     superblock: &mut Superblock,
     loader: &mut Loader,

@@ -147,7 +147,8 @@ pub(crate) fn summary_entries(
     decode_slot_entries(header, &summary, geometry.segment_bytes).ok()
 }
 
-/// Returns the entries in a slot and its spill, or `None` if they are damaged.
+/// Returns the entries in a slot and its spill (the entries for which the slot has no room), or `None` if
+/// they are damaged.
 pub(super) fn read_entries(
     store: &StoreShared,
     header: &SlotHeader,

@@ -45,9 +45,9 @@ impl Pieces {
                 && !self.asked.contains_key(&Piece::Spill(part.sequence))
     }
 
-    /// Takes the slot and the spill of a segment that [has all](Pieces::has_all_of) pieces. The result
-    /// has `None` for a piece that could not be read, and an empty buffer for a spill that does not
-    /// exist.
+    /// Takes the slot and the spill of a segment. All pieces of the segment must have been read
+    /// ([`Pieces::has_all_of`]). The result has `None` for a piece that could not be read, and an empty
+    /// buffer for a spill that does not exist.
     pub(super) fn take(&mut self, part: &Part) -> (Option<AlignedBuf>, Option<AlignedBuf>) {
         let slot = self.read.remove(&Piece::Slot(part.sequence));
         let spill = self.read.remove(&Piece::Spill(part.sequence));

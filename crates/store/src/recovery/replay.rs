@@ -130,9 +130,9 @@ impl ReplayedJournal {
         }
     }
 
-    /// Returns the purge floor of the store, a purge number. A record is dead if the newest purge had a
-    /// smaller number when the record was fetched. Purges after this opening of the store get numbers above
-    /// `base`.
+    /// Returns the purge floor of the store, a purge number. Each record contains the number of the newest
+    /// purge at the time of its fetch. If that number is below the purge floor, the record is dead. Purges
+    /// after this opening of the store get numbers above `base`.
     fn floor(&self, context: &StoreContext, store: &StoreShared, base: u64) -> u64 {
         let JournalBlock { seen, floor, .. } = self.half.newest;
         let mut floor = floor;

@@ -28,10 +28,10 @@ pub(crate) struct Scan {
 /// # Errors
 /// An error if the segment cannot be read in three attempts.
 ///
-/// A torn or damaged cluster does not end the scan: several clusters are written at once, and a later cluster
-/// may be valid. Each cluster contains its place and its incarnation, so bytes of earlier incarnations, of
-/// other places and of bodies are not taken for clusters. [`super::chain`] finds out which clusters are
-/// missing, and why.
+/// A torn or damaged cluster does not end the scan: the writer writes several clusters at the same time, so a
+/// later cluster may be valid. Each cluster contains its place and its incarnation, so bytes of earlier
+/// incarnations, of other places and of bodies are not taken for clusters. [`super::chain`] finds out which
+/// clusters are missing, and why.
 pub(crate) fn scan_segment(
     store: &StoreShared,
     index: u32,
@@ -55,7 +55,8 @@ pub(crate) fn scan_segment(
 
 /// Returns whether a second read shows the beginning of a cluster where the first read showed none. Clusters
 /// follow each other without gaps. So the first cluster that a faulty read hides begins where a valid cluster
-/// ends, or where the segment begins. (A torn cluster may also begin there. Then the segment is read twice.)
+/// ends, or where the segment begins. (If a torn cluster begins there, the segment is read a second time
+/// although the first read was right.)
 fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
     let geometry = store.space.geometry();
     let ends = scan.clusters.iter().map(|seen| seen.end);

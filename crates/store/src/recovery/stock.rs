@@ -90,9 +90,9 @@ impl<'a> Stock<'a> {
         }
     }
 
-    /// Leaves out overwritten incarnations. The slot of such an incarnation is older than the segment's
-    /// contents: its sequence number is a whole round of segments behind the newest incarnation. Sorts the
-    /// remaining segments, newest first.
+    /// Leaves out overwritten incarnations. The slot of such a segment is older than the contents of the
+    /// segment: the sequence number in the slot is at least a whole round of segments behind the newest
+    /// incarnation. Sorts the remaining segments, newest first.
     pub(super) fn settle(mut self) -> Self {
         let geometry = self.store.space.geometry();
         let known = self.parts.iter().map(|part| part.sequence);
@@ -127,8 +127,8 @@ impl<'a> Stock<'a> {
     }
 }
 
-/// Returns the latest incarnation that segment `index` can be in, in a store whose newest known incarnation
-/// is `newest`. The incarnation after `newest` may be in use already, and further incarnations may be in
+/// Returns the latest incarnation that segment `index` can have. `newest` is the newest known incarnation of
+/// the store. The incarnation after `newest` may be in use already, and further incarnations may be in
 /// preparation.
 fn latest_incarnation(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
     let latest = rule!(

@@ -32,7 +32,8 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
-    // All later steps rely on this superblock, because the next write goes to the other superblock.
+    // All later steps rely on this superblock. The next write overwrites the other superblock: if this
+    // superblock were bad and that write were torn, neither superblock would be valid.
     rule!(
         "superblock: it is read back before anything relies on it",
         write_checked(disk, at, &bytes),

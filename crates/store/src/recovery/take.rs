@@ -28,7 +28,7 @@ const UNPLACED_PART: u64 = 64;
 /// be full before the other shards.
 const UNPLACED_LEAST: u64 = 4096;
 
-/// An entry that is about to be taken in, with its segment.
+/// An entry that is to be entered into the index, with its segment.
 type Due<'a> = (&'a Told, &'a Entry);
 
 /// Keys in the removal log. Each key has a log position; the records of the key before this position are
@@ -41,15 +41,15 @@ pub(super) struct Told {
     pub(super) part: Part,
     /// The records and tombstones of the segment, by lane.
     pub(super) entries: [Vec<Entry>; LANES],
-    /// The places, in this segment or older segments, that the entries of this segment remove.
+    /// The places, in this segment or older segments, of the records that the entries of this segment remove.
     pub(super) removes: Vec<LogPosition>,
     /// True if the contents are unknown.
     pub(super) lost: bool,
-    /// The places in the segment that were removed, in ascending order.
+    /// The places of the removed records in the segment, in ascending order.
     pub(super) dead_places: Vec<u32>,
 }
 
-/// The numbers of records that were taken in and left out.
+/// The number of records that were entered into the index, and the number of records that were left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Taken {
     pub(super) loaded: u64,
@@ -60,7 +60,8 @@ pub(super) struct Taken {
 enum Fate {
     Loaded,
     Skipped,
-    /// No older record of the entry's key may be taken in. If the entry is a record, it is left out too.
+    /// No older record of the entry's key may be entered into the index. If the entry is a record, the entry
+    /// is left out too.
     Last {
         record: bool,
     },
@@ -137,8 +138,9 @@ impl Taker<'_> {
         taken: &mut Taken,
         mut ask_for_next: impl FnMut(),
     ) {
-        // A thread that removes a key adds the key to `removed_keys` before it searches the index. So an
-        // entry of the key is either found in the index or not taken in.
+        // A thread that removes a key adds the key to `removed_keys` before it searches the index. If an
+        // entry of the key goes into the index before the key is added, the search finds the entry. Otherwise
+        // the entry is left out here.
         let mut removed_keys = self.store.loading.removed_keys();
         for (told, entry) in batch {
             ask_for_next();
@@ -193,8 +195,8 @@ impl Taker<'_> {
             false
         );
         if dead || self.removed(entry, at, keys) {
-            // This record had replaced every older record of its key. The removals of the older records
-            // may have been lost in a power cut that this record survived.
+            // This record had replaced every older record of its key. The removals of the older records may
+            // have been lost in a power cut that this record survived. So the older records are left out too.
             return rule!(
                 "load: a dead record takes the older ones of its key with it",
                 Fate::Last { record: true },

@@ -20,8 +20,8 @@ impl Catalogue {
     ) {
         self.fleet.registry().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
-            // Threads that still use the former list have noted their removals in the table of detached
-            // stores.
+            // Threads that still use the former list note their removals in the table of detached stores. So
+            // this thread waits for them before it takes the removals from that table.
             rule!(
                 "return: whoever works with the former list of stores is waited for",
                 self.tables.shards().barrier(),

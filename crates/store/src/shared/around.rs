@@ -23,8 +23,8 @@ pub(crate) struct Around {
 impl Around {
     /// Makes the value for an engine with `memory_bytes` bytes of memory and a store with locality buffers
     /// of `buffer_bytes` bytes. The number of places that the rule remembers is the number of longer reads
-    /// that fit into a twentieth of the memory, within bounds. (If the RAM tier has half of the memory,
-    /// this is a tenth of the RAM tier.)
+    /// that fit into a twentieth of the memory, within bounds. (If the RAM tier has half of the memory, a
+    /// twentieth of the memory is a tenth of the RAM tier.)
     pub(crate) fn new(memory_bytes: u64, buffer_bytes: u64) -> Self {
         let bytes = buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST;
         let places = (memory_bytes / 20 / bytes).clamp(8, PLACES_MAX);

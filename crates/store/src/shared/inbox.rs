@@ -41,7 +41,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Adds a request; the writer ends its ticket part after a flush.
+    /// Adds a request. The writer ends the ticket part of the request after a flush.
     pub(crate) fn request(&mut self, request: SyncRequest) {
         match self.closed {
             Some(outcome) => request.part.finish(outcome),

@@ -10,7 +10,8 @@ use foxy_format::LogPosition;
 pub(crate) struct Marks {
     /// The end of the log as a [`LogPosition`]: the next cluster is written at this position or later.
     log_end: AtomicU64,
-    /// A record is dead if, when it was fetched, the number of the newest purge was below this number.
+    /// Each record contains the number of the newest purge at the time of its fetch. If that number is below
+    /// this floor, the record is dead.
     purge_floor: AtomicU64,
     /// The number of the newest purge in the store's journal when the journal was opened.
     journal_seen: AtomicU64,
@@ -26,7 +27,8 @@ impl Marks {
         self.log_end.store(end.0, Ordering::Release);
     }
 
-    /// A record is dead if, when it was fetched, the number of the newest purge was below this number.
+    /// Each record contains the number of the newest purge at the time of its fetch. If that number is below
+    /// this floor, the record is dead.
     pub(crate) fn purge_floor(&self) -> u64 {
         self.purge_floor.load(Ordering::Acquire)
     }

@@ -78,7 +78,7 @@ pub(crate) struct StoreShared {
     pub(crate) load: Load,
     pub(crate) marks: Marks,
     /// The removal log; its lock is taken before the lock of the inbox. When a store grows, it gets a new
-    /// [`StoreShared`], which keeps the log of the former one.
+    /// [`StoreShared`], which keeps the log of the former `StoreShared`.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
     /// The notes (purges of many objects, and soft purges) that must be written to the purge journal.

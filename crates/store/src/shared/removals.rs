@@ -1,6 +1,6 @@
 //! The removals on their way to the disk. Before a removal becomes visible, it is written to the removal log,
-//! a ring buffer near the beginning of the store. So the death of the process does not undo it. Then it is
-//! passed to the writer, which puts it into a cluster of the store's log as a *tombstone*.
+//! a ring buffer near the beginning of the store. So the removal stays in effect if the process dies. Then it
+//! is passed to the writer, which puts it into a cluster of the store's log as a *tombstone*.
 
 use foxy_base::{KeyHash, rule};
 use foxy_format::{
@@ -14,7 +14,7 @@ use crate::shared::StoreShared;
 /// The maximum number of removals in the inbox of a writer. If there are more, all removals in the inbox are
 /// forgotten, and everything that is in the log so far is declared dead instead.
 const REMOVALS_MAX: usize = 1 << 20;
-/// The number of entries that are encoded on the stack at once.
+/// The number of entries that are encoded together in one buffer on the stack.
 const BATCH: usize = 16;
 
 /// A removal that must stay in effect after a restart.
@@ -81,8 +81,8 @@ impl RemovalLog {
         self.next
     }
 
-    /// Returns whether active entries take more than half of the ring. Then tombstones should be written at
-    /// once.
+    /// Returns whether active entries take more than half of the ring. Then tombstones should be written
+    /// without delay.
     pub(crate) const fn is_pressed(&self) -> bool {
         (self.next - self.first) * 2 > self.places
     }
@@ -140,7 +140,7 @@ impl RemovalLog {
             None::<u64>
         );
         self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
-        // If no entry is active any more, a new entry states that at once, so that a restart does not
+        // If no entry is active any more, a new entry is written now to state this. So a restart does not
         // process old entries.
         if self.first == self.next && self.told < self.first {
             self.write(store, &[Removed::Nothing]);
@@ -215,9 +215,10 @@ impl StoreShared {
         }
     }
 
-    /// Notes which removals are confirmed: the removals whose numbers are below the numbers of all removals
-    /// in the inbox and, if `waiting` is set, below `waiting`. Returns true if all removals of an earlier
-    /// run are confirmed and not yet released: the caller can then release them by [`StoreShared::let_go`].
+    /// Notes which removals are confirmed. The number of a confirmed removal is below the numbers of all
+    /// removals in the inbox and, if `waiting` is set, below `waiting`. Returns true if all removals of an
+    /// earlier run are confirmed and not yet released: the caller can then release them by
+    /// [`StoreShared::let_go`].
     pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
@@ -253,10 +254,10 @@ impl StoreShared {
         self.removals.lock().hold = None;
     }
 
-    /// Replays the removal log of an earlier run. An entry that removes a place is active only if a record of
-    /// a present incarnation can be at that place. The record at such a place becomes dead, and the removal
-    /// is passed to the writer. For an entry that removes a key, the loader must first find the records of
-    /// the key; until then the entry is active.
+    /// Replays the removal log of an earlier run. An entry that removes the record at a place is active only
+    /// if a record of a present incarnation can be at that place. The record at such a place becomes dead,
+    /// and the removal is passed to the writer. For an entry that removes a key, the loader must first find
+    /// the records of the key; until then the entry is active.
     pub(crate) fn replay_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.space.geometry().removals_bytes as usize];
         let at = self.space.geometry().removals_at();

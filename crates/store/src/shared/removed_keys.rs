@@ -31,7 +31,7 @@ impl RemovedKeys {
     }
 
     /// The maximum number of keys if the engine has `memory` bytes. The keys may take a quarter of the
-    /// memory, because the RAM tier does not need it before objects are loaded.
+    /// memory, because the RAM tier needs this memory only after objects are loaded.
     pub(crate) fn most(memory: u64) -> usize {
         usize::try_from(memory / 4 / KEY_BYTES).unwrap_or(usize::MAX)
     }

@@ -1,5 +1,6 @@
-//! Tests of reads that include the neighbours of an object. There are fewer reads where objects are requested
-//! together, and no extra bytes are read elsewhere. No read returns an outdated version of an object.
+//! Tests of reads that include the neighbours of an object. If objects are requested together, Foxy needs
+//! fewer reads. If objects are requested alone, it reads no extra bytes. No read returns an outdated version
+//! of an object.
 
 use std::sync::Arc;
 

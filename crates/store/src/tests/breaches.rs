@@ -27,8 +27,8 @@ fn tag(rig: &Rig, text: &str) -> SyncTicket {
 }
 
 /// Carries out a flush that the purge journal requests. (In these tests the disk holds each operation back
-/// until the test releases it.) For this, all flushes and all operations before the segments are released.
-/// Operations in the segments are still held back.
+/// until the test releases it.) For this, all flushes are released, and all operations at places on the disk
+/// before the first segment. Operations in the segments are still held back.
 fn flush(rig: &mut Rig) {
     let segments = rig.segments_at();
     let ticket = tag(rig, "asks for a flush");

@@ -106,8 +106,8 @@ fn a_cluster_that_could_not_be_written_is_no_damage() {
     }
 }
 
-/// A missing cluster that was flushed makes everything before it dead, and nothing after it. The next start
-/// finds no new damage.
+/// A cluster was flushed, but a start does not find it. Then all records before the cluster are dead, and the
+/// records after it are valid. The next start finds no new damage.
 #[test]
 fn a_damaged_cluster_makes_what_is_older_dead_and_is_counted_once() {
     let mut rig = settled(3);
@@ -225,7 +225,7 @@ fn a_damaged_slot_does_not_bring_an_earlier_incarnation_back() {
         let disk = rig.disk.kill();
         disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);
         let mut again = Rig::open(disk, MEMORY, 9, options());
-        // The check must come before reuse takes the segment again, so the store is only loaded here.
+        // Turns are run only until the store is loaded. In later turns, reuse would take the segment again.
         while again.engine.stats().stores[0].loading {
             again.turns(1);
         }

@@ -11,7 +11,7 @@ use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
 /// If at most this number of writes is not durable, a crash is tried for each subset of them. If there are
-/// more, the tried subsets are each single write, and all writes except one.
+/// more, a crash is tried for each subset of one write, and for each subset that lacks one write.
 const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

@@ -13,7 +13,8 @@ fn name(n: usize) -> String {
     format!("k{n}")
 }
 
-/// Calls `each` for every key in turn; the writer comes to rest after every `together` keys.
+/// Calls `each` for every key in turn. After each group of `together` keys, the writer runs until it has no
+/// work left.
 fn with_all(rig: &mut Rig, together: usize, each: impl Fn(&Rig, &str)) {
     for n in 0..KEYS {
         each(rig, &name(n));

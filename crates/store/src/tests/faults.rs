@@ -1,4 +1,4 @@
-//! Failing disks: every fault is a miss or a dropped admission, never an error for a request.
+//! Failing disks: a fault causes a miss or a dropped admission, never an error for a request.
 
 use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 
@@ -72,7 +72,8 @@ fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
     let stats = rig.engine.stats();
     let store = &stats.stores[0];
     assert_eq!(store.health, Health::Offline);
-    // The store becomes read-only once 17 of 64 segments are in quarantine, after three failed reads in each.
+    // A segment is in quarantine after three failed reads. The store takes no more writes when 17 of 64
+    // segments are in quarantine.
     assert_eq!((store.quarantined, store.counts.read_errors), (17, 51));
     assert!(store.reason.as_ref().unwrap().contains("os error 5"));
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Tests of the write budget. All objects are written while the budget lasts; then only objects that the rule
-//! admits are written. The number of written bytes never exceeds the budget and what was saved up.
+//! admits are written. The number of written bytes never exceeds the budget for the elapsed time plus the
+//! burst (the largest part of the budget that can be saved up).
 
 use std::sync::Arc;
 use std::time::Duration;

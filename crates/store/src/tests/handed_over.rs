@@ -1,6 +1,6 @@
-//! A store grows, or leaves and returns, while something is removed. The removal is made at each moment at
-//! which the store reads, writes or flushes its disk or uses its queue, in one run for each moment. It must
-//! still be in effect when everything is loaded again.
+//! A store grows, or leaves and returns, while something is removed. There is one run for each moment at
+//! which the store reads, writes or flushes its disk or uses its queue. The run makes the removal at that
+//! moment. The removal must still be in effect when everything is loaded again.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Moments {
 }
 
 impl Moments {
-    /// Begins to count moments; the action follows at moment `at`.
+    /// Begins to count moments. The action is carried out at moment `at`.
     fn begin(&self, at: u64, act: Act) {
         *self.0.lock() = State {
             now: 0,
@@ -183,7 +183,8 @@ impl Scene {
         self.settle();
     }
 
-    /// Returns a scene whose store has left, and the writer of its return, which has not begun to work.
+    /// Returns a scene whose store has left and was opened again, and the new writer of the store. This
+    /// writer has not run a turn yet.
     fn returning() -> (Self, Writer) {
         let mut scene = Self::new();
         assert!(scene.writer.take().unwrap().close(AT_MOST));
@@ -218,7 +219,7 @@ impl Scene {
         self.open();
     }
 
-    /// Makes a purge of everything while no store is there. The purge is acknowledged at once.
+    /// Lets the store leave, and then purges everything. The purge must be acknowledged immediately.
     fn purge_all_while_detached(&mut self, soft: bool) {
         assert!(self.writer.take().unwrap().close(AT_MOST));
         let everything = purge(PurgeKind::All, "", soft);
@@ -247,7 +248,8 @@ impl Scene {
     }
 }
 
-/// A way to remove `k`, and the state of `other` after it.
+/// A function that removes the object `k`, and the text that the object `other` must have afterwards. `None`:
+/// the function removes `other` too.
 type Removal = (fn(&Engine), Option<&'static str>);
 
 /// Removes `k` at moment `at` of `work`, and checks that `k` stays removed. Returns false if `work` ended
@@ -338,8 +340,9 @@ fn an_overflow_of_removals_during_a_return_holds() {
     }
 }
 
-/// The disk refuses writes to the segments from some turn of a return on. Then the store takes no writes, and
-/// records no removals. So its contents are dead at the next start.
+/// During a return, the disk begins to refuse writes to the segments, in each run after a different number of
+/// turns. Then the store takes no writes, and records no removals. So its contents are dead at the next
+/// start.
 #[test]
 fn contents_stay_dead_if_the_disk_refuses_writes_during_a_return() {
     let mut lost = 0;
@@ -371,9 +374,9 @@ fn contents_stay_dead_if_the_disk_refuses_writes_during_a_return() {
     assert!(lost > 100, "{lost}");
 }
 
-/// Ends the process at moment `moment` of the store's return, by a kill or by a `power` cut. No other store
-/// could record the purge, and the first `refused` writes to the journal of the returning store fail. Returns
-/// true if the moment occurred.
+/// Purges everything while no store is open to record the purge. Then the store returns, and the process ends
+/// at moment `moment` of the return, by a kill or by a `power` cut. The first `refused` writes to the journal
+/// of the returning store fail. Returns true if the moment occurred.
 fn holds_after(moment: u64, soft: bool, power: bool, refused: u64) -> bool {
     let mut scene = Scene::new();
     scene.purge_all_while_detached(soft);

@@ -1,9 +1,10 @@
 //! Every order of a few steps: operations of a user, turns of the writer, and completions of the device.
 //!
-//! All changes of a key happen under the lock of its shard, so that an operation is one step for all other
-//! threads. The only events between steps are writes, flushes and reads under way. A disk that holds these
-//! operations makes each order a separate run. After each run the key is looked up four times: at once, after
-//! a kill at that moment, when the writer has come to rest, and after a kill in this state.
+//! All changes of a key happen under the lock of its shard, so other threads see an operation of a user as
+//! one step. Between two steps, only writes, flushes and reads of the disk can end. In these tests the disk
+//! holds them back until the test releases them, so there can be a run for each order. After each run the key
+//! is looked up four times: immediately, after a kill at that moment, when the writer has come to rest, and
+//! after a kill in this state.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ enum Step {
     Last,
 }
 
-/// The user's action on `k`, and the content that a lookup may return from then on.
+/// An action of the user, and the content of `k` that a lookup may return from then on.
 type Operation = (fn(&Rig), Option<&'static str>);
 
 fn put_two(rig: &Rig) {

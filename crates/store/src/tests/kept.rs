@@ -72,7 +72,8 @@ fn a_removal_that_is_not_confirmed_is_active_beside_one_that_is() {
         pass(&mut rig, apart);
         rig.supersede("b");
         for step in 0..55 {
-            // A log at rest would confirm durable removals at once, so each step stores an object.
+            // A log at rest would write an additional cluster that confirms the removals. So that the log is
+            // not at rest, each step stores an object.
             rig.put(&format!("busy {step}"), b"body");
             pass(&mut rig, 100);
             let disk = rig.disk.kill();

@@ -9,7 +9,8 @@ use crate::*;
 const MEMORY: u64 = 2 << 20;
 const KEYS: u32 = 9000;
 
-/// Makes some twenty segments of tiny objects; a third of these were put again, and some removed.
+/// Makes a store with about twenty segments of tiny objects. Of the objects, a third are put again, and some
+/// are removed.
 fn written() -> (Rig, BTreeSet<u32>) {
     let mut rig = Rig::new(64, MEMORY, 5);
     let mut put = |range: std::ops::Range<u32>, step: usize, version: &str| {

@@ -59,10 +59,11 @@ enum Damage {
     EntriesAndAll,
     /// The segment's slot is damaged, and the segment cannot be read.
     SlotAndAll,
-    /// The entries of the segment's summary are damaged, and so is the beginning of this block of the
-    /// segment, which may be a cluster's table.
+    /// The entries of the segment's summary are damaged. The beginning of this block of the segment is
+    /// damaged too; it may contain a cluster's table.
     EntriesAndBlock(u64),
-    /// The beginning of this block is damaged, in a segment that is read by its clusters.
+    /// The beginning of this block is damaged, in a segment that is not sealed. A start reads the clusters of
+    /// such a segment.
     Block(u64),
 }
 

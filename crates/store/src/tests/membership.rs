@@ -192,7 +192,7 @@ fn an_added_store_takes_nothing_before_the_others_have_recorded_it() {
         both.put(key);
     });
     both.disks[1].set_log(true);
-    // The thread of the first store is busy with other work.
+    // Only the writer of the second store runs turns, as if the thread of the first store were busy.
     for _ in 0..100 {
         both.clock.advance(std::time::Duration::from_millis(50));
         both.writers[1].turn();

@@ -10,8 +10,8 @@ use super::rig::{Rig, geometry, hash, options};
 
 const MEMORY: u64 = 1 << 20;
 
-/// The write of the open header of a next incarnation is lost. The process is killed after the index entries
-/// of the old incarnation were dropped. From then on, no removal of its records is logged.
+/// The write of the open header of a next incarnation is lost. Once the index entries of the old incarnation
+/// are dropped, removals of its records are not logged. After such removals the process is killed.
 #[test]
 fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
     let (mut lost, mut gone) = (0, 0);
@@ -64,8 +64,8 @@ fn a_lost_open_header_does_not_bring_an_earlier_incarnation_back() {
     assert!(lost > 6 && gone > 60, "{lost} {gone}");
 }
 
-/// A segment in which writing continues gets an open header again. Without that header, a start would read
-/// the segment's old summary, which lacks the removals made from then on.
+/// If a start continues to write in a sealed segment, the segment gets an open header again. Without that
+/// header, the next start would read the segment's old summary, which lacks the removals made from then on.
 #[test]
 fn a_lost_open_header_of_a_segment_that_is_gone_on_with_undoes_nothing() {
     let mut rig = Rig::new(6, MEMORY, 32);

@@ -1,5 +1,5 @@
-//! Tests that data is written in the order in which it must reach the disk, and tests of reads in the
-//! meantime.
+//! Tests that data is written in the order in which it must reach the disk, and tests of reads while data is
+//! being written.
 
 use foxy_disk::OpClass;
 
@@ -30,7 +30,8 @@ fn a_pending_object_is_read_from_memory_until_its_cluster_is_written() {
     assert!(ticket.is_done() && writes > 0 && flushes > 0);
 }
 
-/// No flush has made the three clusters durable, and the second of them is torn. A power cut can cause this.
+/// Three clusters were written, but no flush has made them durable. The second cluster is torn. A power cut
+/// can cause this.
 #[test]
 fn a_torn_cluster_does_not_hide_the_one_behind_it() {
     let options = StoreOptions {
@@ -129,7 +130,8 @@ fn summaries_and_reuse_wait_for_their_flushes() {
 }
 
 /// A write was acknowledged and lost, so the record of an earlier incarnation of the segment is still there.
-/// This record is valid, has the right key, lies at the right position, and is one round out of date.
+/// This record is valid, has the right key and lies at the right position, but it is one round of reuse
+/// out of date.
 #[test]
 fn a_record_of_an_earlier_incarnation_at_the_same_place_is_refused() {
     let options = StoreOptions {

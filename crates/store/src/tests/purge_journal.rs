@@ -1,5 +1,5 @@
-//! The purge journal beside other work of its writer: every ticket ends with the write to which it
-//! belongs.
+//! The purge journal while its writer has other work to do: the ticket of a purge ends as durable only after
+//! the write that contains the purge.
 
 use std::time::Duration;
 

@@ -59,7 +59,7 @@ pub(super) fn covers(purge: &Purge, key: &str, tags: &[u64]) -> bool {
         PurgeKind::Host => bare.split('/').next() == Some(text),
         PurgeKind::Prefix => url.starts_with(text) || bare.starts_with(text),
         PurgeKind::Tag => tags.iter().any(|tag| format!("tag {tag}") == text),
-        // In the model, an expression is the end of a URL.
+        // In the model, an expression covers the URLs that end with its text.
         PurgeKind::Expression => url.ends_with(text.trim_end_matches('$')),
     }
 }

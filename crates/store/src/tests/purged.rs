@@ -38,7 +38,8 @@ fn neighbours() -> (Rig, ReadPlan) {
     (rig, plan)
 }
 
-/// Carries out the read. Returns whether the second object came along.
+/// Carries out the read, and calls `meanwhile` before the read is finished. Returns whether the second object
+/// is in memory afterwards.
 fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool {
     let buf = rig.read(plan).unwrap();
     meanwhile(rig);

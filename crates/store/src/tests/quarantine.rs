@@ -1,5 +1,4 @@
-//! Segments that could not be read: they are not used, also after a restart, until they are tried
-//! again.
+//! Segments that could not be read are not used until they are tried again, not even after a restart.
 
 use std::ops::Range;
 

@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
                 let key = key(n);
                 let buf = completion.buf.unwrap();
                 let engine = &self.rig.engine;
-                // Another read of the same key may have ended first.
+                // If another read of the same key has ended first, this call returns the object of that read.
                 let object = engine
                     .reads()
                     .finish_read(&plan, key.as_bytes(), buf)

@@ -311,8 +311,8 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
 }
 
 /// The removals name positions behind the end of the log, in an open segment. The next record is then written
-/// at one of these positions. The removals must not apply to this record, whether or not the record
-/// tombstones for these removals are in the same cluster as the record.
+/// at one of these positions. The record tombstones for the removals may be in the same cluster as the
+/// record, or in another cluster. In both cases, the removals must not apply to the record.
 #[test]
 fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
     let mut rig = with_old(15);

@@ -386,9 +386,9 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }
 
-/// A device lost all writes to a segment for a whole round, including the open header. The contents that the
-/// segment still has are out of date. Their removals were logged in other segments, which may have been
-/// reused.
+/// A device lost all writes to a segment for a whole round of reuse, including the open header. The contents
+/// that the segment still has are out of date. Their removals were logged in other segments, which may have
+/// been reused.
 #[test]
 fn a_segment_a_whole_round_behind_is_dead() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 35);

@@ -1,5 +1,5 @@
-//! The headers of slots (a slot contains the state and the summary of a segment): many reads at once find the
-//! same headers as single reads.
+//! The headers of slots (a slot contains the state and the summary of a segment): many reads at the same time
+//! find the same headers as single reads.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_format::Geometry;
@@ -102,6 +102,6 @@ fn a_start_asks_for_many_slots_at_once() {
     let before = rig.disk.counts().reads;
     read_slots(&store);
     let reads = rig.disk.counts().reads - before;
-    // The slots are read twice, since some of the segments were never used.
+    // Slots that look unused are read a second time, and some of the segments were never used.
     assert!(reads <= 4, "{reads} reads for 300 slots of 4 KiB");
 }

@@ -16,7 +16,7 @@ use crate::*;
 
 const SEGMENT: u64 = 64 << 10;
 const CLUSTER: u64 = 32 << 10;
-/// With so few segments, never more than one segment is prepared ahead.
+/// A store with so few segments prepares at most one segment at a time.
 const SEGMENTS: u64 = 60;
 const LONGEST: u64 = 9000;
 const PERCENT: u64 = 20;

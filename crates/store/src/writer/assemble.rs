@@ -1,4 +1,5 @@
-//! Assembling clusters: objects and removals from the ready queue are written to the disk.
+//! Assembling clusters: objects from the ready queue, and removals that wait, are written to the disk in
+//! clusters.
 
 use foxy_format::{ENTRY_BYTES, cluster_table_bytes, round_to_block};
 

@@ -83,7 +83,8 @@ impl Chain {
     }
 
     /// Notes that the next cluster was made with the link that [`Self::next_link`] returned, and has
-    /// the checksum `sum`. `removals` is the lowest number that its removals have in the removal log.
+    /// the checksum `sum`. `removals` is the lowest number in the removal log of all removals in this
+    /// cluster.
     pub(super) fn made(&mut self, sum: u32, removals: Option<u64>) {
         self.last += 1;
         self.sum = sum;

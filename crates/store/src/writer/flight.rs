@@ -12,16 +12,17 @@ use super::objects::Written;
 use crate::interface::add;
 use crate::shared::{Numbered, StoreShared, WaitsFor};
 
-/// Maximum number of clusters that are written at once.
+/// Maximum number of clusters that are written at the same time.
 const IN_FLIGHT: usize = 2;
-/// Maximum number of clusters that are written at once if the clusters beyond [`IN_FLIGHT`] are full. If only
-/// two clusters were written at once, a device would have one cluster or none to work on whenever this thread
-/// is late with the next cluster. The thread is often late on a machine with few processors.
+/// Maximum number of clusters that are written at the same time if the clusters beyond [`IN_FLIGHT`] are
+/// full. If this number were two, a device would have one cluster or none to work on whenever this thread is
+/// late with the next cluster. The thread is often late on a machine with few processors.
 const IN_FLIGHT_MAX: usize = 4;
 /// Time that buffers beyond [`IN_FLIGHT`] are kept after their last use. A new buffer is a huge page that the
-/// system clears first. Clearing it after each lull would cost a busy writer a tenth of its time.
+/// system clears first. If the buffers were freed in each lull, clearing the new buffers after the lull would
+/// cost a busy writer a tenth of its time.
 const KEPT_WIDE: Duration = Duration::from_secs(1);
-/// Maximum time for the write of a cluster; after it the store counts as slow.
+/// If the write of a cluster takes longer than this time, the store counts as slow.
 const STALLED: Duration = Duration::from_secs(5);
 
 /// A cluster that is being written.
@@ -57,7 +58,7 @@ pub(super) struct Flight {
     /// The last time at which more clusters than [`IN_FLIGHT`] were under way.
     wide_at: MonoTime,
     pace: Option<TokenBucket>,
-    /// The last time at which the reason why writing waits was noted.
+    /// The time of the last call of [`Flight::rest`], which notes the reason why writing waits.
     said_at: MonoTime,
 }
 

@@ -84,7 +84,7 @@ impl Gather {
         }
     }
 
-    /// Puts an item into the ready queue at once, bypassing the buffers.
+    /// Puts an item directly into the ready queue, without a locality buffer.
     pub(super) fn item_at_once(&mut self, item: Item, now: MonoTime) {
         self.line_up(item);
         self.ready_since.get_or_insert(now);

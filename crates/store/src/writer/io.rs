@@ -16,8 +16,8 @@ use crate::shared::StoreShared;
 pub(crate) enum Purpose {
     /// The write of the cluster with this number.
     Cluster(u64),
-    /// The write of the entries of a sealed segment for which its slot has no room. The incarnation of the
-    /// segment has this sequence number.
+    /// The write of those entries of a sealed segment that do not fit into the segment's slot. The
+    /// incarnation of the segment has this sequence number.
     Spill(u64),
     /// The write of the summary slot of a sealed segment. Its incarnation has this sequence number.
     SealSlot(u64),
@@ -62,7 +62,7 @@ pub(crate) struct Io {
     flush_failed: u64,
     /// The time when the last flush began.
     flushed_at: MonoTime,
-    /// True if an operation completed since the last flush began.
+    /// True if a write completed since the last flush began.
     dirty: bool,
 }
 
@@ -123,7 +123,7 @@ impl Io {
             )
     }
 
-    /// Returns whether an operation completed since the last flush began.
+    /// Returns whether a write completed since the last flush began.
     pub(crate) const fn is_dirty(&self) -> bool {
         self.dirty
     }
@@ -138,8 +138,8 @@ impl Io {
         self.flush_started + 1
     }
 
-    /// Returns `Some(true)` once the flush `number` (or a later flush) was carried out, `Some(false)`
-    /// if it failed, and `None` before that.
+    /// Returns `Some(false)` if the flush `number` or a later flush failed. Otherwise returns `Some(true)`
+    /// once one of these flushes was carried out, and `None` before that.
     pub(crate) fn flushed(&self, number: u64) -> Option<bool> {
         if self.flush_failed >= number {
             Some(false)

@@ -11,7 +11,8 @@ use super::trouble::Fault;
 use super::{Turn, Writer};
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Time after which a store that waits for the other stores checks again.
+/// An added store waits until the other stores have recorded the new membership. This is the pause between
+/// two checks.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
@@ -58,8 +59,8 @@ impl Writer {
     /// not joined yet; then this turn is over.
     pub(super) fn membership_step(&mut self) -> Option<Turn> {
         if !self.store.takes_writes() {
-            // The store cannot record anything any more, and its turns give up the objects that wait
-            // for it.
+            // The store cannot record anything any more. Its turn must continue, because the turn gives up
+            // the objects that wait for the store.
             return None;
         }
         if !self.trouble.pauses(self.now)

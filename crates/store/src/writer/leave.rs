@@ -1,4 +1,4 @@
-//! The end of a writer while the engine continues: its store is taken out, comes back, or grows.
+//! The end of a writer while the engine continues: its store is taken out, or grows and is opened again.
 
 use std::sync::Arc;
 use std::time::Duration;

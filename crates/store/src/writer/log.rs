@@ -184,7 +184,7 @@ impl Log {
         self.sealer.slot_done(sequence, written);
     }
 
-    /// The number of entries for which the lists of entries of the log's segments have memory.
+    /// The capacity, in entries, of the entry lists of all segments that are open or being sealed.
     pub(super) fn entries(&self) -> usize {
         let all = self.open.iter().chain(self.sealer.segments());
         all.map(|s| s.entries.capacity()).sum()

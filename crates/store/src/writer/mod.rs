@@ -90,7 +90,7 @@ pub struct Turn {
     /// The maximum time until the next turn; a wake-up or the completion of an operation ends the wait
     /// earlier. `None`: only such an event ends the wait.
     pub wait: Option<Duration>,
-    /// True if there is more to do at once.
+    /// True if there is more work now, so that the next turn must follow without a wait.
     pub busy: bool,
 }
 
@@ -363,8 +363,9 @@ impl Writer {
         }
     }
 
-    /// Handles lost removals: everything that is in the log so far is dead after the next start. Here the
-    /// turn waits for the disk. This happens only if a million removals wait to be written.
+    /// Handles an overflow of the inbox, which dropped removals. In their place, everything that is in the
+    /// log so far is dead after the next start. Here the turn waits for the disk. This happens only if a
+    /// million removals wait to be written.
     pub(crate) fn raise_floor(&mut self) {
         let floor = self.log.end(self.reuse.next_sequence());
         self.opening.raise_floor(floor);

@@ -268,7 +268,8 @@ impl Objects {
         self.holds.fragments(self.tables.shards(), room)
     }
 
-    /// Returns whether reinsertion leaves room for new objects.
+    /// Returns whether reinsertion may read more records. If not, the remaining memory for pending objects is
+    /// left to new objects.
     pub(super) fn has_room_for_reinsertion(&self) -> bool {
         self.budget.has_room_for_reinsertion()
     }

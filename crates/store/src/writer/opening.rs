@@ -47,7 +47,8 @@ impl Opening {
         self.loader.is_none() && self.restoring.is_none()
     }
 
-    /// Returns whether a segment may be taken in now.
+    /// Returns whether segments are still being loaded. If only the write that records a loss is missing,
+    /// returns false.
     pub(super) fn is_busy(&self) -> bool {
         self.loader.as_ref().is_some_and(|loader| !loader.waits())
     }
@@ -68,8 +69,8 @@ impl Opening {
         }
     }
 
-    /// Makes everything before `floor` dead for the next start, also if the store was detached and gets a lower
-    /// floor back.
+    /// Ensures that a store that was detached does not get a floor below `floor` back. Otherwise records
+    /// before `floor` would be live again after the next start.
     pub(super) fn raise_floor(&mut self, floor: LogPosition) {
         if let Some(loader) = &mut self.loader {
             loader.raise_restored(floor);
@@ -112,8 +113,8 @@ impl Writer {
         if !loader.step() {
             return;
         }
-        // As long as the disk does not accept the write that records the loss, the store counts as
-        // being loaded: so every removal is logged.
+        // While a store counts as being loaded, every removal is logged. If records were lost, this must
+        // continue until the disk has accepted the write that records the loss.
         if let Some(floor) = loader.owed()
             && !rule!(
                 "load: the store counts as being loaded until the disk took what is lost",

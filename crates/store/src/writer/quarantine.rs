@@ -6,7 +6,7 @@ use super::Writer;
 use super::trouble::Fault;
 use crate::shared::StoreShared;
 
-/// Number of bytes that are written and read at once.
+/// Maximum number of bytes of one write or read.
 const PART: usize = 1 << 20;
 
 impl Writer {

@@ -1,6 +1,6 @@
-//! Reinsertion: before a segment (the *victim*) is overwritten, its records that were used since they were
-//! written are written again, within a budget. The most used records come first. Of equally used records, the
-//! shortest come first.
+//! Reinsertion: before a segment (the *victim*) is overwritten, some of its records are written again. These
+//! are records that were used after they were written. A budget limits their bytes. The most used records
+//! come first. Of equally used records, the shortest come first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Reinserter {
         if !self.store.takes_writes() {
             chosen.clear();
         }
-        // The records are taken from the end, so that a Vec serves as the queue.
+        // The records are taken from the end of the Vec, so the record with the lowest offset must be last.
         chosen.sort_by_key(|entry| std::cmp::Reverse(entry.offset_units));
         Reinsertion {
             index,
@@ -155,8 +155,8 @@ impl Reinserter {
         }
     }
 
-    /// Returns the records that readers still need. They do not count against the budget, since their
-    /// bytes may exist nowhere else.
+    /// Returns the records that readers still need. The budget does not limit them, since their bytes may
+    /// exist nowhere else.
     fn held(&self, index: u32, victim: &[Entry], objects: &Objects) -> Vec<Entry> {
         let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
         if !victim.iter().any(|e| is_fragment(&e)) {
@@ -176,9 +176,9 @@ impl Reinserter {
         objects.uses(spot, entry.hash)
     }
 
-    /// Makes one step. Returns true when everything is written again. In a `hurry` (writing waits for
-    /// the victim), it returns true as soon as all records that requests are reading are in memory.
-    /// Requests read them from memory until they are written later.
+    /// Makes one step. Returns true when everything is written again. If `hurry` is true, writing waits for
+    /// the victim. Then the method returns true earlier: as soon as the records that readers need are in
+    /// memory. Requests read these records from memory until the records are written.
     pub(super) fn step(
         &mut self,
         work: &mut Reinsertion,

@@ -1,13 +1,15 @@
 //! Reuse of segments, strictly in sequence. The *victim* is the segment that is reused next, with its old
-//! contents. Its *slot* is outside the segment, and contains its state and its summary. An *open header* in
-//! the slot states that a new *incarnation* of the segment begins (the time until it is reused again).
+//! contents. Its *slot* is outside the segment, and contains its state and its summary. An *incarnation* is
+//! the time from one reuse of a segment to the next. An *open header* in the slot states that a new
+//! incarnation of the segment begins.
 //!
 //! The order is: read the victim and write the used records again; write the open header of the new
 //! incarnation to the slot; flush; read the open header back; drop the index entries; only then overwrite.
 //! Until the open header is durable, the index still knows every record of the victim, so a supersession
-//! writes its removal to the log. Afterwards a restart rejects the old incarnation. Several segments may be
-//! in preparation at once. Each segment keeps this order. Records are chosen, open headers are written, and
-//! entries are dropped in the sequence of the segments. The open headers share flushes.
+//! writes its removal to the log. Once the open header is durable, a restart rejects the old incarnation.
+//! Several segments may be in preparation at the same time. Each segment keeps this order. Records are
+//! chosen, open headers are written, and entries are dropped in the sequence of the segments. The open
+//! headers share flushes.
 
 use std::io;
 use std::sync::Arc;
@@ -91,7 +93,7 @@ impl Reuse {
         self.queue.take_ready()
     }
 
-    /// Returns whether index entries are being dropped, so that the next turn has work at once.
+    /// Returns whether index entries are being dropped. If so, the next turn must follow without a wait.
     pub(super) fn is_dropping(&self) -> bool {
         self.queue.is_dropping()
     }
@@ -101,7 +103,7 @@ impl Reuse {
         self.queue.is_at_rest()
     }
 
-    /// The number of entries for which the lists of the victims' entries have memory.
+    /// The capacity, in entries, of the entry lists of all victims.
     pub(super) fn entries(&self) -> usize {
         self.queue.entries()
     }

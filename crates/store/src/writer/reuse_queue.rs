@@ -13,8 +13,8 @@ use foxy_format::{Entry, Geometry};
 use super::reinsert::Reinsertion;
 use crate::shared::segments_ahead;
 
-/// The number of segments in preparation falls by one if one segment less would have sufficed for this
-/// many segments in a row.
+/// If one prepared segment less would have sufficed for this number of segments in a row, the number of
+/// segments in preparation falls by one.
 const CALM: u32 = 64;
 
 /// A segment that is being prepared to be overwritten.
@@ -37,8 +37,8 @@ pub(super) enum Stage {
     Reading,
     /// Used records are being read and reinserted.
     Reinserting,
-    /// The segment waits until the open headers of the segments before it are being written or, after a
-    /// failure, until the write is tried again.
+    /// The open header must still be written. The write begins after the writes of the open headers of all
+    /// earlier segments have begun. After a failed write, it also waits until a pause has ended.
     Unopened,
     /// The open header of the new incarnation is being written to the slot.
     Opening,
@@ -48,7 +48,8 @@ pub(super) enum Stage {
     Checking,
     /// The open header is durable on the disk.
     Opened,
-    /// The index entries of the old incarnation (0: there is none) are being dropped.
+    /// The index entries of the old incarnation, which has this number, are being dropped. 0: the segment had
+    /// no incarnation.
     Dropping(u64),
     /// The segment may be overwritten.
     Ready,
@@ -136,7 +137,8 @@ impl ReuseQueue {
         self.all.push_back(next);
     }
 
-    /// Hands out all segments, in sequence, until [`ReuseQueue::give_back`] is called with them.
+    /// Takes all segments out of the queue, in sequence. The caller must put them back with
+    /// [`ReuseQueue::give_back`].
     pub(super) fn lend(&mut self) -> VecDeque<Preparing> {
         std::mem::take(&mut self.all)
     }
@@ -196,7 +198,7 @@ impl ReuseQueue {
         self.all.iter().all(Preparing::is_at_rest)
     }
 
-    /// The number of entries for which the lists of the victims' entries have memory.
+    /// The capacity, in entries, of the entry lists of all victims.
     pub(super) fn entries(&self) -> usize {
         self.all.iter().map(|p| p.victim.capacity()).sum()
     }

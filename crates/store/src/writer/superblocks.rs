@@ -16,7 +16,7 @@ use crate::shared::StoreShared;
 /// dead.
 const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
-/// The superblock as it was last written, and the code that writes it anew.
+/// The superblock as it was last written, with the disk to which its changes are written.
 #[derive(Debug)]
 pub(super) struct Superblocks {
     store: Arc<StoreShared>,
@@ -24,7 +24,8 @@ pub(super) struct Superblocks {
     /// The epoch at which the disk last recorded that the store's contents are dead.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
-    /// The number of changes of the quarantine up to which the superblock lists the segments in quarantine.
+    /// The superblock lists the segments that were in quarantine after this number of changes of the
+    /// quarantine.
     quarantine_changes: u64,
 }
 

@@ -85,8 +85,8 @@ impl Trouble {
         self.store.takes_writes() && !self.pauses(now)
     }
 
-    /// Notes that the other stores were informed: this store records no removals any more. Returns true at
-    /// the first call.
+    /// Notes that the other stores were informed that this store records no removals any more. Returns true
+    /// at the first call.
     pub(super) const fn leave_behind(&mut self) -> bool {
         !std::mem::replace(&mut self.left_behind, true)
     }

@@ -63,8 +63,9 @@ impl Walk {
         let bytes = Bytes::from(bytes);
         while segment.at < segment.end {
             let rest = bytes.slice((segment.at - from) as usize..);
-            // A read may cut off a cluster at its end. So if fewer bytes are left than the maximum length
-            // of a cluster, the next read begins here. The last read of the segment cuts nothing off.
+            // The end of the read may lie within a cluster. So if fewer bytes of this read are left than the
+            // maximum length of a cluster, the next read begins here. The last read of the segment ends where
+            // the contents end, so it cuts off no cluster.
             let last = from + len == segment.end;
             if (rest.len() as u64) < longest && !last {
                 break;

@@ -106,13 +106,13 @@ impl Condition {
         self.quarantined.load(Ordering::Relaxed)
     }
 
-    /// The number of times that a segment has entered or left quarantine. While it is the same, the list of
-    /// these segments is the same.
+    /// The number of times that a segment has entered or left quarantine. As long as this number does not
+    /// change, the list of the segments in quarantine does not change.
     pub(crate) fn quarantine_changes(&self) -> u64 {
         self.quarantine_changes.load(Ordering::Acquire)
     }
 
-    /// Notes that one segment more or less is in quarantine.
+    /// Notes that a segment has entered quarantine (`by` is 1) or left quarantine (`by` is -1).
     fn change_quarantined(&self, by: i32) {
         self.quarantined
             .fetch_add(by.cast_unsigned(), Ordering::Relaxed);

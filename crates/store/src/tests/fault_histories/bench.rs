@@ -27,7 +27,7 @@ pub(super) type Plans = Vec<FaultPlan>;
 pub(super) fn plan(hits: impl Iterator<Item = (u64, Fault)>) -> FaultPlan {
     let mut plan = FaultPlan::none();
     for (before, (at, fault)) in (0..).zip(hits) {
-        // A rule does not count operations that an earlier rule hits.
+        // A rule does not count operations that an earlier rule hits, so their number is subtracted.
         let rule = FaultRule::new(OpClass::Any, fault);
         plan = plan.and(rule.after(at - before).times(1));
     }

@@ -95,6 +95,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
 }
 
 /// Two of a hundred operations fail. If a removed version returns, at least two faults must have caused this.
+/// A power cut counts as a fault.
 #[test]
 fn what_many_faults_bring_back_needs_two_of_them() {
     let seeds = if super::is_long() { 10_000 } else { 250 };
