@@ -52,8 +52,8 @@ impl Checkpoint {
 
 impl Hummingbird {
     /// Begins to pack all waiting files into clusters, and to make these files and all deletions durable
-    /// (section 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). The call
-    /// returns at once; [`Checkpoint::wait`] waits for the end.
+    /// (section 4.5: the pack daemon "can be synchronously called"; section 4.6: the log of changes). The
+    /// call returns immediately; [`Checkpoint::wait`] waits for the end.
     pub fn begin_checkpoint(&self) -> Checkpoint {
         Checkpoint(self.inner.engine.sync())
     }

@@ -50,9 +50,9 @@ impl AsRef<[u8]> for File {
     }
 }
 
-/// The readers of each name. A call also holds the lock of a name while it replaces or deletes the contents
-/// of this name. So a deletion sees all readers, and a hint does not replace newer contents by older
-/// contents.
+/// The readers of each name. Readers are added under the lock of their name. A call that replaces or deletes
+/// the contents of a name holds the same lock. So a deletion sees all readers. A hint, which stores contents
+/// once more, does not replace newer contents by older contents.
 #[derive(Debug)]
 pub(crate) struct Names(Box<[Mutex<HashMap<KeyHash, u32>>]>);
 

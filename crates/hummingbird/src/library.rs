@@ -162,7 +162,7 @@ impl Hummingbird {
     }
 }
 
-/// The value for "no limit", in milliseconds. 0 is a valid lifetime, which ends at once.
+/// The value for "no limit", in milliseconds. 0 is a valid lifetime, which ends immediately.
 const FOR_EVER: u64 = u64::MAX;
 
 fn millis(lifetime: Option<Duration>) -> u64 {

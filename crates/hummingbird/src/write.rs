@@ -26,8 +26,8 @@ pub(crate) const fn is_nomem(file: &Object) -> bool {
 
 impl Hummingbird {
     /// Stores a file in place of an older file of its name, and returns its size (section 4.1). Reads find
-    /// the file at once. Later, the file is packed with other files and written to a disk. Readers of an
-    /// older file keep the older contents.
+    /// the file as soon as this call has returned. Later, the file is packed with other files and written to
+    /// a disk. Readers of an older file keep the older contents.
     ///
     /// If `contents` are `Bytes` or a `Vec`, and are at most half a cluster of the store (254 KiB), they are
     /// not copied. Then their memory should be exactly as long as the contents, because the library keeps all

@@ -133,7 +133,7 @@ fn answers(rule: &str, capacity: u64, unit: &str, asked: &Asked) -> Vec<bool> {
     asked.iter().map(answer).collect()
 }
 
-/// The answers of libCacheSim for each job.
+/// The answers of libCacheSim for each job (a rule and a capacity).
 fn referee(asked: &Asked, jobs: &[(&str, u64)]) -> Result<Vec<Vec<bool>>, String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let mut child = Command::new(&python)

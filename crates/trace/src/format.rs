@@ -18,8 +18,8 @@ pub enum Format {
     DecText,
     /// The DEC proxy trace, binary (8 KiB header, records of 60 bytes).
     DecBinary,
-    /// The text form of the cache simulator webcachesim, which the trace BU-98 has. Its columns are sequence
-    /// number, object id and size.
+    /// The text form of the cache simulator webcachesim. The columns are sequence number, object id and size.
+    /// The trace BU-98 has this form.
     Webcachesim,
     /// Tab-separated columns, named by a header line (the NASA files).
     Tsv,

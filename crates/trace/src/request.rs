@@ -176,7 +176,7 @@ pub struct Flags(pub u8);
 impl Flags {
     /// The URL contains a query or `cgi`: caches of the 1990s did not store such answers.
     pub const QUERY: Self = Self(1);
-    /// The answer may not be stored, according to the log or the generator.
+    /// According to the log or the generator, the answer must not be stored.
     pub const UNCACHEABLE: Self = Self(2);
     /// The client forced a reload (`no-cache`).
     pub const RELOAD: Self = Self(4);

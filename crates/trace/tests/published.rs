@@ -88,8 +88,9 @@ fn nasa(known: Known, want: [f64; 9], counts: [u64; 3]) {
         pages.mean,
         pages.again,
     ];
-    // The fourth value, the share of requests below 8 KiB, has a larger tolerance. In the published value,
-    // an answer of 304 has a size even if it comes before the first answer of 200 for its object.
+    // The fourth value, the share of requests below 8 KiB, has a larger tolerance, because the published
+    // value was computed differently. There, an answer of 304 has a size even if it comes before the first
+    // answer of 200 for its object.
     let tolerance = [
         0.0006, 0.0006, 0.0006, 0.0125, 0.006, 0.06, 1.0, 0.01, 0.006,
     ];

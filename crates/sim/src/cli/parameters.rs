@@ -1,5 +1,5 @@
-//! The parameters that `run` and `sweep` share. The lists are combined: there is a run for every combination
-//! of their values.
+//! The parameters that `run` and `sweep` share. Many of them are lists, and there is a run for every
+//! combination of values.
 
 use foxy_base::ByteSize;
 

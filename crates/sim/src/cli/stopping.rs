@@ -1,5 +1,5 @@
 //! Ctrl-C: the first Ctrl-C lets work end at its next step, so that finished results are shown and kept; the
-//! second Ctrl-C ends the process at once.
+//! second Ctrl-C ends the process immediately.
 
 use crate::run::stop;
 

@@ -148,9 +148,9 @@ impl SystemParameters {
     }
 }
 
-/// Returns the values of a parameter of clusters that a sweep uses for a system. Only UCFS and Hummingbird
-/// have such a parameter. For any other system only the first value is returned, so that equal runs are not
-/// repeated.
+/// Returns those values of a cluster parameter with which a sweep runs the system `spec`. Only UCFS and
+/// Hummingbird have such a parameter. For any other system only the first value is returned, so that equal
+/// runs are not repeated.
 fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     let one = spec.keeps_files() || spec == SystemSpec::Foxy;
     if one {

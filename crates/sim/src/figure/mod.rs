@@ -83,7 +83,7 @@ pub enum Scale {
 /// A map of shades, column by column, starting at the lower left corner.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Map {
-    /// Name of the series.
+    /// Name of the map, which is shown above the map.
     pub name: String,
     /// Number of cells in a column.
     pub rows: usize,

@@ -48,7 +48,8 @@ pub(super) fn shade(value: f64) -> RGBColor {
 }
 
 const FAMILY: &str = "Roboto";
-/// Fonts of similar width for a reader's machine that lacks the built-in font.
+/// Fonts for SVG files, in order of preference. A machine that lacks Roboto uses another font of similar
+/// width.
 const FALLBACK: &str = "Roboto, Helvetica, Arial, 'Liberation Sans', sans-serif";
 
 /// Returns the SVG with fallback fonts.

@@ -5,7 +5,7 @@ use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
 
 /// A linear space of bytes, and the clock of the process that reads and writes it.
 pub trait Area {
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     fn now(&self) -> SimTime;
 
     /// Reads a range and waits for the data.

@@ -27,7 +27,7 @@ struct Class {
     file: FileId,
     /// Free slots that were used before.
     free: BinaryHeap<Reverse<u64>>,
-    /// Number of slots in the file.
+    /// Number of slots that were used so far. A file that exists beforehand can have more slots.
     slots: u64,
 }
 

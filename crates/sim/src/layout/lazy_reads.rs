@@ -2,8 +2,9 @@
 //!
 //! Rule (USITS'99 section 3): a URL-read is queued. When N reads are queued (N = 10), or when a timeout below
 //! a second has expired, all queued reads are issued, sorted by file position. So n reads cost n + 1 head
-//! movements. The queue is [`foxy_policy::ReadQueue`]; reads are not merged. If an object is deleted while
-//! its read still waits, that read is issued first (the papers do not specify this).
+//! movements: one to each object, and one back to the position of the writes. The queue is
+//! [`foxy_policy::ReadQueue`]; reads are not merged. If an object is deleted while its read still waits, that
+//! read is issued first (the papers do not specify this).
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Locality buffers: objects from one server are written together.
 //!
 //! Rule (USITS'99 section 3, LAZY-READS-LOC): there are B buffers; each is bound to one origin server. A
-//! written object enters the buffer of its server. If the server has no buffer, a victim buffer is written
-//! contiguously and bound to this server. (The victim is the least recently used buffer; the papers do not
-//! specify it.) A full buffer is written. [`foxy_policy::LocalityBuffers`] chooses the buffers; this module
-//! stores which objects are in them.
+//! written object enters the buffer of its server. If the server has no buffer, the contents of a victim
+//! buffer are written contiguously, and then this buffer is bound to the server. (The victim is the least
+//! recently used buffer; the papers do not specify it.) A full buffer is written.
+//! [`foxy_policy::LocalityBuffers`] chooses the buffers; this module stores which objects are in them.
 
 use std::time::Duration;
 

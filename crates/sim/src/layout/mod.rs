@@ -102,7 +102,7 @@ pub trait Layout {
     /// Returns [`LayoutError::Exists`], [`LayoutError::Full`] or [`LayoutError::Fs`].
     fn write(&mut self, object: u64, size: u64, server: u32) -> Result<(), LayoutError>;
 
-    /// Reads an object; a lazy layout may only queue the read.
+    /// Reads an object. A layout with lazy reads can queue the read and issue it later.
     ///
     /// # Errors
     /// Returns [`LayoutError::Missing`] or [`LayoutError::Fs`].
@@ -128,13 +128,13 @@ pub trait Layout {
     fn stats(&self) -> LayoutStats;
 
     /// Divides the shared file into `parts` equal parts and returns the used share of each part, in order.
-    /// Returns nothing if the layout has no shared file.
+    /// Returns an empty list if the layout does not store all objects in one shared file.
     fn usage(&self, parts: usize) -> Vec<f32> {
         let _ = parts;
         Vec::new()
     }
 
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     fn now(&self) -> SimTime;
 
     /// The costs on the drive so far (requests, bytes and times).

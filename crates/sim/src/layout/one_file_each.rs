@@ -1,7 +1,7 @@
 //! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a separate file.
 //!
 //! A URL-write creates, writes and closes the file, a URL-read opens, reads and closes it, and a URL-delete
-//! unlinks it. The three layouts differ only in the directory of a file.
+//! unlinks it. The three layouts differ only in the directory and the name of a file.
 
 use hashbrown::{HashMap, hash_map::Entry as MapEntry};
 
@@ -129,7 +129,7 @@ impl<F: Files, D: Directories<F>> Layout for OneFileEach<F, D> {
 }
 
 impl LayoutStats {
-    /// Counts a stored object that has a separate file or slot.
+    /// Counts a stored object that has a separate file.
     pub(super) fn stored(&mut self, size: u64) {
         self.objects += 1;
         self.object_bytes += size;
@@ -140,7 +140,7 @@ impl LayoutStats {
         self.allocated_bytes += size;
     }
 
-    /// Counts the removal of an object that has a separate file or slot.
+    /// Counts the removal of an object that has a separate file.
     pub(super) fn gone(&mut self, size: u64) {
         self.objects -= 1;
         self.object_bytes -= size;

@@ -89,7 +89,8 @@ impl Packetizer {
     }
 }
 
-/// Writes `ranges` to `area`, through `packetizer` if there is one.
+/// Writes `range` (start and length) to `area`, through `packetizer` if there is one. Calls `counted` with
+/// the length of each write to `area`.
 ///
 /// # Errors
 /// Returns the first error of the area.

@@ -53,7 +53,7 @@ pub struct LayoutSizes {
     pub buffer: u64,
     /// Longest wait of a lazy read: a read that waits for further reads (module `lazy_reads`).
     pub timeout: crate::model::SimTime,
-    /// True if the shared files exist at full size before the first operation.
+    /// True if the files that many objects share exist at full size before the first operation.
     pub exists: bool,
     /// The calls with which the layout writes into shared files.
     pub calls: Calls,

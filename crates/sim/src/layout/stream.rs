@@ -1,10 +1,12 @@
-//! STREAM and the layouts that are built on it. Objects are written at the cursor.
+//! STREAM and the layouts that are built on it (the STREAM family). Objects are written at the cursor, the
+//! position after the slots that were allocated last.
 //!
 //! Rule (USITS'99 section 3): there is one file of 512-byte slots. An object takes an integer number of
 //! slots, usually contiguous. A delete marks the object's slots free. A write uses only free slots. It starts
-//! at the cursor, and continues from the start of the file when it reaches the end. There is no cleaner and
-//! no copying; about 30 % of spare space is needed. The papers extend STREAM step by step: see the rules at
-//! [`Packetizer`], [`LazyReads`] and [`Locality`]. In this module each extension is an option.
+//! at the cursor, and continues from the start of the file when it reaches the end. No cleaner copies objects
+//! to make free space contiguous. About 30 % of spare space is needed. The papers extend STREAM step by step:
+//! see the rules at [`Packetizer`], [`LazyReads`] and [`Locality`]. In this module each extension is an
+//! option.
 
 use hashbrown::HashMap;
 
@@ -24,7 +26,7 @@ pub struct StreamConfig {
     pub bytes: u64,
     /// Page of the packetizer, bytes; `None`: every write is issued separately.
     pub packet: Option<u64>,
-    /// Lazy reads; `None`: every read is issued at once.
+    /// Lazy reads; `None`: every read is issued immediately.
     pub lazy: Option<LazyConfig>,
     /// Locality buffers that collect writes by server; `None`: no buffers.
     pub locality: Option<LocConfig>,

@@ -39,7 +39,7 @@ struct Harness {
     layout: Box<dyn Layout>,
     files: FakeFiles,
     live: HashMap<u64, Live>,
-    /// For each block, the last entry for it in the `targets` of any object, even if the object has been
+    /// For each block, the write count that was last expected for it. An entry stays when its object is
     /// deleted.
     targets: HashMap<(u32, u64), u32>,
     spec: LayoutSpec,
@@ -126,7 +126,8 @@ impl Harness {
             .collect();
         for object in placed {
             let targets = &mut self.targets;
-            // A block of a deleted object may still wait to be written when it is allocated again.
+            // If a block of a deleted object is allocated again, the old write of the block may still wait in
+            // a buffer. The last target includes this write.
             let mut target = |at: (u32, u64)| {
                 let before = counts.get(&at).copied().unwrap_or(0);
                 let last = targets.entry(at).or_insert(0);
@@ -144,8 +145,8 @@ impl Harness {
         self.live.remove(&object);
     }
 
-    /// Checks that a read covers exactly the object's blocks that have left the buffers. A lazy read may be
-    /// issued later, at the latest at the end of the run.
+    /// Checks that a read covers exactly the object's blocks that have left the buffers. Lazy reads
+    /// with N > 1 are not checked here, because they can be issued later.
     fn read(&mut self, object: u64) {
         let want = self.blocks(object);
         let written = self.files.seen.borrow().written.clone();

@@ -14,9 +14,9 @@ fn name<S: Serializer>(policy: &PolicyKind, serializer: S) -> Result<S::Ok, S::E
 /// capacity. Eviction starts when the used share reaches `high` (in Squid: exceeds it), and stops at `low`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Watermarks {
-    /// Share at which the daemon stops, 0 to `high`.
+    /// Share at which eviction stops, above 0 and at most `high`.
     pub low: f64,
-    /// Share at which the daemon starts, up to 1.
+    /// Share at which eviction starts, at most 1.
     pub high: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Two LRU levels that share one table: the fast form of LRU over LRU.
+//! Two LRU levels (memory and disk) that share one table. This form is faster than two separate caches.
 //!
 //! The replacement rule is the same as with two separate LRU caches. A test checks that both forms return
 //! equal results, request by request. An object in memory, on disk, or in both is one node with a link for

@@ -31,7 +31,8 @@ pub enum Outcome {
     Miss,
     /// Fetched because another version was cached.
     Modified,
-    /// Not cacheable, or of unknown size and not cached: the request reached no level.
+    /// The object is not cacheable, or it is not cached and its size is not known. No level answers or stores
+    /// it.
     Bypass,
 }
 
@@ -201,7 +202,8 @@ impl Levels {
         }
     }
 
-    /// The replacement daemon: evicts from the high mark down to the low mark.
+    /// The replacement daemon: if the used share has reached the high mark, evicts objects down to the low
+    /// mark.
     fn sweep(&mut self, ops: &mut Vec<DiskOp>) {
         let Some(marks) = self.config.watermarks else {
             return;

@@ -1,4 +1,5 @@
-//! Contents of the two levels: any two policies, or LRU over LRU in its fast form.
+//! Contents of the two levels: two caches under any policies, or the faster shared table if both policies are
+//! LRU.
 
 use foxy_policy::Evicted;
 use foxy_trace::Request;
@@ -116,8 +117,8 @@ impl Any {
         if let Some(old) = inserted.replaced {
             ops.push(op(DiskOpKind::Delete, request.object, old));
         }
-        // A policy that compares objects before it evicts may evict the new object at once. Then the new
-        // object was never on disk.
+        // Some policies compare the new object with the stored objects, and can choose the new object itself
+        // for eviction. Then the new object was never on disk.
         let stays = inserted.stored && !self.evicted.iter().any(|e| e.key == request.object);
         for gone in self.evicted.drain(..).filter(|e| e.key != request.object) {
             ops.push(op(DiskOpKind::Delete, gone.key, gone.value));
@@ -136,7 +137,7 @@ const fn missed(modified: bool) -> Outcome {
     }
 }
 
-/// Handles a cacheable request as [`Any::request`] does, for LRU over LRU.
+/// Handles a cacheable request as [`Any::request`] does, on the table that two LRU levels share.
 fn lru(
     pair: &mut LruPair,
     gone: &mut Vec<(u64, Stamp)>,

@@ -13,7 +13,7 @@ use crate::{
     run::{Course, RunConfig, RunError},
 };
 
-/// One operation, and the callback that waits for it.
+/// One operation, and the callback that is called when the operation is done.
 pub(super) struct Work {
     pub(super) op: DiskOp,
     pub(super) done: Option<Done>,

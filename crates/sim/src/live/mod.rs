@@ -47,7 +47,7 @@ pub struct Worked {
     pub layout: LayoutStats,
     /// Number of writes that were refused because there was no space.
     pub refused: u64,
-    /// Number of reads and deletes of objects whose write was refused.
+    /// Number of reads and deletes of objects that were refused or dropped before.
     pub missing: u64,
     /// Number of reads and number of writes by all processes on the device that contains the files.
     pub device: (u64, u64),
@@ -133,7 +133,8 @@ impl Live {
     /// Ends the cache and waits until everything is on the disk. A second call returns only zeros.
     ///
     /// # Errors
-    /// Returns an error if the file system returned one: the error of the last writes, else the first error.
+    /// Returns the error of the writes that were still buffered, if they fail. Otherwise returns the first
+    /// error of an earlier operation.
     pub fn finish(&self) -> Result<Worked, RunError> {
         let (disk, levels) = {
             let mut inner = self.lock();

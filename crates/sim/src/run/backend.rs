@@ -20,12 +20,12 @@ use crate::{
 /// A file system, or a partition without a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FsKind {
-    /// `ufs`: the UFS of Solaris; metadata is written at once.
+    /// `ufs`: the UFS of Solaris; metadata is written synchronously.
     #[default]
     Ufs,
-    /// `ffs`: the textbook FFS; metadata is written at once.
+    /// `ffs`: the textbook FFS; metadata is written synchronously.
     Ffs,
-    /// `ffs-async`: FFS; metadata is written later.
+    /// `ffs-async`: FFS; metadata is written asynchronously.
     Async,
     /// `ffs-soft`: FFS with soft updates.
     Soft,

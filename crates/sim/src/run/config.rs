@@ -18,12 +18,13 @@ pub struct RunConfig {
     pub seed: u64,
     /// Cache levels.
     pub levels: LevelsConfig,
-    /// Number of disk operations after which the run stops; 0: at the end of the workload.
+    /// Number of disk operations after which the run stops. If it is 0, the run stops at the end of the
+    /// workload.
     pub ops: u64,
     /// The layout.
     pub layout: LayoutSpec,
-    /// Share of the STREAM family's file that the disk level may fill. The size of the file is the capacity
-    /// of the disk level divided by this share.
+    /// Share of the file of the STREAM family (STREAM and the layouts that are built on it) that the disk
+    /// level may fill. The size of the file is the capacity of the disk level divided by this share.
     pub utilisation: f64,
     /// Page size of the packetizer, bytes.
     pub page: u64,

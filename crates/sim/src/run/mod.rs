@@ -51,7 +51,8 @@ pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     running.result(&counts, sums)
 }
 
-/// Runs one configuration whose operations were made before (see [`OpStream::key`]).
+/// Runs one configuration on operations that were already made for it, or for another configuration with the
+/// same [`OpStream::key`].
 ///
 /// # Errors
 /// The same errors as [`run`].

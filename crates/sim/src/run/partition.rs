@@ -1,4 +1,5 @@
-//! A real partition, loop device or preallocated file, for systems that own their disk.
+//! A real partition, loop device or preallocated file, for cache systems that use a disk without a file
+//! system.
 //!
 //! Requests bypass the page cache and use whole blocks: a request that begins or ends within a block is
 //! extended to whole blocks, as on a raw device. All written bytes are a fixed pattern. The simulated systems
@@ -16,8 +17,7 @@ use crate::model::{Device, DriveStats, Op, SimTime};
 
 /// Maximum number of requests under way.
 const DEPTH: u32 = 256;
-/// Pattern of written data. A device may be overwritten if its checked bytes contain only this pattern or
-/// zeros.
+/// Pattern of written data. A device is refused if one of its checked bytes is neither zero nor this pattern.
 const PATTERN: u8 = 0x5a;
 /// Number of bytes at the beginning of the device that are checked for foreign data.
 const LOOKED_AT: u64 = 1 << 20;
@@ -60,7 +60,7 @@ impl Partition {
         let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);
         let options = OpenOptions {
-            // A file with contents is not extended before its contents are checked.
+            // A file with contents is never extended. If it is too short, it is refused below.
             create_len: (!old).then_some(bytes),
             ..OpenOptions::default()
         };
@@ -212,7 +212,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         let written = bytes.iter().filter(|b| **b == PATTERN).count() as u64;
         assert_eq!((bytes.len(), written), (1 << 20, 4096 + 2 * 65536));
-        // Data of an earlier run is reused, but a file with contents is not extended.
+        // The file of an earlier run can be opened again, but a file with contents is not extended.
         let longer = Partition::open(&path, 2 << 20).unwrap_err();
         assert!(longer.contains("needed are 2097152"), "{longer}");
         assert!(Partition::open(&path, 1 << 20).is_ok());

@@ -33,7 +33,7 @@ impl Sample {
     }
 }
 
-/// The results of a run. Times are simulated; MB are 10^6 bytes.
+/// The results of a run. Times are simulated, or real if the run used real files. MB are 10^6 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Name of the layout.
@@ -108,7 +108,7 @@ pub struct RunResult {
     pub refused: u64,
     /// Number of reads and deletes of objects that had been refused or dropped.
     pub missing: u64,
-    /// The course of the run.
+    /// States of the run at several points, in order of time.
     pub samples: Vec<Sample>,
 }
 

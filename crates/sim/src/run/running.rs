@@ -10,7 +10,7 @@ use crate::{
     model::{FsCounters, SimTime},
 };
 
-/// Number of samples of a run's course that a result keeps.
+/// Least number of samples that the result of a long run keeps. It keeps fewer than twice this number.
 pub(super) const SAMPLES: usize = 200;
 
 /// Events during a run.

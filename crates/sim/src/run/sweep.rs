@@ -33,7 +33,8 @@ pub trait Job: Sync {
     type Input: Send + Sync;
     /// Result of a job.
     type Output: Clone + Send + Serialize + DeserializeOwned;
-    /// Name of the job's kind in the file of `resume`; each kind has a different name.
+    /// Name of the JSON member that contains the result in the file of `resume`. Each kind of job has a
+    /// different name.
     const FIELD: &'static str;
 
     /// Checks the parameters.

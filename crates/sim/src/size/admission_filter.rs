@@ -12,7 +12,7 @@ use foxy_policy::{Admission, AdmissionRule, Filter, SizeLimit};
 /// The rule for objects that may enter the disk. The memory before the disk accepts all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionFilter {
-    /// Admits objects that this rule admits (setting `when_spent`).
+    /// Admits objects according to a rule of the setting `when_spent`.
     Rule(AdmissionRule),
     /// Admits objects of up to this many bytes (setting `max_size`).
     MaxSize(u64),

@@ -9,9 +9,9 @@ use super::admission_filter::choices;
 use super::{AdmissionFilter, Sampler};
 use crate::levels::PolicyKind;
 
-/// A candidate: a policy over bare objects, or `foxy`. `foxy` is memory before the production store; its
-/// results include the costs and gains of records, segments and reinsertion. The comment at each variant
-/// states to which bytes the size of the cache refers.
+/// A candidate: a policy over bare objects, or `foxy`. `foxy` is a memory tier before the production store.
+/// Its results include the overhead of records and segments, and the effect of reinsertion (used records are
+/// written again). The comment at each variant states to which bytes the size of the cache refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Foxy. The size of the cache is the size of its store.

@@ -41,8 +41,8 @@ pub(super) fn curves(
 
 /// Number of groups of objects from which the sampling error is estimated.
 const GROUPS: usize = 8;
-/// Number of standard errors in each direction. Student's t for 95 % with seven degrees of freedom is 2.4.
-/// This factor is larger: sizes of objects have heavy tails, so that whole samples differ more than the
+/// The error bound is this number of standard errors. Student's t for 95 % with seven degrees of freedom is
+/// 2.4. This factor is larger: sizes of objects have heavy tails, so that whole samples differ more than the
 /// groups of one sample do. With 3.0 the exact answer is within the error bounds for 90 to 98 % of 200
 /// samples (a test checks this).
 const REACH: f64 = 3.0;
@@ -71,9 +71,9 @@ impl Answered {
 ///
 /// The sample is divided into [`GROUPS`] smaller samples, each with its own miniature cache. The spread of
 /// their misses shows how strongly the random choice of objects changes the hit ratio. The choice changes the
-/// misses in the sample and the space that the sampled objects need. (The presence of a popular object in the
-/// sample changes the corrected ratio only by the object's few misses.) The variance is multiplied by the
-/// share of objects that were not sampled.
+/// misses in the sample and the space that the sampled objects need. (A popular object has few misses. So its
+/// presence in the sample changes the corrected ratio only a little.) The variance is multiplied by the share
+/// of objects that were not sampled.
 fn error(sampler: &Sampler, policy: PolicyKind, size: u64) -> f64 {
     let rate = sampler.rate();
     let expected = sampler.expected() / GROUPS as f64;

@@ -51,7 +51,7 @@ impl LeftOut {
         self.method + self.status + self.marked + self.size
     }
 
-    /// A text such as `12 left out: 10 with a method other than GET, 2 of unknown size`.
+    /// A text such as `12 left out: 10 with another method than GET, 2 of unknown size`.
     pub(crate) fn text(&self) -> String {
         let reasons = [
             (self.method, "with another method than GET"),

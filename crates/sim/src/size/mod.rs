@@ -136,7 +136,7 @@ pub struct SizeReport {
     pub advice: String,
 }
 
-/// Approximate size of a record's own head in bytes.
+/// Approximate number of bytes that a record takes besides the body and the head of the response.
 const HEAD: u64 = 96;
 /// Least size of a miniature cache, in objects of mean size. Results of smaller miniature
 /// caches are meaningless.

@@ -230,7 +230,8 @@ impl Sampler {
         self.totals
     }
 
-    /// Mean number of requests in a sample with this share of the objects.
+    /// Expected number of requests in the sample: the number of all requests, times the share of sampled
+    /// objects.
     pub(crate) fn expected(&self) -> f64 {
         self.totals.requests as f64 * self.rate()
     }

@@ -1,12 +1,12 @@
 //! A miniature of Foxy: memory before a store of segments that are reused in sequence.
 //!
-//! The rules are those of the production store. An object takes its body, its head and 80 bytes, in units of
-//! 16 bytes. An object larger than one fragment is stored in pieces. A replaced object stays in its segment
-//! until the segment is reused. When the open segment is half full, the oldest segment is emptied. Some of
-//! its records are written again: records that were used since they were written, and records whose objects
-//! are in memory. The most used and smallest records come first, up to a fifth of the newly written bytes.
-//! The engine itself provides the lengths of segments and the memory tier's share. Time is not simulated:
-//! nothing expires or waits.
+//! The rules are those of the production store. An object takes its body, its head, about 80 bytes for its
+//! record, and an entry in a cluster's table (`Plan::record`). An object larger than one fragment is stored
+//! in pieces. A replaced object stays in its segment until the segment is reused. When the open segment is
+//! half full, the oldest segment is emptied. Some of its records are written again: records that were used
+//! since they were written, and records whose objects are in memory. The most used and smallest records come
+//! first, up to a fifth of the newly written bytes. The lengths of segments and the size of the memory tier
+//! are those that the engine itself chooses. Time is not simulated: nothing expires or waits.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -39,7 +39,7 @@ impl Histogram {
 /// Sums over the requests of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SystemCounts {
-    /// Number of requests that a cache may answer.
+    /// Number of cacheable requests (all requests except those with `Outcome::Bypass`).
     pub requests: u64,
     /// Bytes of these requests.
     pub bytes: u64,

@@ -53,7 +53,7 @@ pub trait CacheSystem {
     /// The same errors as [`CacheSystem::request`].
     fn finish(&mut self) -> Result<(), FsError>;
 
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     fn now(&self) -> SimTime;
 
     /// The costs on the drive so far (requests, bytes and times).

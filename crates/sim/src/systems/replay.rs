@@ -1,8 +1,8 @@
 //! The pace at which a stream is played to a system: THROTTLE, REAL and FAST(n).
 //!
 //! Rule (Hummingbird): THROTTLE plays events without pauses. REAL plays them at their recorded times. FAST(n)
-//! cuts every gap that is longer than n to n. If a system is behind the recorded time, the next event follows
-//! at once.
+//! shortens to n every gap that is longer than n. If a system is behind the recorded time, the next event
+//! follows without a pause.
 
 use std::{fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ pub enum Pace {
     Throttle,
     /// `real`: at recorded times; `real:FACTOR` multiplies the times by a factor.
     Real(f64),
-    /// `fast:SECONDS`: longer gaps are cut to this length.
+    /// `fast:SECONDS`: gaps that are longer than this are shortened to this length.
     Fast(SimTime),
 }
 
@@ -80,7 +80,7 @@ struct Tempo {
 }
 
 impl Tempo {
-    /// Time at which an event is due; `None`: at once.
+    /// Time at which an event is due; `None`: the event follows without a pause.
     fn due(&mut self, request: &Request, now: SimTime) -> Option<SimTime> {
         let first = *self.first.get_or_insert(request.time_ms);
         let before = std::mem::replace(&mut self.last, request.time_ms);

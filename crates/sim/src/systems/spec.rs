@@ -112,15 +112,15 @@ pub struct SystemConfig {
     /// Bytes of memory for contents. Squid and its file system share this memory. For Foxy this memory also
     /// includes the tables.
     pub ram: u64,
-    /// Squid's own part of `ram`. The pages of its file system have the rest.
+    /// Part of `ram` in which Squid keeps objects. The page cache of its file system has the rest.
     pub cache_mem: u64,
     /// Bytes of disk.
     pub disk: u64,
     /// Name of the drive, one of [`Drive::NAMES`].
     pub drive: String,
-    /// A partition, loop device or file of this machine instead of the drive (UCFS and Hummingbird). The
-    /// contents of the device or file are overwritten, so a device or file whose first MiB contains foreign
-    /// data is refused.
+    /// A partition, loop device or file of this machine that is used instead of the modelled drive (only for
+    /// UCFS and Hummingbird). The contents of the device or file are overwritten, so a device or file whose
+    /// first MiB contains foreign data is refused.
     pub device: Option<PathBuf>,
     /// File system for Squid and its variants.
     pub fs: FsKind,
@@ -139,9 +139,9 @@ pub struct SystemConfig {
 }
 
 impl SystemConfig {
-    /// Hummingbird's published conditions: the ISP stream, objects of at most 64 KB, 256 MB of memory (of
-    /// which Squid uses 50 MB for objects), 9 GB of the drive ST118202FC, no pauses between requests, and a
-    /// lifetime of 60 minutes for clusters.
+    /// Hummingbird's published conditions: the ISP stream with objects of at most 64 KB, 256 MB of memory,
+    /// and 9 GB of the drive ST118202FC. Squid uses 50 MB of the memory for objects. There are no pauses
+    /// between requests. Clusters have a lifetime of 60 minutes.
     #[must_use]
     pub fn hummingbird(spec: SystemSpec) -> Self {
         Self {
@@ -209,8 +209,8 @@ impl SystemConfig {
         })
     }
 
-    /// Creates the partition for a system without a file system. It has the bytes of the system's disk, and
-    /// `reserved` bytes for tables.
+    /// Creates the partition for a system without a file system. Its size is the size of the system's disk
+    /// plus `reserved` bytes for tables.
     fn raw(&self, reserved: u64) -> Result<Raw, RunError> {
         let bytes = self.disk + reserved;
         if let Some(device) = &self.device {

@@ -5,7 +5,8 @@ use foxy_trace::{Request, TraceError};
 use super::{SystemConfig, SystemResult, run_system};
 use crate::run::{Job, RunError};
 
-/// Maximum number of requests of a stream that is kept in memory for all runs that use the stream.
+/// Maximum length, in requests, of a stream that is kept in memory. All runs with the same stream share this
+/// copy.
 const KEEP: usize = 8_000_000;
 
 impl Job for SystemConfig {

@@ -1,5 +1,6 @@
-//! Two levels of exact LRU: memory before disk. In the papers on Foxy (USITS'99 and later), such levels
-//! produce the disk operations with which disk layouts are compared. The counts show the work of the disk.
+//! Two levels of exact LRU: memory before disk. The papers on Foxy (USITS'99 and later) produce disk
+//! operations with such levels, and compare disk layouts with these operations. The counts show the work of
+//! the disk.
 
 use crate::{Access, ByteLru};
 

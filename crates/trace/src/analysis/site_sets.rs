@@ -1,7 +1,8 @@
 //! Locality sets as the author of UCFS defines them: a page and the objects that the same user requests from
 //! the same site in the minutes after the page (the window). The set of a page is fixed when any user visits
 //! the page for the first time. If later visitors request a large share of the set, it is useful to store the
-//! objects of the set together. The published length of the window is lost, so any length may be given.
+//! objects of the set together. The publication's length of the window is not known, so the caller chooses
+//! the length.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -52,8 +52,9 @@ pub struct SessionConfig {
     pub spacing_ms: f64,
 }
 
-/// Mean think time of the DEC stream, ms. It follows from 10,089 clients with 3,543,968 requests in a week
-/// (5.86 requests a second) and 3.36 requests in each visit.
+/// Mean think time of the DEC stream, ms: the number of clients, divided by the number of visits a second.
+/// There are 10,089 clients with 3,543,968 requests in a week, which is 5.86 requests a second. Each visit
+/// has 3.36 requests on average.
 const THINK_DEC: f64 = 5_800_000.0;
 /// Mean think time of the ISP stream, ms. It follows from the number of clients, 4.8 million requests in four
 /// days (13.9 requests a second) and about 11 requests in each visit.

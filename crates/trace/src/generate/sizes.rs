@@ -32,8 +32,8 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// A median of about 3 KB and a heavy tail: sigma of the body 1.2; 3 % of the sizes are from 32 KB on,
-    /// with exponent 1.3; the maximum is 64 MB.
+    /// Sizes with a heavy tail, as on the web. The body has a median of about 3 KB and a sigma of 1.2. The
+    /// tail has 3 % of the sizes. It starts at 32 KB and has the exponent 1.3. The maximum is 64 MB.
     #[must_use]
     pub const fn web() -> Self {
         Self::Heavy {

@@ -77,7 +77,7 @@ impl Zipf {
         x.powf(-self.alpha)
     }
 
-    /// Integral of the density; continuous in alpha at 1.
+    /// Integral of the density. The formula is also exact for `alpha` 1, where the integral is a logarithm.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         exp_m1_over((1.0 - self.alpha) * log) * log

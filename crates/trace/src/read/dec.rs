@@ -1,5 +1,5 @@
-//! The DEC proxy trace of 1996: the binary records in which it was published, and the text columns that the
-//! tool published with it prints from these records.
+//! The DEC proxy trace of 1996, in two forms: binary records and text columns. The trace was published as
+//! binary records. A tool that was published with the trace prints the records as text columns.
 //!
 //! Binary (version 1.2): a header of 8192 bytes, then records of 60 bytes, little-endian: eleven u32 (event
 //! duration, server duration, last modified, seconds, microseconds, client, server, port, path, query, size),

@@ -3,7 +3,7 @@
 //!
 //! - status and content length sent to the client (s1 c1), and received from the server (s2 c2);
 //! - lengths of bodies and heads of request and response (b1 b2 h1 h2 h3 h4);
-//! - the time (xt), the route, and the ends of the client and server connections (pfs ss);
+//! - the time (xt), the route, and how the connections to the client and to the server ended (pfs ss);
 //! - the cache's result (crc).
 
 use super::words::{need, number_or_dash, status, words};

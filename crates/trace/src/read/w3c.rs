@@ -1,8 +1,9 @@
 //! W3C extended log format (IIS, many CDNs): a line `#Fields:` names the columns of the lines below it.
 //!
-//! A log needs a URL (`cs-uri`, or `cs-uri-stem` with `cs-uri-query` and `cs-host` or `cs(Host)`) and
-//! `sc-bytes`. `date` and `time` (UTC), `c-ip`, `cs-method`, `sc-status` and the media type are used if
-//! present. A later `#Fields:` line changes the columns from there on.
+//! A log needs a URL and `sc-bytes`. The URL is in `cs-uri`, or its parts are in `cs-uri-stem`,
+//! `cs-uri-query` and `cs-host` (or `cs(Host)`). The query and the host are optional. `date` and `time`
+//! (UTC), `c-ip`, `cs-method`, `sc-status` and the media type are used if present. A later `#Fields:` line
+//! changes the columns from there on.
 
 use super::words::{number_or_dash, status, words};
 use super::{Bad, date, url};

@@ -10,7 +10,7 @@ use crate::model::SimTime;
 pub(super) struct Ahead {
     /// First sector in the segment.
     pub(super) start: u64,
-    /// Sector under the head at `since`. All sectors of the segment before this sector are in the buffer.
+    /// Sector under the head at `since`. All sectors of the segment before this sector have been read.
     pub(super) next: u64,
     /// Time at which `next` was under the head.
     pub(super) since: SimTime,
@@ -53,8 +53,8 @@ impl Buffer {
                 .any(|(from, to)| *from <= first && end <= *to)
     }
 
-    /// Starts a segment with the sectors `[start, end)`, whose transfer from the platter ended at `since`.
-    /// From then on read-ahead adds up to `more` sectors.
+    /// Adds the sectors `[start, end)` to the growing segment, or starts a segment with them. Their transfer
+    /// from the platter ended at `since`. From then on read-ahead adds up to `more` sectors.
     pub(super) fn remember(&mut self, start: u64, end: u64, since: SimTime, more: u64) {
         if self.segments == 0 {
             return;
@@ -71,8 +71,8 @@ impl Buffer {
         });
     }
 
-    /// Keeps the segment `[start, end)`, which no longer grows, in place of the oldest segment if the buffer
-    /// is full.
+    /// Adds the segment `[start, end)`, which no longer grows, to `kept`. If the buffer is full, this segment
+    /// replaces the oldest segment of `kept`.
     pub(super) fn keep(&mut self, start: u64, end: u64) {
         if self.segments < 2 || end <= start {
             return;

@@ -117,7 +117,7 @@ impl Disk {
         let first = request.at / SECTOR;
         let count = request.end().div_ceil(SECTOR) - first;
         self.destage_until(start, stats);
-        // With queued commands the drive has decoded this command while it served the previous command.
+        // If commands are queued in the drive, it decodes a command while it serves the previous command.
         let begin = if self.params.queued {
             start.max(now + self.overhead)
         } else {

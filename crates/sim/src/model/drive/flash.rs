@@ -1,10 +1,11 @@
 //! A flash drive: latency, parallel requests, a shared path, and copying before erasing.
 //!
-//! Write amplification is counted per erase block without a table of pages. If bytes fill an erase block in
-//! sequence from its start, they invalidate the whole block, so that no copies are necessary. Bytes written
-//! anywhere else leave holes. On a full drive with the spare share `s`, each of these bytes costs `(1 + s) /
-//! 2s` flash bytes. This value is the usual bound for uniform writes with a greedy cleaner (which always
-//! erases the block with the fewest valid pages).
+//! Write amplification is counted per erase block without a table of pages. If writes fill an erase block in
+//! sequence from its start, all old data of the block becomes invalid. So nothing has to be copied before an
+//! erase. All other writes leave erase blocks with valid and invalid data. On a full drive, each byte of such
+//! a write causes `(1 + s) / 2s` bytes of flash writes, where `s` is the share of spare flash. This value is
+//! the usual bound for uniform writes with a greedy cleaner (which always erases the block with the fewest
+//! valid pages).
 
 use super::{DriveStats, FlashParams, Op, Request};
 use crate::model::SimTime;

@@ -59,7 +59,8 @@ struct ZoneStart {
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<ZoneStart>,
-    /// For each part of `1 << part` sectors, the zone of the part's first sector.
+    /// The drive is divided into parts of `1 << part` sectors. For each part, this list contains the zone of
+    /// its first sector.
     parts: Vec<u16>,
     part: u32,
     heads: u32,

@@ -1,8 +1,8 @@
 //! Modelled drives. The cost of a request depends on the position of the head and the contents of the buffer.
 //!
 //! A disk has zones, skewed tracks, and a platter whose angle depends on the time. Its seek curve goes
-//! through the three values of its data sheet. The disk also has a segmented buffer with read-ahead, and a
-//! write cache if the original disk used a write cache. A flash drive has latency, parallel requests, one
+//! through the three seek times of its data sheet. The disk also has a segmented buffer with read-ahead, and
+//! a write cache if the original disk used a write cache. A flash drive has latency, parallel requests, one
 //! shared path, and copying before erasing. [`Queue`] is the driver's request queue (elevator) in front of a
 //! drive of either kind.
 //!
@@ -153,7 +153,8 @@ impl Drive {
 
     /// Serves `request`, which reached the drive at `now`. Returns the time at which the request is done for
     /// the host (a cached write is done when its data is in the drive's buffer). The part of the request
-    /// beyond the end of the drive is cut off. A request with no bytes left is done at once.
+    /// beyond the end of the drive is cut off. If no bytes remain, the request is done as soon as the drive
+    /// is ready.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
         let end = request.end().min(self.capacity());
         let request = Request {

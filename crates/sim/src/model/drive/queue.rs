@@ -144,8 +144,8 @@ impl Queue {
         self.owned.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Runs the queue until no request waits. Returns the time at which this state is reached (`now` if no
-    /// request waited).
+    /// Runs the queue until no request waits. Returns the time at which the last request of the queue is
+    /// done, or `now` if this time has passed.
     pub fn drain(&mut self, now: SimTime) -> SimTime {
         while self.dispatch().is_some() {}
         now.max(self.settled)

@@ -13,8 +13,8 @@ pub struct SeekTimes {
     pub full: f64,
 }
 
-/// `t(d) = a + b * sqrt(d) + c * d`. Short seeks only accelerate and brake (square root); long seeks also
-/// move at constant speed (linear).
+/// Time of a seek over `d` cylinders: `t(d) = a + b * sqrt(d) + c * d`. Short seeks only accelerate and brake
+/// (square root); long seeks also move at constant speed (linear).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeekCurve {
     a: f64,

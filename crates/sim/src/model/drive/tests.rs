@@ -50,7 +50,7 @@ fn sequential(drive: &mut Drive, at: u64, mb: u64) -> f64 {
     mb as f64 * 1.048_576 / (now - start).as_secs()
 }
 
-/// Mean seek and settle time over `distance` cylinders, without rotation.
+/// Time of one seek over `distance` cylinders, in ms. It includes settling, but no rotation.
 fn seek(drive: &Drive, distance: u32) -> f64 {
     let mut drive = drive.clone();
     let from = inner(&drive).cylinder_start(100);
@@ -180,8 +180,8 @@ fn capacities_are_those_of_the_sheets() {
 fn seeks_are_those_of_the_sheets() {
     for sheet in &SHEETS {
         let (drive, params) = mechanical(sheet.name);
-        // The first track of the next cylinder is under another head. So the seek may take as long as a
-        // switch of the head, if the switch takes longer.
+        // The first track of the next cylinder is under another head. So the drive also switches the head,
+        // and the longer of these two operations determines the time.
         let single = seek(&drive, 1);
         let longest = sheet.seek.single.max(params.head_switch);
         assert!(

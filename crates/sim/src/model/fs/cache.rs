@@ -16,8 +16,8 @@ const CLEAN: u64 = u64::MAX;
 /// Value of `key` if the slot is free.
 const FREE: u64 = u64::MAX;
 
-/// One block. A slot takes only half a cache line, because the model spends most of its time on reading
-/// slots.
+/// One block. A slot is small, half a line of the processor's cache, because the model spends most of its
+/// time on reading slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     key: u64,
@@ -39,7 +39,7 @@ impl Slot {
 /// Blocks in memory, found by key.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
-    /// Slot numbers by the key in the slot.
+    /// Slot number of each block, found by the key of the block.
     map: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -132,8 +132,8 @@ impl Cache {
         (evicted, slot)
     }
 
-    /// Adds a block to a run, otherwise as [`insert`](Self::insert) does. `key` contains the number of the
-    /// run and the block's place in the run, in 32 bits each.
+    /// Adds a block as [`insert`](Self::insert) does, but to a run instead of the list. `key` contains the
+    /// number of the run and the block's place in the run, in 32 bits each.
     pub(super) fn insert_in_run(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;

@@ -58,7 +58,7 @@ pub struct FsConfig {
     pub name_cache: usize,
     /// Number of inodes kept in memory.
     pub inode_cache: usize,
-    /// A process that writes waits if more than this many bytes of one file are queued.
+    /// If more than this many bytes of a file are queued, a process that writes to this file has to wait.
     pub write_high: u64,
     /// A process that waits because of `write_high` continues when at most this many bytes of the file are
     /// queued.
@@ -72,7 +72,7 @@ pub struct FsConfig {
     /// Age at which dirty pages and blocks are written. In this time, the runs of the daemon sweep the whole
     /// memory once.
     pub update_age: SimTime,
-    /// True if each change waits for its log write ([`Metadata::Journal`] only).
+    /// True if each change of names waits for its log write ([`Metadata::Journal`] only).
     pub log_sync: bool,
     /// Bytes of the log ([`Metadata::Journal`] only).
     pub log_bytes: u64,

@@ -41,7 +41,7 @@ impl Ufs {
         self.wait_until(end);
     }
 
-    /// Queues a request; the process continues at once.
+    /// Queues a request. The process does not wait for it.
     pub(super) fn send_io(&mut self, kind: IoKind, op: Op, address: u32, bytes: u64, owner: u64) {
         self.counters.add(kind, op, bytes);
         self.queue
@@ -74,8 +74,8 @@ impl Ufs {
         // This is a loop, because soft updates may have to write a block twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
-            // The memory of a block is free only when the block's write is done. So the size of this memory
-            // limits the bytes of queued writes.
+            // The memory of a block is free only when the block's write is done. So the process waits here
+            // until the bytes of queued metadata writes are at most half of `block_cache`.
             let end = self
                 .queue
                 .wait_owned(self.now, METADATA_OWNER, self.config.block_cache / 2);
@@ -113,8 +113,8 @@ impl Ufs {
             self.config.block,
             METADATA_OWNER,
         );
-        // The block was written without its newest changes, because these changes depend on blocks that were
-        // not yet on disk. So the block is still dirty.
+        // A block in `rolled_back` was written without its newest changes, because these changes depend on
+        // blocks that were not yet on disk. So the block is still dirty.
         if self.rolled_back.remove(&key) {
             self.blocks.set_dirty(key, self.now);
         }

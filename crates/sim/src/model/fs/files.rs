@@ -45,7 +45,7 @@ impl std::error::Error for FsError {}
 /// Names are numbers (`FsConfig::name_bytes` is the size of a directory entry). Contents are not stored, only
 /// their places and lengths. Every call moves [`Files::now`] to the end of the call.
 pub trait Files {
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     fn now(&self) -> SimTime;
 
     /// Lets the process compute or sleep for `span`; the drive continues to work meanwhile.
@@ -123,6 +123,6 @@ pub trait Files {
     /// Size of the file in bytes; 0 for a handle that is not open.
     fn size(&self, file: FileId) -> u64;
 
-    /// The costs on the drive so far (requests, bytes and times), which all calls have caused.
+    /// The costs on the drive (requests, bytes and times) of all calls so far.
     fn counters(&self) -> FsCounters;
 }

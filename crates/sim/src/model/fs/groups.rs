@@ -248,7 +248,8 @@ impl Groups {
         Some(self.address(group, index) + offset)
     }
 
-    /// Extends the fragments at `address` from `old` to `new` in place, if the following fragments are free.
+    /// Extends the `old` fragments at `address` in place to `new` fragments, if the fragments after them are
+    /// free.
     pub(super) fn extend(&mut self, address: u32, old: u32, new: u32) -> bool {
         let (group, index, offset) = self.place(address);
         let more = new - old;
@@ -280,8 +281,8 @@ impl Groups {
         )
     }
 
-    /// Finds a group that fits. Tries first the wanted group, then groups at growing distances (a quadratic
-    /// rehash), then all groups.
+    /// Finds a group for which `fits` is true. Tries first the wanted group, then groups at growing distances
+    /// (a quadratic rehash), then all groups.
     fn hunt(&self, wanted: u32, fits: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.groups.len() as u32;
         let wanted = wanted.min(count - 1);

@@ -112,7 +112,7 @@ impl Inode {
     ) -> Result<(), FsError> {
         let (blocks, indirect) = (self.blocks.len(), self.indirect.len());
         let wanted = size.div_ceil(config.block).saturating_sub(blocks as u64);
-        // Sizes that cannot fit are refused here. Otherwise the loop below would fill the disk before it
+        // Sizes that cannot fit are refused here. Otherwise `add_blocks` would fill the disk before it
         // failed.
         let fragments = wanted
             .saturating_sub(1)

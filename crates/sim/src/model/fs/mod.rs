@@ -13,12 +13,12 @@
 //!
 //! The model leaves out the following:
 //!
-//! - several processes at once;
+//! - several processes at the same time;
 //! - links and renames;
 //! - the loss of an inode's pages when the inode leaves memory;
 //! - the freeing of pages behind a sequential reader;
 //! - the limit on the dependencies of soft updates;
-//! - the writes of old metadata that free space in a full log.
+//! - the writes of old metadata by which space in a full log becomes free.
 
 mod cache;
 mod config;

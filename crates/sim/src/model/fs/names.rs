@@ -105,7 +105,8 @@ impl Ufs {
         }
     }
 
-    /// Writes a directory's block with the entry at `place`, now or later.
+    /// Writes the directory block that contains the entry at `place`. With synchronous metadata the process
+    /// waits for this write, otherwise the block becomes dirty and is written later.
     fn write_entry(&mut self, dir: u32, place: u32) {
         let per_page = (self.config.block / self.config.name_bytes).max(1);
         let page = u64::from(place) / per_page;
@@ -129,7 +130,8 @@ impl Ufs {
         self.dirty_inode(dir);
     }
 
-    /// Writes an inode, now or later.
+    /// Writes an inode. With synchronous metadata the process waits for this write. With a journal the change
+    /// goes to the log, otherwise the block becomes dirty and is written later.
     fn write_inode(&mut self, slot: u32) {
         let block = self.groups.inode_block(self.inodes[slot as usize].number);
         match self.config.metadata {
@@ -160,7 +162,7 @@ impl Ufs {
         );
     }
 
-    /// Allocates an inode slot near `group`; nothing is written yet.
+    /// Allocates an inode near `group` and returns its slot; nothing is written yet.
     fn new_inode(&mut self, group: u32, directory: bool) -> Result<u32, FsError> {
         let number = self.groups.allocate_inode(group).ok_or(FsError::NoSpace)?;
         let slot = match self.free_slots.pop() {

@@ -100,8 +100,8 @@ impl Ufs {
             self.counters.evicted_dirty += 1;
             let owner = (victim >> 32) as u32;
             self.push_page(owner, victim & 0xffff_ffff);
-            // The memory of a page is free only when the page's write is done. So the size of this memory
-            // limits the bytes of queued writes.
+            // The memory of a page is free only when the page's write is done. So the process waits here
+            // until at most `write_low` bytes of the file are queued.
             let end = self
                 .queue
                 .wait_owned(self.now, u64::from(owner), self.config.write_low);

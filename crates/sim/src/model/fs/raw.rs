@@ -83,7 +83,7 @@ impl Raw {
         self.bytes
     }
 
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     #[must_use]
     pub const fn now(&self) -> SimTime {
         self.now
@@ -121,7 +121,7 @@ impl Raw {
         self.wait(Op::Write, at, len)
     }
 
-    /// Queues a write; the process continues at once.
+    /// Queues a write. The process does not wait for it.
     ///
     /// # Errors
     /// The same errors as [`Raw::read`].

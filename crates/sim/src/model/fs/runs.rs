@@ -16,13 +16,13 @@ struct Run {
     /// Number of pages in memory. `end` is the page after the last page that was ever in memory.
     held: u64,
     end: u64,
-    /// Moment and length of each scan, oldest first. A moment is a time, measured in touches of all blocks so
-    /// far. When a scan is added, all earlier scans that are not longer are removed. So the oldest scan is
-    /// also the longest.
+    /// Moment and length of each scan, oldest first. A moment is a value of the cache's touch counter, which
+    /// counts the touches of all blocks. When a scan is added, all earlier scans that are not longer are
+    /// removed. So the oldest scan is also the longest.
     scans: Vec<(u64, u64)>,
 }
 
-/// Runs of directories by the number of the directory, and slots of all pages by age.
+/// The runs by the number of their directory, and the slots of all pages in the runs by age.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
     runs: HashMap<u32, Run, BuildIdHasher>,

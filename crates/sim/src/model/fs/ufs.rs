@@ -39,7 +39,8 @@ pub struct Ufs {
     /// Time at which the update daemon wakes. `hand` is its position in memory (0 to 1).
     pub(super) next_update: SimTime,
     pub(super) hand: f64,
-    /// Groups in which an allocation took place; kept here to avoid allocating a new vector each time.
+    /// Groups in which a call allocated or freed space. The calls reuse this vector, so that they do not have
+    /// to create new vectors.
     pub(super) touched: Vec<u32>,
 }
 

@@ -121,7 +121,7 @@ impl<R: Clone> ClusterDisk<R> {
         Ok(())
     }
 
-    /// Waits until at most `bytes` bytes of writes wait for the drive.
+    /// Waits until the queued writes have at most `bytes` bytes.
     pub fn wait_below(&mut self, bytes: u64) {
         self.raw.wait_below(bytes);
     }
@@ -162,7 +162,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.write(at, len.min(self.reserved - at))
     }
 
-    /// The simulated time that the process has reached.
+    /// The present time of the simulated process. The drive may still have queued requests.
     #[must_use]
     pub const fn now(&self) -> SimTime {
         self.raw.now()

@@ -85,7 +85,7 @@ impl FreeMap {
         let home = at / GROUP;
         let mut best: Option<u32> = None;
         for step in 0..self.groups.len() as u32 {
-            // No cluster in the remaining groups is nearer to `at` than the cluster found.
+            // If this is true, no cluster in the remaining groups is nearer to `at` than the cluster found.
             if best.is_some_and(|b| b.abs_diff(at) < step.saturating_sub(1) * GROUP) {
                 break;
             }
@@ -111,8 +111,8 @@ impl FreeMap {
             .fold(None, |best, c| nearer(best, Some(c), at))
     }
 
-    /// A run of `most` free clusters near `at`, or the longest run nearby. Returns its first cluster
-    /// and its length.
+    /// Searches `RUN_GROUPS` groups near `at` for a run of `most` free clusters. If no run is that long,
+    /// takes the longest run found. Returns the first cluster and the length of the run.
     #[must_use]
     pub fn run(&self, at: u32, most: u32) -> Option<(u32, u32)> {
         let first = self.nearest(at)?;

@@ -42,7 +42,7 @@ pub struct HummingbirdCounts {
     pub packed: u64,
     /// Number of replicas among the packed files: files that already were in another cluster.
     pub replicas: u64,
-    /// Bytes of the files in the clusters written.
+    /// Bytes of the packed files, including their names and heads.
     pub packed_bytes: u64,
     /// Number of files removed because their clusters were freed or overwritten.
     pub expired: u64,
@@ -78,8 +78,8 @@ impl Hummingbird {
         Ok(size)
     }
 
-    /// Stores a file without keeping it in memory: the file is written at once into separate clusters. A
-    /// later read keeps it in memory only until the call of [`Hummingbird::done_read_file`].
+    /// Stores a file without keeping it in memory: the file is immediately written into clusters that contain
+    /// no other file. A later read keeps it in memory only until the call of [`Hummingbird::done_read_file`].
     ///
     /// # Errors
     /// Returns [`HummingbirdError::NoCluster`] if there are not enough free clusters in a row, and
@@ -143,8 +143,9 @@ impl Hummingbird {
         while let Some(file) = next {
             next = self.files.next(file);
             if let Some(cluster) = self.memory_cluster(file) {
-                // `known` has compared the name above, unless the file has just come into memory with the
-                // read of another file that has the same hash.
+                // The call of `known` above compared the names of the files with this hash that were in
+                // memory. Since then, an iteration of this loop may have read a cluster, and this file may
+                // have come into memory with that cluster. So its name is compared here.
                 if let Some(stored) = self.name_of(file).filter(|s| s.name == name) {
                     self.lend(file, Some(cluster));
                     return Ok(contents(stored, false));
@@ -257,8 +258,8 @@ impl Hummingbird {
         clusters.find(|c| self.clusters.get(**c).in_memory).copied()
     }
 
-    /// Name, size and version of a file: from its metadata, or from its newest cluster. (Only a cluster in
-    /// memory can be inspected without cost.)
+    /// Name, size and version of a file. They come from its metadata, from a cluster in memory, or from its
+    /// newest cluster on disk. No simulated time passes.
     pub(super) fn name_of(&self, file: FileNo) -> Option<Stored> {
         let entry = self.files.get(file);
         if let Some(unpacked) = &entry.unpacked {

@@ -125,8 +125,8 @@ impl ClusterTable {
         entry.fetched.iter().filter(|f| **f).count() as u64
     }
 
-    /// Called when a file is requested. Returns true if it was prefetched and not requested since;
-    /// clears the mark.
+    /// Called when a file is requested. Returns true if the file is marked as prefetched, and clears this
+    /// mark.
     pub(super) fn take_fetched(&mut self, cluster: u32, file: FileNo) -> bool {
         let entry = &mut self.clusters[cluster as usize];
         let place = entry.files.iter().position(|f| *f == file);

@@ -13,14 +13,15 @@ pub enum Placement {
     Closest,
     /// The free cluster nearest to the last written cluster.
     PreviousWrite,
-    /// The next cluster, even if it contains files: a log.
+    /// The next cluster in the order of cluster numbers. If it contains files, they are overwritten. So the
+    /// clusters are written in sequence, like a log.
     Log,
 }
 
 /// Parameters of Hummingbird. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HummingbirdConfig {
-    /// Memory for contents of files and clusters. As for Squid, tables take additional memory.
+    /// Memory for contents of files and clusters. Tables take additional memory, as in the model of Squid.
     pub memory: u64,
     /// Bytes of a cluster.
     pub cluster: u64,

@@ -32,7 +32,8 @@ pub(super) struct File {
     next: FileNo,
     pub(super) readers: u32,
     pub(super) used: SimTime,
-    /// Order of use. The number rises with each use of any file.
+    /// Number of the last use of this file. Each use of a file gets a higher number than all earlier uses of
+    /// any file.
     pub(super) tick: u64,
     /// Clusters that contain the file, oldest first. If there are several, they contain replicas.
     pub(super) clusters: Vec<u32>,
@@ -83,8 +84,8 @@ impl FileTable {
     }
 
     /// Bytes that the published structures would take. A file takes 36 bytes (hash, number, state, count,
-    /// time, list links, one cluster). A replica takes 4 bytes. The name of a file that is not packed takes
-    /// 16 bytes.
+    /// time, list links, one cluster). A file that is not packed takes 24 bytes more, for example for its
+    /// name.
     pub(super) fn metadata_bytes(&self) -> u64 {
         36 * self.live as u64 + 24 * self.unpacked_count as u64
     }

@@ -1,11 +1,15 @@
 //! The logs that survive a crash. They contain the numbers of hot clusters, the mappings from files to
 //! clusters, and delete intents.
 //!
-//! Rules (USENIX 2001): the disk has four regions. They contain the clusters, the mappings (written at
-//! shutdown and at intervals), the numbers of hot clusters (the most recently used clusters in memory), and
-//! the delete intents (records of deletes, flushed after a number of deletes or seconds). A delete intent
-//! contains the number of the last write before the delete, so that its replay does not remove files that
-//! were written afterwards.
+//! Rules (USENIX 2001): the disk has four regions:
+//!
+//! - the clusters;
+//! - the mappings, which are written at shutdown and at intervals;
+//! - the numbers of the hot clusters, which are the most recently used clusters in memory;
+//! - the delete intents, which are records of deletes. They are flushed after a number of deletes or seconds.
+//!
+//! A delete intent contains the number of the last write before the delete, so that its replay does not
+//! remove files that were written afterwards.
 
 use super::{Hummingbird, HummingbirdError};
 use crate::model::SimTime;
@@ -107,7 +111,7 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// Writes all mappings. After that, delete intents of earlier deletes need no replay.
+    /// Writes the mappings of all existing files. So they contain no file that was deleted before.
     pub(super) fn write_mappings(&mut self) -> Result<(), HummingbirdError> {
         let mappings: Vec<_> = self.files.numbers().map(|n| self.mapping(n)).collect();
         let mappings: Vec<_> = mappings

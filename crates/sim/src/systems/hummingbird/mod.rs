@@ -52,7 +52,8 @@ pub struct Hummingbird {
     tick: u64,
     calls: u64,
     daemon: u8,
-    /// The second of the run in which a daemon last ran because the client was idle.
+    /// Time of the last run of a daemon that was caused by idle time of the client, in whole seconds of
+    /// simulated time.
     idle_second: Option<u64>,
     /// After a crash: the next cluster to scan. Nothing is written until all clusters have been scanned.
     scan_at: Option<u32>,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::systems::Stored;
 
-/// Packing stops after this number of files could not be added to the cluster.
+/// Largest number of files that packing tries in vain to add to a cluster. Then packing stops.
 const MAX_ATTEMPTS: usize = 64;
 
 /// Contents of a cluster that is being packed.
@@ -53,12 +53,12 @@ impl Hummingbird {
     /// Packs one cluster, beginning with the least recently used file, and writes it.
     ///
     /// # Errors
-    /// Returns [`HummingbirdError::NoCluster`] if no cluster is free (with log placement: if none can be
-    /// overwritten either), [`HummingbirdError::Busy`] if no file can be packed (all files have readers), and
-    /// errors of the partition.
+    /// Returns [`HummingbirdError::NoCluster`] if no cluster is free (with log placement: if, in addition, no
+    /// cluster can be overwritten), [`HummingbirdError::Busy`] if no file can be packed (all files have
+    /// readers), and errors of the partition.
     pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
         if self.scan_at.is_some() {
-            // Nothing may be written before the scan has found which clusters are free.
+            // The scan finds which clusters are free, so it must end before the first write.
             self.finish_scan()?;
         }
         let Some(cluster) = self.place() else {
@@ -117,7 +117,7 @@ impl Hummingbird {
         parcel
     }
 
-    /// Adds a file that is in memory, fits, and is not being read. Returns false if it cannot be added.
+    /// Adds a file if it is in memory, fits and has no readers. Otherwise returns false.
     fn add(&self, parcel: &mut Parcel, file: FileNo) -> bool {
         let entry = self.files.get(file);
         if !entry.live || entry.nomem || entry.readers > 0 || !self.in_memory(file) {
@@ -137,7 +137,7 @@ impl Hummingbird {
         true
     }
 
-    /// Chooses the cluster to write next, and frees it if necessary.
+    /// Chooses the cluster to write next. If necessary, frees clusters first.
     fn place(&mut self) -> Option<u32> {
         if self.config.placement == Placement::Log {
             return self.next_of_log();

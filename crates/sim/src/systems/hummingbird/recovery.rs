@@ -125,8 +125,8 @@ impl Hummingbird {
         self.disk.read_reserved(2 << 20, bytes.max(512))?;
         for mapping in &regions.mappings {
             for (cluster, sequence, place) in &mapping.places {
-                // The mappings do not show whether the cluster was written again later. If so, a read finds
-                // another name in the cluster.
+                // The mappings do not show whether the cluster was written again later. If it was, a later
+                // read of the cluster finds other names in it.
                 let known = self.clusters.get(*cluster);
                 if known.sequence > 0 && known.sequence != *sequence {
                     continue;
@@ -156,8 +156,8 @@ impl Hummingbird {
         entry.files[place] = file;
     }
 
-    /// Adds the files of a cluster that was read. If there are two versions of a name, the later written
-    /// version is valid.
+    /// Adds the files of a cluster that was read to the known files. If there are two versions of a name, the
+    /// later written version is valid.
     fn learn(&mut self, cluster: u32) {
         let Some(written) = self.disk.peek(cluster).cloned() else {
             return;

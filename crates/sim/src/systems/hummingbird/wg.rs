@@ -127,7 +127,8 @@ impl WgHummingbird {
         Ok(outcome)
     }
 
-    /// Stores the object of a miss. Returns false if it does not fit into a cluster.
+    /// Stores the object of a miss. Returns false if the object is too large for a cluster and was not
+    /// stored.
     fn write(&mut self, request: &Request) -> Result<bool, HummingbirdError> {
         let (name, size, version) = (request.object, request.size, request.version);
         match self.library.write_file(name, size, version) {

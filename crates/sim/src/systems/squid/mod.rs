@@ -1,5 +1,5 @@
-//! Squid 2.2 as the load generator wg-Squid of the Hummingbird papers (draft of 1999, USENIX 2001) replays
-//! it.
+//! Squid 2.2 as the program wg-Squid simulates it. wg-Squid is a load generator of the Hummingbird papers
+//! (draft of 1999, USENIX 2001).
 //!
 //! Rules: there is one cache directory on the disk with 8 top-level directories for each GB and 256
 //! directories in each of them. Each object has one file, placed by its file number ([`numbers`]).

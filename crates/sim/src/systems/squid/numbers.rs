@@ -24,7 +24,7 @@ pub struct Numbers {
     next: u64,
     /// Numbers below `fresh` that were freed.
     free: BTreeSet<u64>,
-    /// No number from here on was ever assigned.
+    /// This number and all larger numbers were never assigned.
     fresh: u64,
     most: u64,
 }

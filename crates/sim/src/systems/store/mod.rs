@@ -4,8 +4,8 @@
 //!
 //! The store gets all of the memory as one budget, which includes its tables and objects that wait to be
 //! written. The tables of the papers' systems take additional memory. If too much data waits to be written, a
-//! miss waits too, so that every system stores every miss. (The proxy would not store the object in this
-//! case.) This module does not store objects larger than one fragment.
+//! miss waits until it can be stored, because the other systems also store every miss. (The proxy would not
+//! store the object in this case.) This module does not store objects larger than one fragment.
 
 mod disk;
 #[cfg(test)]

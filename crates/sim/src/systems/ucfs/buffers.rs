@@ -26,7 +26,7 @@ pub(super) struct Held {
     pub(super) part: Part,
     pub(super) older: u32,
     pub(super) newer: u32,
-    /// Position in cold: the number of bytes that had entered cold before this file.
+    /// Position in cold: the number of bytes that had entered cold up to and including this file.
     pub(super) place: u64,
 }
 

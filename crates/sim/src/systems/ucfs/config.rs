@@ -1,5 +1,6 @@
-//! The parameters of UCFS. The digits of many values in the paper are lost. Each such value is marked as lost
-//! below. The sweep of the reproduction varies some of them (buffers, clusters per write, one-timers).
+//! The parameters of UCFS. In the available text of the paper, the digits of many values are missing. Each
+//! such value is marked as lost below. The sweep of the reproduction varies some of these values (buffers,
+//! clusters per write, one-timers).
 
 use crate::model::SimTime;
 
@@ -19,7 +20,8 @@ pub struct UcfsConfig {
     pub medium_up: bool,
     /// Maximum number of clusters that one request writes (lost).
     pub write_clusters: u32,
-    /// Bytes of writes that may wait before a request has to wait (the swap-out pool; lost).
+    /// Size of the swap-out pool (lost): the largest number of bytes of queued writes. If more bytes are
+    /// queued, requests wait.
     pub pool: u64,
     /// The second level of grouping adds files to a cluster while more than this number of bytes are free
     /// (lost).
@@ -38,8 +40,8 @@ pub struct UcfsConfig {
     /// The second rule of the paper: the disk keeps clusters that were read (virtual clusters). Without this
     /// rule, the disk copy of a cluster is voided when the cluster is read.
     pub virtual_clusters: bool,
-    /// True if files are grouped by site and by count; otherwise clusters are filled in the order of
-    /// eviction.
+    /// True if files are grouped by site and by number of requests; otherwise clusters are filled in the
+    /// order of eviction.
     pub grouping: bool,
     /// Bytes of a file's URL, size, times, count and cluster array.
     pub head_bytes: u64,

@@ -3,13 +3,13 @@
 //! Rules: files are in memory and leave it in clusters of fixed size. The disk has no directories, and is
 //! read and written only in whole clusters. Two tables in memory contain the position of every file
 //! (`tables`). A memory cache in three parts decides which files leave (`buffers`). Files that leave are
-//! grouped by site, then by count, and written near the head, several clusters with one request (`swap`). A
-//! disk hit reads the whole cluster, and all its files enter memory. Under the older rule, the disk copy of a
-//! cluster is voided when the cluster is read. Under the newer rule, the disk copy is kept as long as none of
-//! the cluster's files changes (a virtual cluster). When all files of a virtual cluster have moved to the
-//! cold buffer, they leave memory without a write. Clusters of one-timers (files that were not requested
-//! again) are voided first, then the least used clusters. After a crash everything is lost; a clean shutdown
-//! saves tables and memory (`superblock`).
+//! grouped into clusters by site, then by number of requests. Several clusters are written near the head with
+//! one request (`swap`). A disk hit reads the whole cluster, and all its files enter memory. Under the older
+//! rule, the disk copy of a cluster is voided when the cluster is read. Under the newer rule, the disk copy
+//! is kept as long as none of the cluster's files changes (a virtual cluster). When all files of a virtual
+//! cluster have moved to the cold buffer, they leave memory without a write. Clusters of one-timers (files
+//! that were not requested again) are voided first, then the least used clusters. After a crash everything is
+//! lost; a clean shutdown saves tables and memory (`superblock`).
 //!
 //! Interpretations where the paper is silent:
 //!

@@ -1,5 +1,5 @@
 //! Removal of files from memory. Files that leave memory are grouped into clusters on two levels (by site,
-//! then by count), and several clusters are written with one request.
+//! then by number of requests), and several clusters are written with one request.
 //!
 //! Rules: the file that leaves memory first is the oldest page (HTML file) in the older half of the cold
 //! buffer. If there is no page in this half, the oldest cold file leaves first. First level: files of the
@@ -34,8 +34,8 @@ impl Ucfs {
     }
 
     /// Removes files from memory until their groups fill `write_clusters` clusters, and writes these
-    /// clusters. Files with valid copies on disk leave without a write. If they free enough memory first,
-    /// nothing is written.
+    /// clusters. Files with valid copies on disk leave without a write. If such files free enough memory
+    /// before the first group is chosen, nothing is written.
     fn swap_out(&mut self) -> Result<(), FsError> {
         let mut pool: Vec<Vec<Record>> = Vec::new();
         let mut clusters = 0;

@@ -8,7 +8,7 @@ pub(super) fn params() -> DiskParams {
         name: "st15150wc",
         rpm: 7_200.0, // sheet
         heads: 21,    // memory: 11 discs, 21 surfaces with data
-        // memory: 3,711 cylinders, 107 sectors per track on average, 8,388,315 sectors in all; derived: the
+        // memory: 3,711 cylinders, 107 sectors per track on average, 8,388,315 sectors in all. derived: the
         // sectors per track of the outermost and innermost zone, from an internal rate of 47 to 77 Mbit/s.
         zones: even_zones(3_711, 11, 131, 84),
         // sheet: "9 ms average access", taken as the mean write seek. memory: the values of the read seek.

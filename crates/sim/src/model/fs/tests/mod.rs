@@ -393,8 +393,8 @@ fn a_full_file_system_refuses_and_recovers() {
     assert!(fs.write(again, 0, 40 << 20).is_ok());
     assert_eq!(fs.create(root, 1), Err(FsError::Exists));
     assert_eq!(fs.open(DirId(77), 1), Err(FsError::NotFound));
-    // A write far beyond the end would leave a hole for which there is no space. It is refused before any
-    // space is allocated.
+    // In this model, a write far beyond the end of a file also allocates the hole before the written bytes.
+    // There is no space for this hole, so the write is refused before any space is allocated.
     let free = fs.available();
     assert_eq!(fs.write(again, 1 << 40, 1), Err(FsError::NoSpace));
     assert_eq!(fs.write(again, u64::MAX, 1), Err(FsError::OutOfRange));
