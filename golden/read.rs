@@ -1,5 +1,6 @@
-//! Reads the stores of this folder: `v1`, frozen with format version 1, and `rules`, written under
-//! rules that were too lax. Part of the tests of each crate that needs one.
+//! Reads the frozen stores of this folder. `v1` has format version 1, `seeded` also has the extension
+//! `seed`, and `rules` was written by an older Foxy, whose caching rules permitted too much. Each crate
+//! that tests such a store includes this file as a module of its tests.
 
 /// Path of the store in `folder`, for a crate with this manifest folder.
 pub(super) fn path(manifest: &str, folder: &str) -> std::path::PathBuf {
@@ -7,7 +8,9 @@ pub(super) fn path(manifest: &str, folder: &str) -> std::path::PathBuf {
     golden.join(folder).join("store.hex")
 }
 
-/// The store's bytes. A line has 32 of them: place, how often they come, bytes. Zeros are left out.
+/// Returns the bytes of a store. The first line of `text` contains the length of the store. Every other
+/// line contains a position, a number of repetitions, and 32 bytes that are repeated from this position
+/// on. Bytes that are in no line are zero.
 pub(super) fn unhex(text: &str) -> Vec<u8> {
     let mut lines = text.lines();
     let length = lines.next().unwrap().strip_prefix("length ").unwrap();

@@ -255,7 +255,7 @@ impl Scene {
         client.answer_to(method)
     }
 
-    /// Sends a GET with a path in place of a URL to any listener of Foxy.
+    /// Sends a GET to any listener of Foxy. The request contains only a path, not a complete URL.
     #[must_use]
     pub fn get_at(&self, address: SocketAddr, host: &str, path: &str) -> Answer {
         let mut client = Client::to(address);
@@ -338,7 +338,7 @@ impl Scene {
         let (disk, stand_in) = (self.disk.as_ref(), self.stand_in.clone());
         self.foxy = Some(run(&self.config, &self.clock, disk, stand_in));
         // Foxy answers requests before it has loaded all segments of the store. A story needs the contents of
-        // all segments.
+        // all segments, so the scene waits for them.
         let loading = || {
             self.foxy()
                 .engine()

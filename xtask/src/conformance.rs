@@ -90,7 +90,7 @@ fn measure(args: &ConformanceArgs) -> Result<Outcome, String> {
     }
 }
 
-/// Compares the measured verdicts with the table at `path`, or writes them into it.
+/// Compares the measured verdicts with the table at `path`, or writes the verdicts into the table.
 fn compare(
     path: &Path,
     mut table: Table,

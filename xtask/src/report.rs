@@ -55,7 +55,7 @@ struct Line {
 }
 
 impl Report {
-    /// Runs one step and prints its result at once.
+    /// Runs one step, and prints its result as soon as the step has ended.
     pub(crate) fn step(&mut self, name: &'static str, run: impl FnOnce() -> Outcome) {
         println!("== {name}");
         let start = self.clock.mono();
@@ -68,7 +68,7 @@ impl Report {
         println!("{line}");
     }
 
-    /// Adds a step that has already run, for example in parallel, and prints the usual line of a step.
+    /// Adds a step that has already run, for example in parallel. Returns the usual line about a step.
     pub(crate) fn note(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
         let line = Line {
             name,

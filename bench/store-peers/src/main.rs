@@ -24,7 +24,7 @@ type Cache = HybridCache<u64, Vec<u8>>;
 
 /// Length of the URL and the fields that are stored with a body, in bytes.
 const HEAD: usize = 250;
-/// Greatest number of bytes that are admitted per second.
+/// Greatest rate of inserts, in bytes of bodies per second.
 const PACE: f64 = 250e6;
 
 fn main() -> Result<(), Failure> {

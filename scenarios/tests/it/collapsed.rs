@@ -1,4 +1,4 @@
-//! Many clients that request the same object at once cause one request to the origin.
+//! Many clients that request the same object at the same time cause one request to the origin.
 
 use foxy_scenarios::*;
 

@@ -27,7 +27,7 @@ struct Crowd<'a> {
     name: &'a str,
     object: String,
     args: &'a [&'a str],
-    /// Greatest number of requests that the origin may get.
+    /// Greatest permitted number of requests at the origin.
     requests: f64,
 }
 
@@ -108,7 +108,8 @@ fn many(bench: &Bench) -> Result<(), String> {
     within_budget(&foxy)
 }
 
-/// The store's file is emptied while a crowd reads, so all contents of the store are lost at once.
+/// While a crowd reads, the store's file is truncated to length 0. So the store loses all its contents during
+/// the reads.
 fn broken_store(bench: &Bench) -> Result<(), String> {
     let (foxy, store) = foxy(bench, "collapse-broken")?;
     let breaker = std::thread::spawn(move || {

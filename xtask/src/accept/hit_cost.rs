@@ -19,10 +19,10 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Measures hits of one popular object, and for comparison the simplest possible server, which shows the
-/// kernel's part of the CPU time. Then it measures hits of many objects, which together are larger than the
-/// second-level cache of a processor. When such an object is copied into the socket, the processor waits for
-/// memory.
+/// Measures hits of one popular object. For comparison, it also measures the simplest possible server, which
+/// shows the kernel's part of the CPU time. Then it measures hits of many objects. Together these objects are
+/// larger than the second-level cache of a processor. So the processor waits for memory when it copies an
+/// object into the socket.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
     for (work, name) in [

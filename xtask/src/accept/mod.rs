@@ -1,9 +1,10 @@
 //! `cargo xtask accept`: measures and judges the properties that a release must have on this machine.
 //!
 //! A release build of Foxy runs as its own process between the load generator and the deterministic origin.
-//! Every byte of every answer is checked. Results are printed in tables. Only counts and ratios are judged; a
-//! time by itself is never judged. The command takes about fifteen minutes and is not part of `check`. The
-//! part `mirrors` needs pip, npm, cargo, apt and their registries.
+//! Every byte of every answer is checked, except in the part `hit`, which compares the bytes of one answer in
+//! a hundred. Results are printed in tables. Counts and ratios are judged. Times are only printed, except in
+//! the part `purge`, which judges the time until a purge is acknowledged. The command takes about fifteen
+//! minutes and is not part of `check`. The part `mirrors` needs pip, npm, cargo, apt and their registries.
 
 mod collapse;
 mod faults;

@@ -1,5 +1,5 @@
-//! One purge by tag that removes a million objects. It must be acknowledged in time, take effect at once, and
-//! still apply after SIGKILL.
+//! One purge by tag that removes a million objects. It must be acknowledged in time, take effect immediately,
+//! and still apply after SIGKILL.
 
 use super::process::Bench;
 use crate::report::Outcome;

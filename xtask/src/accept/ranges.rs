@@ -8,12 +8,12 @@ use crate::report::Outcome;
 const LITTLE: f64 = 2.0 * 1024.0 * 1024.0;
 /// Length of the object that is read in a random order.
 const GIB: u64 = 1 << 30;
-/// Number of pieces in which this object is read. Nearly every piece begins and ends within a fragment (the
-/// part of an object that Foxy stores as one record).
+/// Number of pieces in which the object of [`GIB`] bytes is read. Nearly every piece begins and ends within a
+/// fragment (the part of an object that Foxy stores as one record).
 const PIECES: &str = "3000";
-/// Bytes per second that the origin of this object sends. A busy disk can still write at this rate. At a
-/// higher rate, the store might not write a fragment in time. The fragment would then not be stored, and
-/// would be fetched again.
+/// Rate at which the origin sends the object of [`GIB`] bytes, in bytes per second. A busy disk can still
+/// write at this rate. At a higher rate, the store might not write a fragment in time. The fragment would
+/// then not be stored, and would be fetched again.
 const RATE: u64 = 100_000_000;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {

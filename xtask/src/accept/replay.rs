@@ -9,8 +9,8 @@ use super::process::{Bench, number};
 use crate::report::Outcome;
 use crate::workspace::root;
 
-/// Number of percentage points by which the hit ratio may be below that of an exact LRU with the same disk
-/// bytes.
+/// Greatest permitted loss of hit ratio compared with an exact LRU, in percentage points. The LRU has as many
+/// bytes as Foxy's store.
 const POINTS: f64 = 4.0;
 
 /// Each trace: its file, the size of Foxy's store, and Foxy's memory.
@@ -62,8 +62,8 @@ fn find(file: &str) -> Option<PathBuf> {
     found
 }
 
-/// Replays many requests to 200 origin servers. All data together are 10 times as large as the memory and 2
-/// times as large as the disk.
+/// Replays many requests to 200 origin servers. All objects together are twice as large as the disk space.
+/// The disk space is five times as large as the memory.
 pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
     let requests = requests.to_string();
     let load = [

@@ -10,8 +10,8 @@ use super::process::{Bench, number, report_of};
 use crate::report::Outcome;
 
 const STORE: &str = "6GiB";
-/// Duration of the load before the kill in seconds. Even on a slow machine it stores well over 300,000
-/// objects on disk.
+/// Duration of the load in seconds. Foxy is killed two seconds before the end of the load. Even on a slow
+/// machine, well over 300,000 objects are on disk at this time.
 const LOAD_SECONDS: u64 = 60;
 
 pub(crate) fn run(bench: &Bench) -> Outcome {
@@ -21,8 +21,8 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// Kills Foxy and starts it again. Then requests the objects that were stored over five seconds before the
-/// kill, from the newest 5 GiB of all objects.
+/// Kills Foxy and starts it again. Then requests the newest 5 GiB of the stored objects, but no object that
+/// was stored in the last five seconds before the kill.
 fn kill_and_expect(bench: &Bench) -> Result<(), String> {
     let store = bench.path("restart-store").to_string_lossy().into_owned();
     let args = [

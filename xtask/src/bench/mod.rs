@@ -44,8 +44,8 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
     }
 }
 
-/// The part of `check --long`: no frequently executed code may need more instructions than the baseline
-/// permits.
+/// A step of `check --long`. It checks that no frequently executed code needs more instructions than the
+/// baseline permits.
 pub(crate) fn check_instructions(report: &mut Report) {
     report.step("bench micro", || {
         outcome(micro::run(&micro::MicroArgs::default()))

@@ -2,10 +2,10 @@
 //! compares two kinds of Foxy. The silent Foxy has no log, and its metrics are not read. The watched Foxy
 //! writes its JSON log, and its metrics are read each second.
 //!
-//! Each run starts a new Foxy. The speed of a process depends on the addresses of its memory, and these
-//! addresses differ from process to process. The silent Foxy has two runs in a round, and the ratio of its
-//! two medians is the noise. CPU is the run time of the server's threads as the kernel reports it, divided by
-//! the number of answers.
+//! The speed of a process depends on the addresses of its memory, which differ from process to process. So
+//! each run starts a new Foxy, and the medians of all runs are compared. In each round, the silent Foxy runs
+//! twice. The median of its second runs divided by the median of its first runs shows the noise. CPU is the
+//! run time of the server's threads as the kernel reports it, divided by the number of answers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::accept::process::{Bench, Foxy, number, report_of};
 use crate::report::Outcome;
 
-/// Greatest permitted ratio of a watched request's cost to a silent request's cost.
+/// Greatest permitted CPU time per request of the watched Foxy, as a multiple of the silent Foxy's CPU time.
 const MOST: f64 = 1.03;
 /// The runs of a round. The silent Foxy has two runs.
 const RUNS: [&str; 3] = ["silent", "watched", "silent again"];

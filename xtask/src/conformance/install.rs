@@ -53,7 +53,8 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
     /// Name of the table with the verdicts of this version.
     pub(super) table: &'static str,
-    /// Name of the table with the tests whose verdict differs with Foxy's default settings.
+    /// Name of the table with the losses: the tests whose verdict with Foxy's default settings differs from
+    /// the verdict in `table`.
     pub(super) losses: &'static str,
     /// True if this version has tests of Surrogate-Control.
     pub(super) surrogate: bool,

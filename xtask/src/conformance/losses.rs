@@ -31,8 +31,8 @@ impl Losses {
         Ok(Self(toml::from_str(&text).map_err(|e| show(&e))?))
     }
 
-    /// Compares the measured verdicts with `table` and the losses. With `update`, the measured verdicts
-    /// first replace the losses, also in the file at `path`.
+    /// Compares the measured verdicts with `table` and the losses. If `update` is true, the losses are first
+    /// made again from the measured verdicts, and written to the file at `path`.
     pub(super) fn compare(
         mut self,
         table: &Table,

@@ -30,9 +30,10 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Runs the complete suite. If a few verdicts are not as `expected`, runs these tests once more, without
-    /// the others, and their second verdict counts. Many answers of the suite are fresh for one second, and
-    /// on a busy machine an answer can take longer than that to arrive. Such an answer is not stored.
+    /// Runs the complete suite. If a few tests have other verdicts than `expected`, these tests are run once
+    /// more without the other tests, and their second verdicts count. A second run is needed because many
+    /// answers of the suite are fresh for one second. On a busy machine, such an answer can take more than a
+    /// second to arrive. Then it is not stored.
     pub(super) fn verdicts(&self, mode: Mode, expected: &Table) -> Result<Verdicts, String> {
         let kind = (mode, self.certificate.as_ref());
         let origin = Running::origin(&self.suite, kind, &self.folder)?;

@@ -124,7 +124,7 @@ impl Table {
         self.0.get(kind)?.get(test).map(String::as_str)
     }
 
-    /// Writes the measured verdicts into the table. If a test failed in any mode, the table contains a
+    /// Writes the measured verdicts into the table. If a test failed in any mode, its entry in the table is a
     /// failure.
     pub(super) fn update(&mut self, measured: &[(Mode, Verdicts)]) {
         let mut new: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();

@@ -7,8 +7,8 @@ use std::process::Command;
 use super::DistArgs;
 use super::program::Program;
 
-/// Parts of the program, and for each part the beginnings of its symbols' names. A symbol belongs to the
-/// first part that has a beginning of the symbol's name.
+/// Parts of the program, each with a list of prefixes of symbol names. A symbol belongs to the first part
+/// that has a prefix of the symbol's name in its list.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "TLS: cryptography (aws-lc)",

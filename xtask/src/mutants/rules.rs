@@ -13,8 +13,8 @@ pub(crate) struct Rule {
     pub(crate) line: usize,
 }
 
-/// Each crate with rules (by the name of its folder), and the packages of which a test must fail when a rule
-/// of this crate is broken.
+/// Each crate with rules (by the name of its folder), and the packages whose tests guard these rules. If a
+/// rule is broken, one of these tests must fail.
 const TESTED_BY: &[(&str, &[&str])] = &[
     ("format", &["foxy-format", "foxy-store"]),
     ("store", &["foxy-store"]),
@@ -23,7 +23,7 @@ const TESTED_BY: &[(&str, &[&str])] = &[
 ];
 
 impl Rule {
-    /// Packages of which a test must fail when this rule is broken.
+    /// Packages whose tests guard this rule. If the rule is broken, one of these tests must fail.
     pub(crate) fn tested_by(&self) -> &'static [&'static str] {
         let known = TESTED_BY.iter().find(|(name, _)| *name == self.package);
         known.map_or(&[], |(_, packages)| packages)

@@ -147,7 +147,7 @@ pub(super) fn white_space(file: &Source) -> Vec<String> {
     complaints
 }
 
-/// A scenario must be short enough to be read at once.
+/// A scenario must be short, so that a reader can understand it as a whole.
 pub(super) fn scenario_length(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
     if !file.path.starts_with("scenarios/tests/it/")

@@ -130,7 +130,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs until one of three events: the run is stopped; no request is left to send and all sent requests
-    /// have ended; or the target is deserted, see `deserted`.
+    /// have ended; or no connection was established for too long, see `deserted`.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {

@@ -66,7 +66,8 @@ impl Schedule {
     }
 }
 
-/// A timer with a finer resolution than the milliseconds of the readiness call, if the system has one.
+/// A timer for waits of less than a millisecond. The timeout of epoll has whole milliseconds only. Other
+/// systems have no such timer.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Timer(rustix::fd::OwnedFd);

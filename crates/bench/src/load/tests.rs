@@ -121,7 +121,8 @@ fn faults_of_the_server_are_told() {
         };
         run(&config, Box::new([spec; 5].into_iter()), &clock()).unwrap()
     };
-    // On a busy machine, an answer can take long. So the timeout is short only for the answer that is late.
+    // On a busy machine, an answer can take long. So only the case whose answer is late on purpose has a
+    // short timeout.
     let (long, short) = (Duration::from_secs(20), Duration::from_millis(300));
     for (knobs, fault, timeout) in [
         ("&d=100", "cut", long),
@@ -144,7 +145,8 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     drop(gone);
     let report =
         |config: &LoadConfig| run(config, Box::new(objects(5).into_iter()), &clock()).unwrap();
-    // On a busy machine, a load of 100 ms can end before its first attempt to connect.
+    // On a busy machine, a load of 100 ms can end before its first attempt to connect. So the load is
+    // repeated until an attempt has failed, at most 50 times.
     let faulty = |config: &LoadConfig| {
         let mut reports = (0..50).map(|_| report(config));
         let faulty = reports.find(|report| report.faults.contains_key("connect"));
@@ -195,8 +197,9 @@ fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
     let origin = origin();
     let mut config = config(&origin, None);
     config.cool_down = Duration::from_secs(600);
-    // The measured time ends before the first answer, which takes twice as long. On a busy machine, no request
-    // may be sent within the measured time. Then the test is repeated with a longer time.
+    // The measured time ends before the first answer, which takes twice as long. On a busy machine, it is
+    // possible that no request is sent within the measured time. Then the test is repeated with a longer
+    // time.
     let mut answers = |milliseconds: u64| {
         config.style.knobs = format!("&l={}", 2 * milliseconds);
         config.duration = Some(Duration::from_millis(milliseconds));

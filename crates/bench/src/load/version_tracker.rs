@@ -2,8 +2,8 @@
 //!
 //! A reload announces a new version: its request names the version to the origin. While the reload runs,
 //! answers may contain the old or the new version. When the reload is finished, answers must contain the new
-//! version. A reload is sent only when no other request for its object is running; before, the object is
-//! requested in its old version. So the load generator knows the order in which a cache gets the answers.
+//! version. A reload is sent only when no other request for its object is running. Until then, the requests
+//! are for the old version. So the load generator knows the order in which a cache gets the answers.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -252,7 +252,7 @@ impl Reads<'_> {
         self.queue
             .submit(Op::read(place as u64, plan.at, len, self.pool.take(len)));
         self.flights[place] = Some((plan, key));
-        // One call submits several reads to the kernel.
+        // The reads are submitted to the kernel in groups of at most eight, with one call for each group.
         if self.free.len().is_multiple_of(8) {
             self.queue.flush_submissions()?;
         }

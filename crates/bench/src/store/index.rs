@@ -14,8 +14,8 @@ use super::system;
 use crate::load::cpu;
 
 const MILLION: u64 = 1_000_000;
-/// Number of lookups in one run. The report contains the best and the median run, because other processes
-/// also use the machine.
+/// Number of lookups in one run. The report contains the best and the median run, because other processes can
+/// make runs slower.
 const LOOKUPS: usize = 50_000;
 const RUNS: u64 = 15;
 
@@ -83,7 +83,8 @@ fn times(section: &mut Section, index: &Index, million: u64) {
     let reference = ReferenceMemory::new(memory);
     let mut all = [(); 7].map(|()| Vec::new());
     for run in 0..RUNS {
-        // Every run measures all kinds, so that the load of other processes affects all kinds equally.
+        // Every run measures hits, misses and plain reads, so that the load of other processes affects all of
+        // them equally.
         let mut rng = Rng::new(run << 32 | million);
         let draw = |rng: &mut Rng, bit: u64| -> Vec<KeyHash> {
             (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
@@ -164,8 +165,9 @@ impl ReferenceMemory {
         Self(memory)
     }
 
-    /// Returns the time of `reads` (1 or 2) random reads at once, in nanoseconds. If `wait` is true, the
-    /// processor cannot start them before it has the results of the previous reads.
+    /// Returns the nanoseconds per step. A step makes `reads` (1 or 2) random reads, which do not wait for
+    /// each other. If `wait` is true, the processor cannot start a step before it has the results of the
+    /// previous step.
     fn chase(&self, hashes: &[KeyHash], reads: usize, wait: bool) -> f64 {
         let nothing = if wait { black_box(0u64) } else { 0 };
         let (words, _) = self.0.as_chunks::<8>();

@@ -25,7 +25,7 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["mixed", "mixed-4096"], mixed_on)
 }
 
-/// Results with one number of reads at a time (see [`DEPTHS`]).
+/// Results for one of the numbers of reads in [`DEPTHS`].
 struct Step {
     reads: Reads,
     fio: Option<Measured>,

@@ -71,7 +71,7 @@ struct Loop<'a> {
     reads: Reads,
 }
 
-/// Requests random objects of `objects` for this time, with `depth` reads running at once.
+/// Requests random objects of `objects` for this time, with `depth` reads running at the same time.
 ///
 /// # Errors
 /// Returned if the disk refuses to open a queue, or if the queue fails.

@@ -18,7 +18,8 @@ use super::{Context, own_command};
 
 /// Length of a body in bytes. A segment has a slot for its summary (the list of its records), and the length
 /// of this slot is chosen for records of 2 KiB. The records of this measurement have about half of this
-/// length, as on the web. So summaries are longer than their slots and continue at the end of the segment.
+/// length, as on the web. So a segment has twice as many records, its summary is longer than the slot, and
+/// the rest of the summary is at the end of the segment.
 const BODY: usize = 700;
 const RECORD: u64 = 1152;
 

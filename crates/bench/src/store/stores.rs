@@ -19,8 +19,8 @@ use super::system::Loop;
 use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
-/// Number of reads per second of each device. On a rotating disk, a read takes a seek of 5.2 ms and half a
-/// rotation of 3 ms.
+/// Number of reads per second of each device. On a rotating disk, a read takes the time of a seek (5.2 ms)
+/// and of half a rotation (3 ms).
 const READS: u64 = 120;
 /// Length of a body in bytes.
 const BODY: usize = 8 << 10;

@@ -64,7 +64,7 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    /// Takes this name in `folder`, and deletes an existing file of this name.
+    /// Describes the file `name` in `folder`. Deletes an existing file of this name.
     pub(super) fn new(folder: &Path, name: &str) -> Self {
         let path = folder.join(name);
         let _ = std::fs::remove_file(&path);

@@ -67,8 +67,8 @@ fn harness(context: &Context<'_>, file: &Scratch) -> io::Result<Harness> {
     Harness::start(&params, context.clock)
 }
 
-/// Length of a body: fixed, or distributed as on the web. Longer bodies are shortened to 200 KiB, because
-/// this measurement stores no objects in fragments.
+/// Length of a body: fixed, or distributed as on the web. A length from the distribution is at most 200 KiB,
+/// because this measurement stores no objects in fragments.
 fn length(rng: &mut Rng, fixed: Option<usize>) -> usize {
     fixed.unwrap_or_else(|| Sizes::web().draw(rng).min(200 << 10) as usize)
 }

@@ -1,5 +1,5 @@
 //! The access log: the thread that writes it, and the settings of its lines. A reload can replace both. A
-//! worker continues with the old ones until it calls `renew` on its sink.
+//! worker uses the old thread and settings until it calls `renew` on its sink.
 
 use std::io;
 use std::sync::Arc;

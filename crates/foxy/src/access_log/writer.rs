@@ -113,8 +113,8 @@ impl LogThread {
     }
 }
 
-/// Opens the target and starts the thread. The thread adds its numbers of lines to the counts in `shared`.
-/// Returns `None` if the log is off.
+/// Opens the target and starts the thread. The thread adds the lines that it writes or drops to the counts in
+/// `shared`. Returns `None` if the log is off.
 ///
 /// # Errors
 /// An error if the target cannot be opened or the thread cannot be started.

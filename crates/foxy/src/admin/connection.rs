@@ -22,8 +22,7 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
-    /// Further pieces of the body, which are sent as they arrive. An answer with further pieces announces no
-    /// length.
+    /// Further pieces of the body, which are sent as they arrive. Such an answer has no `Content-Length`.
     pub(super) more: Option<mpsc::Receiver<Vec<u8>>>,
 }
 

@@ -25,7 +25,7 @@ pub(super) enum ListenerKind {
 /// Reason for which a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The form, the host or the source of the request is not allowed: 403.
+    /// The form of the request target, the host or the source of the request is not allowed: 403.
     Forbidden(&'static str),
     /// A token is needed: 401.
     NoToken,
@@ -68,7 +68,7 @@ pub(super) fn check(
     })
 }
 
-/// True if a request has a token, or the field without which changes are refused.
+/// True if a request has a token or the field [`FIELD`]. Each change needs one of them.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }
@@ -109,7 +109,8 @@ fn not_foreign(head: &RequestHead<'_>, path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// True if a page of this origin was served by this listener.
+/// True if the page that made the request is from this listener: its origin has the host and port of the
+/// field `Host`.
 fn is_own(origin: &[u8], host: Option<&[u8]>) -> bool {
     let authority = [&b"http://"[..], b"https://"]
         .into_iter()

@@ -27,7 +27,7 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     Ok(socket)
 }
 
-/// The current state. A reload replaces it, and each request uses only one state.
+/// The current state. A reload replaces it, but an open connection keeps the state with which it began.
 type Current = Arc<RwLock<Arc<State>>>;
 
 /// The running listener.

@@ -4,10 +4,10 @@
 //! them. It is not a proxy. Requests over TCP without a token are answered only under loopback names, the
 //! listener's own address, and names that the operator lists. Otherwise the owner of a web page could point
 //! the page's own host name at the listener, and the browser would let the page read the answers (DNS
-//! rebinding). The listener changes something only for requests with a field that a foreign page cannot add.
-//! The rights of a request follow from its token, or from the connection by which it arrives (over the unix
-//! socket, or from loopback). See `guard` and `keys`. At an address that other machines can reach, all
-//! requests for data need a token.
+//! rebinding). A request that changes something needs a field that a foreign page cannot add: the token, or
+//! `X-Foxy-Admin`. The rights of a request follow from its token, or from the connection by which it arrives
+//! (over the unix socket, or from loopback). See `guard` and `keys`. At an address that other machines can
+//! reach, all requests for data need a token.
 
 mod connection;
 mod guard;

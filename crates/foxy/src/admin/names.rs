@@ -20,7 +20,7 @@ use crate::config::Config;
 /// order of the table.
 pub(super) type Shared = (SiteTable, Vec<String>);
 
-/// The partitions of a running Foxy, and the names of their objects.
+/// The partitions of a running Foxy, and the settings that determine the URLs of their objects.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// All partitions: `forward` first, if there is a forward proxy, then the sites.
@@ -87,9 +87,10 @@ impl Names {
     }
 
     /// Returns the partitions that may have objects of this URL. Each partition has a flag, which is true if
-    /// the URL certainly belongs to the partition. A partition with a shared listener is left out if no
-    /// shared listener sends requests for the URL to it. It is not left out if `site` names it, if it is the
-    /// only partition, or if the URL's host and port are those of its origin.
+    /// the URL certainly belongs to the partition. If `site` names a partition, or if there is only one
+    /// partition, returns this partition. Otherwise a partition without a shared listener is always returned.
+    /// A partition with a shared listener is returned if a shared listener sends requests for the URL to it,
+    /// or if the URL's host and port are those of its origin.
     pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
         let (chosen, sure) = self.chosen(site);
         let routed = self.routed(url, false);

@@ -101,9 +101,9 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     all(state).map(line).collect()
 }
 
-/// Returns the lines of `/readyz` about origins that are left out or failing, and true if Foxy can still
-/// answer. Foxy can answer if it has a forward proxy or a build cache, or if at least one site has an origin
-/// that is not left out. The failure of one site does not make Foxy unready, because the other sites
+/// Returns the lines of `/readyz` about origins that get no requests or have a fault, and true if Foxy can
+/// still answer. Foxy can answer if it has a forward proxy or a build cache, or if at least one site has an
+/// origin that gets requests. The failure of one site does not make Foxy unready, because the other sites
 /// continue.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());

@@ -35,8 +35,8 @@ pub(crate) struct Removed {
     pub(crate) partitions: usize,
     /// Number of stored objects that were purged, variants included.
     pub(crate) objects: u64,
-    /// Numbers of the purges that count further objects of this URL during their pass over the stores
-    /// (sweep): variants that the table in memory does not contain, and objects of mirrors.
+    /// Numbers of the purges that count further objects of this URL while they search the stores (sweep).
+    /// These objects are variants that the table in memory does not contain, and objects of mirrors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) variants_counted_by: Vec<u64>,
     pub(crate) durable: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Operation {
 const ADVICE: &str = "say what to purge, one of: url, prefix, host, regex, tag, all; such as \
                       /purge?url=http%3A%2F%2Fexample.com%2F, or as a JSON body";
 
-/// Carries out a purge, and answers when the purge is durable.
+/// Carries out a purge. Answers when the purge is durable, or when it is known that it is not durable.
 pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     let request = if body.is_empty() {
         of_query(query)
@@ -157,8 +157,9 @@ async fn within_mirror(
     many(&purges, state).await
 }
 
-/// Returns a pair for each partition to which a purge of this kind applies: the partition, and the text in
-/// the form that the keys of this partition contain. An empty name stands for all partitions.
+/// Returns a pair for each partition to which a purge of this kind applies: the name of the partition, and
+/// the text to purge (such as the URL) in the form that the keys of this partition contain. An empty name
+/// stands for all partitions.
 fn places_of(
     kind: PurgeKind,
     text: &str,
@@ -221,10 +222,9 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
 }
 
 /// Returns a pair for each chosen partition: the partition, and the result of the function `text` for this
-/// partition. Partitions without a result are left out. If `all` is true, and the forward proxy and all sites
-/// have the same result, returns a single pair with an empty name, which stands for all partitions. The
-/// arguments of `text` are a partition and a flag. The flag is true if the request is certainly about this
-/// partition.
+/// partition. Partitions without a result are left out. The arguments of `text` are a partition and a flag.
+/// The flag is true if the request is certainly about this partition. If `all` is true, and the forward proxy
+/// and all sites have the same result, only one pair is returned. Its empty name stands for all partitions.
 fn places(
     chosen: Vec<(&str, bool)>,
     all: bool,
@@ -244,8 +244,9 @@ fn places(
     places
 }
 
-/// Returns the partition and the text for a purge of many objects. The text of a purge of a host is the host.
-/// If the request identifies exactly one partition, the host in the keys of this partition replaces it.
+/// Returns the partition and the text for a purge of many objects. In a purge of a host, the given text is
+/// the host. If the request identifies exactly one partition, the host in the keys of this partition is
+/// returned instead.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,
@@ -345,8 +346,8 @@ fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>
 }
 
 fn not_begun(error: &PurgeError) -> Answer {
-    // One request may need several purges, and the error may come after some of them have been made. Objects
-    // that are already purged stay purged.
+    // One request can need several purges, and a purge can fail after earlier purges have begun. The earlier
+    // purges stay valid.
     let status = if error.is_busy() { 429 } else { 400 };
     Answer::text(status, &format!("the purge {error}"))
 }

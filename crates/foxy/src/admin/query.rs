@@ -1,6 +1,7 @@
 //! Parameters in the query of a URL.
 
-/// Returns a decoded parameter of a query. `+` stands for a plus sign, as in URLs.
+/// Returns a decoded parameter of a query. A `+` is a plus sign. It does not stand for a blank as in HTML
+/// forms.
 pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
     let value = values(query, name).next()?;
     decoded(value)

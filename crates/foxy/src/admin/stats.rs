@@ -267,7 +267,7 @@ pub(super) fn health_name(health: Health) -> &'static str {
     }
 }
 
-/// Returns the stable name of the kind of a disk. The kind follows from the times of its reads.
+/// Returns the stable name of the kind of a disk. The durations of reads determine the kind.
 fn device_name(device: Device) -> &'static str {
     match device {
         Device::Unknown => "unknown",

@@ -15,7 +15,7 @@ pub struct Answers {
     pub classes: BTreeMap<String, u64>,
     /// Number of body bytes that were sent, by outcome.
     pub body_bytes: BTreeMap<String, u64>,
-    /// Share of body bytes of hits among the body bytes of the requests that `hit_ratio` counts; `None` while
+    /// Share of hits in the body bytes that were sent for the requests that `hit_ratio` counts. `None` while
     /// the sum of these bytes is 0.
     pub byte_hit_ratio: Option<f64>,
 }

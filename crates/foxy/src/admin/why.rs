@@ -25,7 +25,8 @@ pub struct Why {
     /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
     /// A line for each access rule, from the first rule to the rule that decides. If no rule decides, the
-    /// last line states this. Empty if the configuration has no access rules, users, rates and parents.
+    /// last line states this. Empty if the configuration has neither access rules nor users, rates or
+    /// parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<String>,
     /// The cache key.
@@ -177,7 +178,8 @@ fn access(
     Ok(state.proxy.explain_access(&question))
 }
 
-/// Returns the named site. If no site is named, returns the site that then applies.
+/// Returns the named site. If no site is named, returns `forward`, or the only site if there is no forward
+/// proxy.
 fn site(named: Option<String>, state: &State) -> Result<String, String> {
     let all = || state.names.partitions.join(", ");
     match (named, &state.names.partitions[..]) {

@@ -378,8 +378,8 @@ pub struct LsArgs {
 }
 
 impl ServeArgs {
-    /// Returns the configuration. It consists of the settings of the file, if there is a file. These
-    /// arguments replace settings of the file.
+    /// Returns the configuration: the settings of the file, if there is a file, and of the environment. These
+    /// arguments replace settings of both.
     ///
     /// # Errors
     /// Returns all problems of the file and the arguments.

@@ -34,8 +34,8 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // The program's file is read in advance. So the proxy answers its first requests soon, even if the file
-    // is not in memory yet.
+    // The program's file is read in advance, so that the first requests need not wait for parts of the file
+    // that are not in memory yet.
     if let None | Some(Command::Serve(_)) = cli.command {
         read_ahead();
     }

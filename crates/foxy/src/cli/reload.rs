@@ -63,8 +63,8 @@ pub(super) fn reload(
     running: &Running,
     level: &LevelHandle,
 ) -> Result<String, Vec<String>> {
-    // Programs that rotate logs may send SIGHUP. So the log is opened anew even if the configuration has
-    // mistakes.
+    // Programs that rotate logs can send SIGHUP after they have moved the log file. So the log is opened anew
+    // even if the configuration has mistakes.
     if let Some(log) = running.log() {
         log.reopen();
     }

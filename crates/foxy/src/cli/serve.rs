@@ -66,7 +66,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         "{signal}: nothing new is accepted, {} open connections have {drain:?} to finish, then contents are written to disk; a second signal ends at once",
         running.proxy().connections()
     );
-    // A second signal ends Foxy at once. Contents that are not written yet will be fetched again.
+    // A second signal ends Foxy immediately. Contents that are not written yet will be fetched again.
     std::thread::spawn(move || {
         let second = runtime.block_on(async { Some(Signals::new().ok()?.ending().await) });
         if second.is_some() {

@@ -132,7 +132,7 @@ pub struct SiteConfig {
     pub compress: Option<Arc<Compress>>,
     /// True if the origin receives the client's `Host`.
     pub preserve_host: bool,
-    /// Determines which of the requests that wait for a running fetch may get its answer.
+    /// Determines which waiting requests get the answer of a running fetch.
     pub collapse: foxy_proxy::Collapse,
     /// True if `Cache-Control` and `Pragma` of requests are obeyed; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,
@@ -250,8 +250,8 @@ fn read_all(raw: &RawConfig, machine: &dyn Machine, problems: &mut Vec<Problem>)
         let all = || access.allow_clients.clone();
         site.allow_clients.get_or_insert_with(all);
     }
-    // If a configuration has sites, it has a forward proxy only if the setting `listen` or `listen_tls` of
-    // the forward proxy is given.
+    // A configuration with sites has a forward proxy only if it sets `listen` or `listen_tls` at the top
+    // level.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
     let alone = sites.is_empty() && !asks("listen_tls");
     let listen = if asks("listen") || alone {

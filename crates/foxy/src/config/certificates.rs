@@ -112,15 +112,15 @@ impl Config {
         all
     }
 
-    /// Returns each host of a site with TLS for which the site has no certificate. Each entry is the site's
-    /// name and the host.
+    /// Returns the hosts without a certificate: each host of a site with TLS that no certificate of this site
+    /// covers. Each entry is the site's name and the host.
     fn hosts_without_certificate(&self) -> Vec<(&str, &str)> {
         let mut without = Vec::new();
         for site in self.sites.iter().filter(|site| !site.listen_tls.is_empty()) {
             let Some(tls) = &site.tls else { continue };
             let served = tls.served();
             let has = |host: &str| {
-                // A host with a wildcard is checked by one of the names that it covers.
+                // In place of a host with a wildcard, one of the names that it covers is checked.
                 let host = host.replacen('*', "x", 1);
                 let mut certificates = served.iter().map(|served| served.certificate());
                 certificates.any(|certificate| certificate.is_for(host.as_bytes()))

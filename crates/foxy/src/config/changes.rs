@@ -26,9 +26,8 @@ impl Changes {
         changed
     }
 
-    /// If `changed` is true, adds `name` to the changed settings, because the contents of token files have
-    /// changed. Nothing is added if `admin rights` is already in the list, because these settings name the
-    /// token files.
+    /// Adds `name` to the changed settings if the contents of token files have changed (`changed`). If the
+    /// list contains `admin rights`, nothing is added, because these settings name the token files.
     pub(crate) fn note(&mut self, name: &str, changed: bool) {
         if changed && !self.now.iter().any(|known| known == "admin rights") {
             self.now.push(name.to_owned());

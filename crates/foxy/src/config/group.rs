@@ -81,7 +81,7 @@ impl MemoryGroup {
             } else {
                 continue;
             };
-            // Inside a container, the group's path may not exist below the mount. Then the group is the root
+            // Inside a container, the group's path can be missing below the mount. Then the group is the root
             // of the mount.
             let group = tree.join(group.trim_start_matches('/'));
             groups.extend(

@@ -9,8 +9,8 @@ use super::MemoryGroup;
 
 /// Properties of the machine. Defaults, and sizes that are given as a share, depend on them.
 pub trait Machine: Debug {
-    /// Returns the bytes of memory that this process may use: the machine's memory, or its container's memory
-    /// if that is less.
+    /// Returns the bytes of memory that this process may use: the machine's memory, or the limit of the
+    /// process's control group if that is less.
     fn memory(&self) -> u64;
     /// True if a control group limits the memory to less than the machine's memory.
     fn is_container(&self) -> bool {
@@ -22,7 +22,7 @@ pub trait Machine: Debug {
     fn free_space(&self, path: &Path) -> Option<u64>;
     /// Returns the length of the file or device at `path`; `None` if there is neither a file nor a device.
     fn existing(&self, path: &Path) -> Option<u64>;
-    /// Returns the folder for Foxy's files if the configuration names no place. It may not exist yet.
+    /// Returns the folder for Foxy's files if the configuration names no place. It need not exist yet.
     fn state_folder(&self) -> PathBuf;
 }
 

@@ -16,8 +16,8 @@ use super::suggest::nearest;
 use super::values::Values;
 use super::versions;
 
-/// Name of a mirror with the preset `oci` if the section contains no name. The preset contains the address of
-/// this registry only.
+/// Default name of a mirror with the preset `oci`. The preset contains the address of this registry only, so
+/// a mirror of another registry needs an `upstream`.
 const DOCKER_HUB: &str = "docker.io";
 
 /// Reads all mirrors; returns `None` if there are none. The texts were checked when the values of the
@@ -216,7 +216,8 @@ fn site(
     named.extend(upstream.clone());
     let own = upstream.is_some();
     let upstream = upstream.unwrap_or_else(|| preset.upstream.clone());
-    // The hosts of the preset belong to the preset's upstream, not to an upstream that the section names.
+    // If the section names an upstream, the hosts of the preset are not used. They belong to the preset's
+    // upstream.
     let hosts = hosts.unwrap_or_else(|| match own {
         true => Vec::new(),
         false => preset.hosts.clone(),

@@ -95,8 +95,8 @@ fn writers(values: &Values<'_>, name: &str) -> Writers {
     writers
 }
 
-/// Returns an origin that does not exist. Its host is in the keys of the objects, because a build cache has
-/// no real origin.
+/// Returns an invented origin for a build cache, which has no real origin. The keys of its objects contain
+/// the host of this invented origin.
 pub(super) fn own_name(name: &str) -> OriginUrl {
     OriginUrl {
         secure: false,

@@ -25,8 +25,8 @@ pub(super) fn read(raw: &RawConfig, problems: &mut Vec<Problem>) -> Vec<ParentGr
     if Values::read("access", access, &mut quiet).flag("parent_from_environment") {
         let variable = |name: &str| {
             let upper = name.to_ascii_uppercase();
-            // HTTP_PROXY in capitals is not read: if a web server starts the program, a request can set this
-            // variable.
+            // HTTP_PROXY in capitals is not read. If a web server starts the program for CGI, the field
+            // `Proxy` of a request sets this variable.
             let upper = (name != "http_proxy").then(|| std::env::var(upper).ok());
             std::env::var(name)
                 .ok()

@@ -171,7 +171,8 @@ fn join(addresses: &[SocketAddr]) -> String {
         .join(", ")
 }
 
-/// Writes a size with one decimal, in the largest unit in which the number is at least one.
+/// Writes a size in the largest unit in which the number is at least one. A number that is not whole gets one
+/// decimal.
 #[must_use]
 pub(crate) fn human(bytes: u64) -> String {
     let units = ["GiB", "MiB", "KiB"];

@@ -13,7 +13,7 @@ use super::raw::Section;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// Settings outside of the `[[rule]]` sections on which the rules depend.
+/// Settings on which the rules depend, but which are outside of the `[[rule]]` sections.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,

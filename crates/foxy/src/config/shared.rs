@@ -53,7 +53,8 @@ impl SharedListener<'_> {
     }
 }
 
-/// Returns the names of a site. A site without hosts has every host.
+/// Returns the hosts and paths of a site. A site without hosts gets the host `*`, which stands for every
+/// host.
 fn every(names: &SiteNames) -> SiteNames {
     let mut names = names.clone();
     if names.hosts.is_empty() {

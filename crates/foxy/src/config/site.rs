@@ -106,8 +106,8 @@ fn given_name(values: &Values<'_>) -> Option<String> {
     }
 }
 
-/// Returns the first origin, or its replacement for a build cache. `None`: the origin is missing or cannot be
-/// read.
+/// Returns the first origin. For a build cache, returns its invented origin ([`objects::own_name`]). `None`:
+/// the origin is missing or cannot be read.
 fn origin(
     values: &mut Values<'_>,
     section: &Section,

@@ -221,7 +221,7 @@ impl<'p> Values<'p> {
     }
 }
 
-/// Settings whose values messages never show.
+/// Settings whose values are never shown in messages.
 const SECRETS: [&str; 1] = ["parent.login"];
 
 fn read_raw(
@@ -245,7 +245,7 @@ fn read_raw(
     };
     result
         .map_err(|wrong| {
-            // The words in `wrong` can repeat the value.
+            // The words in `wrong` can repeat the value, so a hidden value needs other words.
             let wrong = if hidden {
                 "it does not have this form".to_owned()
             } else {

@@ -37,7 +37,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 enum Command {
     /// Write all waiting contents, and end.
     Drain,
-    /// End at once, as in a crash.
+    /// End immediately, as in a crash.
     Abandon,
     /// Take the store out. The answer is true if all waiting contents were written.
     Close(Sender<bool>),
@@ -255,8 +255,8 @@ impl StoreKeeper {
         let old = kept.remove(&id);
         let Some((new, wake)) = now else {
             drop(kept);
-            // The store was taken out, but its disk may not have the mark that the store is out of date. So a
-            // list without this store is written to the state folder.
+            // The store was taken out, but it is not certain that its disk has the mark that the store is out
+            // of date. So a list without this store is written to the state folder.
             self.write_roster(None);
             return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
         };

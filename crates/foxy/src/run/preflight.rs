@@ -15,7 +15,7 @@ use rustix::fs::{Access, access};
 use super::{Parts, Passed, StartError, limits, token};
 use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 
-/// A property of this machine that differs from the needs of the configuration.
+/// A property of this machine that does not meet the needs of the configuration.
 #[derive(Debug)]
 pub(crate) enum Finding {
     /// A problem that prevents the start.
@@ -81,7 +81,7 @@ fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {
 }
 
 /// Checks space and permissions for the stores. If the folder of a named store is missing, this does not
-/// prevent the start, because the disk of the store may not be mounted.
+/// prevent the start, because perhaps the disk of the store is not mounted.
 fn stores(stores: &[StoreConfig]) -> Vec<StartError> {
     let mut all = Vec::new();
     // The stores on one file system share its space.
@@ -173,7 +173,8 @@ fn addresses(config: &Config, passed: &Passed) -> Vec<StartError> {
     open.into_iter().filter_map(refused).collect()
 }
 
-/// Returns an error if the token file exists but cannot be read. A missing file will be created.
+/// Returns an error if the token is needed, and its file exists but cannot be read. A missing file will be
+/// created.
 fn admin_token(config: &Config) -> Option<StartError> {
     let file = &config.admin_token;
     let needed = file.given || config.admin.is_some_and(|a| !a.ip().is_loopback());
@@ -203,7 +204,8 @@ fn further_tokens(config: &Config) -> Vec<StartError> {
     all.into_iter().filter_map(refused).collect()
 }
 
-/// Returns an error if the folder of the admin socket is missing, because Foxy does not create it.
+/// Returns an error if the folder of the admin socket cannot be written or is missing. Foxy does not create
+/// it.
 fn admin_socket(config: &Config) -> Option<StartError> {
     let path = &config.admin_socket.as_ref()?.path;
     let source = access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).err()?;

@@ -1,10 +1,10 @@
 //! The thread that compares the memory of the process with its budget.
 //!
-//! The ledger contains an entry for each piece of memory that requests and connections use. Some entries are
-//! estimates, and the allocator keeps some of the freed memory. This thread therefore reads the resident
-//! memory, the memory of sockets, and the use of the control group. Memory beyond the budget, or beyond nine
-//! tenths of the group's limit, counts as used by requests and is taken from the RAM tier (the objects in
-//! memory). So Foxy reduces its load before the kernel kills the process.
+//! The proxy's ledger contains an entry for each piece of memory that requests and connections use. Some
+//! entries are estimates, and the allocator keeps some of the freed memory. This thread therefore reads the
+//! resident memory, the memory of sockets, and the use of the control group. Memory beyond the budget, or
+//! beyond nine tenths of the group's limit, counts as used by requests and is taken from the RAM tier (the
+//! objects in memory). So Foxy reduces its load before the kernel kills the process.
 //!
 //! Only some control groups count the buffers of sockets. In other groups, the entries of the ledger serve as
 //! an estimate of these buffers. Listing the sockets would give the exact size, but for thousands of sockets
@@ -27,9 +27,9 @@ use crate::config::{GroupUse, MemoryGroup};
 /// Time between two samples. A heavy load can allocate about 50 MiB in that time.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Largest budget without huge pages, in bytes.
+/// Largest budget in bytes with which huge pages are forbidden.
 const SMALL_PAGES: u64 = 512 << 20;
-/// Largest budget with which freed memory is returned to the system at once, in bytes.
+/// Largest budget in bytes with which freed memory is returned to the system immediately.
 const GIVE_BACK: u64 = 256 << 20;
 
 /// The memory budget in bytes, which a reload may change.
@@ -54,11 +54,11 @@ impl Memory {
     }
 }
 
-/// Adapts the allocator to a budget in bytes. With a small budget, freed memory is returned to the system at
-/// once, because memory that the allocator keeps for later use counts against the budget too. Each long block
-/// then has its own pages, so that it can be returned as well. Huge pages are forbidden with a small budget.
-/// The allocator does not request huge pages, but some systems use them anyway, and 20 to 30 MiB more are
-/// resident then.
+/// Adapts the allocator to a budget in bytes. With a budget of at most `GIVE_BACK`, freed memory is returned
+/// to the system immediately, because memory that the allocator keeps for later use counts against the budget
+/// too. Each long block then has its own pages, so that it can be returned as well. With a budget of at most
+/// `SMALL_PAGES`, huge pages are forbidden. The allocator does not request huge pages, but some systems use
+/// them anyway. Then 20 to 30 MiB more are resident.
 fn adapt_allocator(memory: u64) {
     let at_once = memory <= GIVE_BACK;
     foxy_disk::give_back_after(match at_once {
@@ -145,8 +145,8 @@ impl Sample {
     }
 }
 
-/// True if `over` is at least half of the budget below 0, so that half of the budget is free. This is enough
-/// for the memory that can be allocated between two samples.
+/// True if at least half of the budget is free (`over` is at most minus one half of the budget). The free
+/// half is enough for the memory that can be allocated between two samples.
 fn is_roomy(over: i64, budget: u64) -> bool {
     over <= -signed(budget / 2)
 }
@@ -156,8 +156,8 @@ fn signed(bytes: u64) -> i64 {
 }
 
 /// Returns the number of bytes that the RAM tier must give up from now on. `now` is the number that applied
-/// so far. The number rises at once. It falls slowly, because the allocator returns memory to the system some
-/// time after the RAM tier has freed it.
+/// so far. The number rises immediately. It falls slowly, because the allocator returns memory to the system
+/// some time after the RAM tier has freed it.
 fn withhold(now: u64, over: i64) -> u64 {
     match u64::try_from(over) {
         Ok(over) if over > 0 => now.max(over),

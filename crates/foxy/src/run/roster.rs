@@ -31,7 +31,8 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Reads the list of the configuration with these stores. A list that cannot be read counts as missing.
+    /// Reads the list for these stores. The paths of the stores determine the name of its file. A list that
+    /// cannot be read counts as missing.
     pub(super) fn read(folder: &Path, stores: &[StoreConfig]) -> Self {
         let mut paths: Vec<_> = stores.iter().map(|store| absolute(&store.path)).collect();
         paths.sort();

@@ -23,7 +23,7 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
     let holds_something = metadata
         .as_ref()
         .is_some_and(|m| m.is_file() && m.len() > 0);
-    // A file with contents is not enlarged here, because it may not be a store of Foxy.
+    // A file with contents is not enlarged here, because it can be something other than a store of Foxy.
     let create_len = (!holds_something).then_some(store.size);
     let disk = FileDisk::open(
         &store.path,

@@ -1,7 +1,7 @@
-//! The thread that searches all stored contents after a purge (sweep). It also moves the used objects of a
-//! store that will be taken out to the other stores (drain). When neither is needed, it reads all contents to
-//! find damaged records (scrub). It reads at bounded rates, so that it does not delay requests. It also
-//! checks for changed addresses of the machine and for changed certificates.
+//! The thread that searches all stored contents after a purge (sweep). It also drains a store that will be
+//! taken out: it moves the used objects of this store to the other stores. When neither a sweep nor a drain
+//! is needed, it reads all contents to find damaged records (scrub). It reads at bounded rates, so that it
+//! does not delay requests. It also checks for changed addresses of the machine and for changed certificates.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

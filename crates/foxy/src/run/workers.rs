@@ -16,7 +16,8 @@ use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, Log};
 use crate::config::{Config, SharedListener, SiteConfig};
 
-/// Number of tries to bind an address whose listener an earlier reload may have closed just before.
+/// Number of tries to bind an address that is in use during a reload. One last try follows them. An address
+/// can stay in use for a moment after an earlier reload has closed its listener.
 const TRIES: u32 = 50;
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -32,7 +33,7 @@ pub(super) struct Bound {
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
     /// Addresses of listeners that exist already, in the same two forms. They get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
-    /// Number of tries for an address that is in use, not counting the last try.
+    /// Number of tries to bind an address that is in use. One last try follows them.
     tries: u32,
 }
 
@@ -48,7 +49,7 @@ impl Bound {
     }
 
     /// Binds addresses like [`bind_all`](Self::bind_all), but keeps listeners that are bound already. Blocks
-    /// for at most a second.
+    /// for at most a second for each address.
     pub(super) fn bind_beside(
         config: &Config,
         origins: &[Origins],
@@ -162,8 +163,8 @@ impl Bound {
     }
 }
 
-/// Returns the roles that requests on a listener can have: one role for all requests, or a site by host and
-/// path.
+/// Returns the assignment of requests on a listener to sites. Either all requests belong to one site, or host
+/// and path determine the site.
 fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
         return Ok(Serves::One(Role::Site(site(only, origins))));
@@ -246,7 +247,7 @@ pub(super) fn spawn(
     Ok((threads, renewers))
 }
 
-/// Returns a listener with its own socket. At the start, all listeners have a socket.
+/// Returns the listener for a worker; `None` if it has no socket. At the start, every listener has a socket.
 fn opened(listener: RenewedListener) -> Option<Listener> {
     Some(Listener {
         socket: listener.socket?,

@@ -100,7 +100,8 @@ impl Foxy {
     }
 
     /// Runs one attack. Returns `None` if it was refused. Returns the name of the attack and the answer if
-    /// the attack succeeded, or if the answer contains a token or permits foreign pages.
+    /// the attack succeeded, if the answer contains a token, or if it has CORS fields that give access to
+    /// pages of other origins.
     fn withstands(&self, (name, request): (&str, &str)) -> Option<String> {
         let answer = self.ask(request);
         let status = answer.get(9..12).unwrap_or("none");

@@ -72,7 +72,8 @@ struct Started {
     site: String,
 }
 
-/// Starts a Foxy with the configuration in `file`. It tries again if another program has taken a port.
+/// Writes the configuration to `file` and starts a Foxy with it. If another program has taken a port, tries
+/// again with other ports.
 fn start(folder: &Path, file: &str, origin: &str) -> Started {
     let started = (0..5).find_map(|_| try_start(folder, file, origin));
     started.expect("foxy listens, with one of five sets of ports")

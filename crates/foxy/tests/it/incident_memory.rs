@@ -60,7 +60,7 @@ fn memory_that_is_short_is_seen() {
             foxy.page("/readyz"),
             foxy.page("/metrics")
         );
-        // Clients whose connections Foxy has closed connect again.
+        // If Foxy has closed the connection of a client, the client opens a new connection.
         held.retain(|stream: &TcpStream| stream.peek(&mut [0]).is_err());
         for client in 1..=200 {
             if held.len() < 1000

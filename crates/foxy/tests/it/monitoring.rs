@@ -84,7 +84,7 @@ fn judge(query: &str, exported: &Exported) -> Result<usize, String> {
     let mut chars = query.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
         match c {
-            // Skips ranges such as [5m], and strings that do not follow a metric.
+            // Skips ranges such as [5m].
             '[' => while chars.next().is_some_and(|(_, c)| c != ']') {},
             // Digits, and letters after them (units), are not names.
             '0'..='9' => while chars.next_if(|(_, c)| c.is_alphanumeric()).is_some() {},

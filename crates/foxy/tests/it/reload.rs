@@ -123,8 +123,9 @@ fn a_listener_that_was_just_closed_comes_back() {
     let alone = site("one", one, &origin, "");
     let both = format!("{alone}{}", site("two", two, &origin, ""));
     let foxy = Foxy::start(&both);
-    // After the first reload has removed the site `two`, a worker may still accept the connections in the
-    // queue of the closed listener. The second reload needs the address of this listener again.
+    // The first reload removes the site `two`. After this, a worker may still accept the connections in the
+    // queue of the closed listener. Nevertheless, the second reload must be able to use the address of this
+    // listener again.
     for _ in 0..5 {
         let (done, text) = foxy.reload(&alone);
         assert!(done, "{text}");
@@ -224,7 +225,7 @@ fn the_access_log_begins_changes_and_ends() {
     }
     let (done, words) = foxy.reload(&to("no/folder.log", ""));
     assert!(!done && words.contains("log.access"), "{words}");
-    // A reload waits until all earlier lines are written.
+    // A reload waits until all earlier lines of the log are written.
     let lines = |name: &str| std::fs::read_to_string(path(name)).unwrap();
     let (json, squid) = (lines("a.log"), lines("b.log"));
     assert!(

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(25);
 /// Source addresses of a load's clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sources {
-    /// Each client has a separate address 127.N.x.y; the value is N.
+    /// Each client has a separate address 127.N.x.y. The value of this variant is N.
     Own(u8),
     /// All clients share this address.
     One(Ipv4Addr),

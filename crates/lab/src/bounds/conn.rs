@@ -128,8 +128,9 @@ impl Conn {
                             return;
                         };
                         let rest = head.len() - end;
-                        // `head` also contains up to 256 KiB of the body, after the head. Parsing these bytes
-                        // as text would cost a third of the CPU of the machine.
+                        // The buffer `head` can also contain the first bytes of the body (up to 256 KiB).
+                        // They are removed here, because parsing them as text would cost a third of the CPU
+                        // of the machine.
                         head.truncate(end);
                         rest
                     }
@@ -202,8 +203,8 @@ impl Conn {
         })
     }
 
-    /// Returns the state of this connection. Before this call, nothing may have been read from the
-    /// connection.
+    /// Returns the state of this connection. The result is correct only if nothing was read from the
+    /// connection before this call.
     pub(super) fn seen(&self) -> Seen {
         let mut start = [0; 64];
         match self.stream.try_read(&mut start) {

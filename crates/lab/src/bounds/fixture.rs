@@ -27,7 +27,7 @@ impl Fixture {
         }
     }
 
-    /// A number that was not used for an object before.
+    /// Returns a number that no object has used before.
     pub(super) fn unique(&self) -> u64 {
         self.unique.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
 //! Measures the latency of other clients while one greedy client uses as many resources of Foxy as it can.
-//! The client makes two visits: first it loads another Foxy, which is not measured, and then the measured
-//! Foxy.
+//! The client makes two visits. First it puts its load on another Foxy, which is not measured, and then on
+//! the measured Foxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,10 @@ use crate::kit::runtime;
 
 /// Number of connections that the greedy client tries to open. Foxy with its default settings permits fewer.
 const CONNECTIONS: usize = 17_000;
-/// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` connections send half a head,
-/// `SLOW_READERS` connections read slowly, and `SLOW_MISSES` connections request slow misses. The remaining
-/// connections are idle. More slow misses would need more open files than a process usually may have.
+/// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` connections send half a head, and
+/// `SLOW_READERS` connections read slowly. `SLOW_MISSES` connections request objects that are not stored and
+/// that the origin sends slowly (slow misses). The remaining connections are idle. More slow misses would
+/// need more open files than the usual limit of a process permits.
 const OF: usize = 17;
 const HALF_HEADS: usize = 5;
 const SLOW_READERS: usize = 5;

@@ -1,4 +1,4 @@
-//! A control group with a memory limit, of version 1 or 2.
+//! A control group (cgroup version 1 or 2) with a memory limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ impl Group {
             )
         };
         if unified {
-            // The write fails if the existing groups already have the controller. This error is ignored.
+            // An error is ignored here. If the group gets no memory controller, the code below cannot set the
+            // limit and returns an error.
             let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
         }
         fs::create_dir(&folder).map_err(problem)?;
@@ -82,7 +83,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A killed process leaves its group only after a short time.
+        // A killed process leaves its group only after a short time. Until then, the group cannot be removed.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;

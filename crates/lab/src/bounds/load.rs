@@ -158,8 +158,8 @@ impl Outcome {
     }
 }
 
-/// Runs one load. For [`Load::All`], runs all its parts at once. For [`Load::Restart`] and [`Load::Greedy`],
-/// nothing happens here, because the module `run` handles these loads.
+/// Runs one load. For [`Load::All`], runs all its parts at the same time. For [`Load::Restart`] and
+/// [`Load::Greedy`], nothing happens here, because the module `run` handles these loads.
 pub(super) async fn run(load: Load, fixture: &Arc<Fixture>, scale: Scale) -> Outcome {
     let until = Instant::now() + scale.time;
     if load != Load::All {
@@ -168,7 +168,8 @@ pub(super) async fn run(load: Load, fixture: &Arc<Fixture>, scale: Scale) -> Out
     let mut outcome = Outcome::default();
     let mut running = tokio::task::JoinSet::new();
     for part in PARTS {
-        // Foxy permits 16,384 connections with its defaults. All clients together need fewer.
+        // Foxy permits 16,384 connections with its defaults. All clients together must stay below this
+        // number, so there are fewer idle clients here than in the load `idle` alone.
         let count = match part {
             Load::Idle => 8_500,
             _ => part.clients(),

@@ -27,8 +27,8 @@ const SIZE: usize = 500;
 const CLIENTS: u64 = 64;
 /// Time after which a stored object is on disk.
 const SETTLE: Duration = Duration::from_secs(4);
-/// Longest wait for a purge or a recovery. It is much longer than both take, because the processors may be
-/// busy with other programs.
+/// Longest wait for a purge or a recovery. It is much longer than a purge or a recovery usually takes,
+/// because the processors may be busy with other programs.
 const LONGEST: Duration = Duration::from_secs(600);
 /// Time between two requests for a statistic.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Disk space that is planned for each object, in bytes. It is more than an object needs.
 pub(super) const ON_DISK: u64 = 2_048;
 
-/// Fills a store in `folder` with `count` tagged objects and kills the process.
+/// Starts Foxy with a store in `folder`, fills the store with `count` tagged objects, and kills Foxy.
 pub(super) fn fill(
     setup: &Setup,
     origin: &Arc<Origin>,
@@ -140,8 +140,8 @@ pub(super) async fn purge(fixture: &Fixture) -> Result<String, String> {
     }
 }
 
-/// Waits until all stores are loaded and have at least `least` objects. Returns the duration and the number
-/// of objects as text.
+/// Waits until all stores are loaded, and until at least the time `least` has passed since `begun`. Returns
+/// the time until the stores were loaded, and the number of objects, as text.
 pub(super) async fn loaded(
     fixture: &Fixture,
     begun: Instant,

@@ -93,12 +93,12 @@ impl Row {
     }
 }
 
-/// Bytes in MiB.
+/// Formats a number of bytes in MiB.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// A time in ms.
+/// Formats a time in ms.
 pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }

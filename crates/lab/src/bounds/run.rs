@@ -87,8 +87,8 @@ impl Bench {
         let begun = Instant::now();
         match Subject::start(&self.setup, limit, folder.path()) {
             Ok(subject) => self.on(subject, (load, limit), begun, &mut row)?,
-            // If the process needs more memory than the limit permits, the failed start is a result of the
-            // measurement.
+            // In a control group, a failed start is a result of the measurement: the process may need more
+            // memory than the limit permits.
             Err(problem) if row.grouped => row.end = Some(problem),
             Err(problem) => return Err(problem),
         }

@@ -161,8 +161,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (_server, _) = listener.accept().unwrap();
-        // No process connects to this port, because it is new. Other tests may connect to a port with a fixed
-        // number.
+        // The system has just chosen this port, so no process connects to it. With a fixed number, another
+        // test could connect to the port.
         let unused = TcpListener::bind("127.0.0.1:0").unwrap();
         let unused_port = unused.local_addr().unwrap().port();
         let mut sockets = Sockets::new(port, unused_port).unwrap();

@@ -13,7 +13,7 @@ use crate::kit::{Answer, ClientRequest, Progress};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
-/// Time in which all requests of a crowd reach the proxy.
+/// After this wait, all requests of a crowd have reached the proxy.
 const SETTLE: Duration = Duration::from_millis(500);
 /// After this wait, a lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2500);
@@ -146,7 +146,8 @@ fn is_right(answer: &Result<Answer, String>, object: &Object) -> bool {
     answer.whole && answer.head.status() == 200 && answer.body == object.body
 }
 
-/// Judges a row: the origin must get exactly the expected requests and must send no body twice.
+/// Judges a row. Every client must get the object. The origin must get exactly the expected number of
+/// requests, and must send exactly the expected number of bodies.
 fn row(name: String, object: &Object, right: usize, clients: usize, expected: &Expected) -> Row {
     let requests = object.requests();
     let bodies = object.bodies.load(Ordering::Relaxed);

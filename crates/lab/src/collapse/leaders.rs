@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// missing answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SIZE: usize = 200_000;
-/// Time in which the followers reach the proxy.
+/// After this wait, the requests of the followers have reached the proxy.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// The way in which the first answer fails.

@@ -151,8 +151,8 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Sends purges of all kinds without a pause. Most of these purges would remove objects that other clients
-/// have stored.
+/// Sends purges of all kinds without a pause. If Foxy permitted them, most of these purges would remove
+/// objects that other clients have stored.
 async fn flood(target: Target, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut count = number;
     while !stop.load(Ordering::Relaxed) {

@@ -55,7 +55,7 @@ impl Attack {
         }
     }
 
-    /// Makes one attempt, which lasts until Foxy ends it.
+    /// Makes one attempt. Except for [`Self::Handshakes`], it lasts until Foxy ends the connection.
     async fn run(self, target: &TlsTarget, rng: &mut Rng) -> io::Result<()> {
         match self {
             Self::Garbage => {

@@ -58,7 +58,7 @@ impl Child {
     /// goes to `output.log` in that folder.
     ///
     /// # Errors
-    /// An error if the server does not start, ends at once, or does not listen.
+    /// An error if the server does not start, ends before it listens, or does not listen within 60 s.
     pub fn start(launch: &Launch, folder: &Path, port: u16) -> Result<Self, String> {
         let name = launch.program.display();
         let log = folder.join("output.log");

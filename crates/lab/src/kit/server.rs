@@ -31,7 +31,8 @@ pub enum AfterResponse {
 
 /// Defines the answers of an origin.
 pub trait Respond: Send + Sync + 'static {
-    /// Writes an answer to `request`. After an error of the connection, it returns [`AfterResponse::Close`].
+    /// Writes an answer to `request`. Returns the use of the connection after the answer. If the connection
+    /// failed, returns [`AfterResponse::Close`].
     fn respond(
         &self,
         request: &ReceivedRequest,

@@ -1,6 +1,6 @@
 //! Foxy with TLS on both sides, for measurements that use plain HTTP. The requests of such a measurement, and
-//! the answers of its origin, pass through bridges. A bridge forwards every byte, and also the way in which a
-//! connection ends.
+//! the answers of its origin, pass through bridges. A bridge forwards every byte. If a connection on one side
+//! of a bridge is closed or breaks, the bridge also closes or breaks the connection on the other side.
 
 use std::fmt;
 use std::fs::Permissions;

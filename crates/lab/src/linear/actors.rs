@@ -142,8 +142,8 @@ fn read(state: &RunState, rng: &mut Rng, resource: &Resource) {
     }
 }
 
-/// Compares all bytes of an answer with the versions of the resource. Returns the version of the answer;
-/// `None` for an error or a truncated answer.
+/// Compares all bytes of an answer with the version that the ETag of the answer names. Returns this version
+/// and the kind of the answer; `None` for an error status or a truncated answer.
 fn judge(
     resource: &Resource,
     method: &str,
@@ -200,7 +200,8 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (span.0 < span.1).then_some((span.0, span.1, whole.parse().ok()?))
 }
 
-/// Changes resources by requests with unsafe methods, either through the cache or directly at the origin.
+/// Changes resources, either by requests with unsafe methods that go through the cache, or directly at the
+/// origin.
 pub(super) fn writer(state: &RunState, mut rng: Rng) {
     while !state.is_over() {
         thread::sleep(Duration::from_millis(rng.below(60)));

@@ -178,8 +178,8 @@ impl OneResponse<'_> {
     }
 }
 
-/// Returns the positions of the first byte and after the last byte of one range; `None` if `text` is not
-/// exactly one range, or if the body has no such bytes.
+/// Returns the position of the first byte of a range, and the position after its last byte. Returns `None` if
+/// `text` is not exactly one range, or if the body has no such bytes.
 fn resolve(text: &str, length: u64) -> Option<(u64, u64)> {
     let range = text.strip_prefix("bytes=").filter(|r| !r.contains(','))?;
     let (from, to) = range.split_once('-')?;

@@ -11,9 +11,10 @@ use super::buffered_conn::{BufferedConn, exchange};
 use super::world::lock;
 use crate::kit::free_port;
 
-/// Greatest number of checks whether Foxy answers after its start. All checks together take 30 s.
+/// After a start, at most this number of attempts are made to get an answer from Foxy. All attempts together
+/// take 30 s.
 const TRIES: u32 = 1500;
-/// Interval between two checks.
+/// Interval between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A Foxy process.

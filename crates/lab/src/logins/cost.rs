@@ -13,7 +13,7 @@ const ROUNDS: u64 = 10;
 
 pub(super) async fn run(fixture: &Fixture, requests: u64) -> Result<Vec<Row>, String> {
     let (mut client, login) = (fixture.client(), right("user0"));
-    // This request checks the login and stores the object.
+    // Because of this request, Foxy checks the login and stores the object.
     client.take(("/small", SMALL), Some(&login)).await?;
     let each = (requests / ROUNDS).max(1);
     let mut least = [Duration::MAX; 2];

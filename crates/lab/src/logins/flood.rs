@@ -138,8 +138,8 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Sends requests of known users at an even rate. Returns their number and the 99th percentile of their
-/// times.
+/// Sends requests of known users at an even rate. Returns the number of these requests, and the 99th
+/// percentile of their times.
 async fn others(fixture: &Fixture, length: Duration) -> Result<(u64, Duration), String> {
     let tasks: Vec<JoinHandle<Result<Histogram, String>>> = (0..KNOWN)
         .map(|user| {

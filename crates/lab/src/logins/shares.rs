@@ -111,8 +111,8 @@ pub(super) async fn quotas(fixture: &Fixture, length: Duration) -> Result<Vec<Ro
     ])
 }
 
-/// Judges a rate only if it is too high. If it is too low, Foxy may not be the cause, because the machine may
-/// have had no time for the client.
+/// Judges a rate. Only a rate that is too high is a failure. A rate that is too low may have another cause
+/// than Foxy: perhaps the machine had no time for the client.
 fn row(name: &'static str, rate: f64, wanted: f64) -> Row {
     let off = (rate / wanted - 1.0) * 100.0;
     let text = format!("{rate:.1}, quota {wanted}: {off:+.2} %");

@@ -65,7 +65,8 @@ impl Client {
         }
     }
 
-    /// Requests a package's document. Returns true if the document is as a mirror must send it.
+    /// Requests a package's document. Returns true if the document is correct. The check depends on
+    /// [`Source::exact`].
     ///
     /// # Errors
     /// The same errors as those of [`get`](Self::get).
@@ -119,7 +120,8 @@ pub(super) struct Source {
     pub(super) prefix: &'static str,
     /// URL of the registry.
     pub(super) registry: String,
-    /// True if documents must be exactly the documents that a mirror must send.
+    /// True if every byte of a document is compared with the form that a mirror must send. Otherwise a
+    /// document is only required not to be empty.
     pub(super) exact: bool,
 }
 

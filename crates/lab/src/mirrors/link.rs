@@ -70,8 +70,8 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     Ok(report)
 }
 
-/// Requests all packages once. Returns the time. Reports the time also as a fraction of `without`, which is
-/// the time without a mirror.
+/// Requests all packages once, and returns the time that this takes. The report also contains this time as a
+/// fraction of `without`, the time without a mirror.
 async fn run(
     (name, is_warm): (&str, bool),
     (from, packages): (&Source, &Arc<Vec<Arc<Package>>>),

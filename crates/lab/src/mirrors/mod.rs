@@ -1,4 +1,4 @@
-//! Measurements of mirrors of registries: with many long documents at once, with the packages of one
+//! Measurements of mirrors of registries: with many long documents at the same time, with the packages of one
 //! installation, with a slow link to the registry, and with one large layer of an image that several clients
 //! pull.
 //!
@@ -99,7 +99,7 @@ impl Mirrors {
 
     fn program(&self) -> PathBuf {
         let named = self.foxy.clone().unwrap_or_else(beside);
-        // verdaccio runs in another folder, so the path must be absolute.
+        // Foxy is started in another folder, so the path must be absolute.
         named.canonicalize().unwrap_or(named)
     }
 }

@@ -1,5 +1,5 @@
-//! Many clients request long packuments (npm's index documents) at once. Each client requests a different
-//! document.
+//! Many clients request long packuments (npm's index documents) at the same time. Each client requests a
+//! different document.
 //!
 //! Foxy's memory is filled with other objects first. So all later growth of resident memory belongs to the
 //! documents.
@@ -23,7 +23,7 @@ use crate::kit::cpu_time;
 
 /// Number of clients, and of documents.
 const COUNT: usize = 20;
-/// Number of bytes in each version of a package that belong to fields that an installation does not need.
+/// In each version of a package, this number of bytes belongs to fields that an installation does not need.
 const ABOUT: usize = 2800;
 /// Greatest permitted growth of resident memory during the load, in MiB.
 const MEMORY: f64 = 64.0;
@@ -105,8 +105,8 @@ fn document(seed: u64, length: usize) -> Document {
     Document::packument(&mut rng, length / one + 1, ABOUT, "")
 }
 
-/// Requests all documents at once. Returns the times of the correct answers, and the time of all requests
-/// together.
+/// Requests all documents at the same time. Returns the times of the correct answers, and the time until the
+/// last request has ended.
 async fn at_once(
     from: &Source,
     packages: &[Arc<Package>],

@@ -32,8 +32,8 @@ pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, 
     let registry = Server::start(Arc::new(Images::new(Arc::clone(&layer), stores.url())))?;
     let setup = Setup {
         program: options.program(),
-        // An object may take a quarter of a store, so the store is more than four times as large as the
-        // layer.
+        // An object may occupy at most a quarter of a store, so the store is more than four times as large as
+        // the layer.
         store: length * 9 / 2 + (1 << 30),
         pinned: false,
         mirrors: format!(

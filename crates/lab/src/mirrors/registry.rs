@@ -15,8 +15,8 @@ use crate::kit::{AfterResponse, Body, BufferedConn, ReceivedRequest, Respond};
 
 /// Greatest number of body bytes in one write.
 const PIECE: usize = 64 << 10;
-/// Number of bytes in each version of a package that belong to fields that an installation does not need. An
-/// abbreviated document of npm has about as many.
+/// In each version of a package, this number of bytes belongs to fields that an installation does not need.
+/// In an abbreviated document of npm, the number is about the same.
 const ABOUT: usize = 300;
 /// Lognormal distribution of the number of versions of a package: median, spread (sigma) and maximum.
 const VERSIONS: (f64, f64, f64) = (20.0, 1.2, 1000.0);
@@ -83,7 +83,8 @@ impl Package {
     }
 }
 
-/// The numbers of requests that a registry has received, and of bytes of artefacts that it has sent.
+/// The number of requests of each kind that a registry has received, and the number of artefact bytes that it
+/// has sent.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     documents: AtomicU64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Greatest number of faults of a row that are printed.
+/// At most this number of faults are printed for a row.
 const TOLD: usize = 5;
 
 /// Results of a row.

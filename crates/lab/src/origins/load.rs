@@ -83,7 +83,8 @@ impl Load {
         for number in 0..connections {
             let (stop, counts) = (Arc::clone(&load.stop), Arc::clone(&load.counts));
             tokio::spawn(async move {
-                // The clients do not start all at once. Their starts are spread over one interval.
+                // The clients do not start at the same time. Their starts are spread over `every`, the
+                // interval between two requests of one client.
                 sleep(every.mul_f64(number as f64 / connections as f64)).await;
                 client(to, number, every, &stop, &counts).await;
             });

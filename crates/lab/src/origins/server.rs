@@ -21,7 +21,7 @@ pub(super) enum Mode {
     Well,
     /// The origin answers after ten times its delay.
     Slow,
-    /// The origin answers 500 at once.
+    /// The origin answers 500 without its delay.
     Errors,
     /// The origin resets a connection when a request has arrived.
     Resets,

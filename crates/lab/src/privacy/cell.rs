@@ -168,14 +168,15 @@ impl Cell {
     }
 }
 
-/// Method and Range of a request that another user sends after the first user's request. `None` leaves the
-/// request unchanged.
+/// Method and Range of a request that another user sends after the first user's request. If a value is
+/// `None`, the request keeps its usual method, or has no Range.
 type Wish = (Option<&'static str>, Option<&'static str>);
 
-/// The requests of the other users with [`Timing::Head`]. The first of them is sent before the origin has
-/// answered the first user. The others are sent after the answer.
+/// The other users' requests in the timing [`Timing::Head`]. The first of these requests is sent before the
+/// origin has answered the first user. The others are sent after this answer.
 const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
-/// The requests of the other users with [`Timing::Range`], sent at the same times as the requests in `HEADS`.
+/// The other users' requests in the timing [`Timing::Range`]. As in `HEADS`, only the first of them is sent
+/// before the origin has answered the first user.
 const RANGES: [Wish; 3] = [
     (None, Some("bytes=0-255")),
     (None, Some("bytes=1024-2047")),

@@ -12,9 +12,9 @@ use crate::kit::Answer;
 /// Judgement of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// True if the answer has parts that were made for another request.
+    /// True if the fields or the body of the answer were made for another request.
     pub(super) shared: bool,
-    /// Parts that were made for another request although the table forbids it.
+    /// Parts that were made for another request, and that the table forbids to share.
     pub(super) foreign: BTreeSet<&'static str>,
     /// The reason why the request got no answer of the origin.
     pub(super) missing: Option<String>,
@@ -73,7 +73,7 @@ fn missing(answer: &Answer, set: &Set) -> Option<String> {
     let status = answer.head.status();
     let of_origin = answer.head.get(mark::FIELD).is_some() || status == 304;
     // If the origin answers with an error, waiting requests may get the proxy's own error in place of the
-    // origin's page.
+    // origin's page. So such an answer does not count as missing.
     let own_error = set.status >= 500 && status >= 500;
     if !of_origin && !own_error && status != set.status {
         return Some(format!("status {status} of the proxy"));

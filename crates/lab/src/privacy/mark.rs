@@ -10,7 +10,7 @@ use crate::kit::{Answer, Head};
 pub(super) const FIELD: &str = "X-Made-For";
 /// The user name in the mark if the request names no user.
 pub(super) const ANYBODY: &str = "anybody";
-/// Length of a line in bytes. Parts of a body begin and end at line boundaries.
+/// Length of a line in bytes. The ranges that clients request begin and end at line boundaries.
 pub(super) const LINE: usize = 128;
 /// Number of lines in a body.
 pub(super) const LINES: usize = 32;
@@ -43,7 +43,7 @@ impl Mark {
     }
 }
 
-/// Returns the entity tag of the version of a page that is made for this user.
+/// Each page has a separate version for each user. Returns the entity tag of the version for this user.
 pub(super) fn tag(user: &str) -> String {
     format!("\"{user}\"")
 }
@@ -100,7 +100,7 @@ pub(super) fn found(answer: &Answer) -> BTreeSet<(Part, Mark)> {
     found
 }
 
-/// Returns the user for whom the version with the answer's entity tag was made.
+/// Returns the user that the entity tag of the answer names. The page was made for this user.
 pub(super) fn tagged(head: &Head) -> Option<String> {
     let tag = head.get("ETag")?.trim_start_matches("W/");
     Some(tag.trim_matches('"').to_owned())

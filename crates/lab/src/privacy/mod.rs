@@ -91,7 +91,8 @@ pub trait Front {
     /// Address that users connect to.
     fn address(&self) -> SocketAddr;
 
-    /// Port of the origin in requests. It may differ from the origin's own `port`.
+    /// Port of the origin that requests must contain. With TLS, this is the port of the bridge in front of
+    /// the origin, and not the origin's own `port`.
     fn origin(&self, port: u16) -> u16 {
         port
     }

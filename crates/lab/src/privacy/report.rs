@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::table::TIMINGS;
 use super::{Findings, VISITS};
 
-/// Greatest number of cells without the expected sharing whose names are printed. The other such cells are
+/// The names of at most this number of cells without the expected sharing are printed. Further such cells are
 /// only counted.
 const LOST_SHOWN: usize = 20;
 

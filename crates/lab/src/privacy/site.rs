@@ -31,8 +31,8 @@ pub(super) enum Hold {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) set: Arc<Set>,
-    /// Value in seconds that replaces the field Age of the set in all answers; `None`: the fields of the set
-    /// are unchanged.
+    /// Value of the field Age in all answers, in seconds. It replaces the Age of the set. If it is `None`,
+    /// the fields of the set are unchanged.
     pub(super) age: Option<u32>,
     /// Delay of every answer.
     pub(super) delay: Duration,
@@ -91,8 +91,8 @@ impl Site {
         page
     }
 
-    /// Returns the user whose version of the page the origin confirmed when it answered this request with
-    /// 304.
+    /// If the origin answered this request with 304, returns the user whose version of the page was
+    /// confirmed.
     pub(super) fn confirmed(&self, id: u64) -> Option<String> {
         held(&self.confirmed).get(&id).cloned()
     }

@@ -50,7 +50,7 @@ impl Long {
 impl Respond for Long {
     async fn respond(&self, request: &ReceivedRequest, conn: &mut BufferedConn) -> AfterResponse {
         let body: Vec<u8> = body(&request.path).collect();
-        // Every second download has an answer that may be stored.
+        // The answer for every second URL may be stored.
         let caching = match request.path.ends_with(['0', '2', '4', '6', '8']) {
             true => "max-age=600",
             false => "no-store",
@@ -87,8 +87,8 @@ fn body(path: &str) -> impl Iterator<Item = u8> {
     path.bytes().cycle().take(LENGTH)
 }
 
-/// Each download has a different client address, so that Foxy's limits for a single client do not affect the
-/// downloads.
+/// Returns the client address of a download. Each download has a different address, so that Foxy's limits for
+/// a single client do not affect the downloads.
 fn client(number: u64) -> Ipv4Addr {
     let [.., high, low] = number.to_be_bytes();
     Ipv4Addr::new(127, 9, high, low)
@@ -146,7 +146,7 @@ impl Downloads {
         }
     }
 
-    /// Waits until all downloads have a head.
+    /// Waits until the head of the answer has arrived for every download.
     pub(super) async fn under_way(&self) -> Result<(), String> {
         let step = Duration::from_millis(10);
         for _ in 0..TIMEOUT.as_millis() / step.as_millis() {

@@ -74,7 +74,8 @@ impl Fixture {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {
-    // A reload must never read an incomplete file.
+    // A reload must never read an incomplete file. So the text is written to another file, which is then
+    // renamed.
     let beside = file.with_extension("new");
     std::fs::write(&beside, text)
         .and_then(|()| std::fs::rename(&beside, file))

@@ -22,9 +22,9 @@ const STORED: u64 = 500;
 const SIZE: u64 = 4096;
 /// One request in `NEW` requests is for an object that was not requested before.
 const NEW: u64 = 100;
-/// The lowest permitted share of hits. Without new objects, every request would be a hit. The share of new
-/// objects is subtracted, and also a small allowance, because the share among the last requests depends on
-/// the order of these requests.
+/// The lowest permitted share of hits. Without new objects, every request would be a hit. So the share of new
+/// objects is subtracted. A small allowance is also subtracted, because the share of new objects among the
+/// last requests depends on the order of these requests.
 const HITS: f64 = 1.0 - 1.0 / NEW as f64 - 0.001;
 
 /// Runs reloads and broken files while the load and the downloads run.

@@ -27,8 +27,8 @@ pub(super) struct Ports {
 pub(super) struct Settings {
     ports: Ports,
     store: String,
-    /// A number that every answer of the main site contains in a field. A change of it shows that new
-    /// settings apply.
+    /// A number that every answer of the main site contains in a field. An answer with a new number shows
+    /// that the new settings apply.
     pub(super) mark: u64,
     idle: u64,
     rule: u64,

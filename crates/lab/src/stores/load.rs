@@ -34,7 +34,7 @@ impl Got {
     }
 }
 
-/// Returns the path of a request by the number of the request; `None` if the client must end.
+/// A function that returns the path of the request with the given number; `None` if the client must end.
 pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
 /// Runs `clients` clients. Each client requests the next path of `paths`. The clients end when there are no

@@ -54,8 +54,8 @@ impl Bad {
         }
     }
 
-    /// Applies the change to the store at `store`. `file`: the file of the loop device, if the store is a
-    /// device.
+    /// Applies the change to the store at `store`. If the store is a loop device, `file` is the file behind
+    /// it.
     fn carry_out(self, store: &Path, file: &Path) -> Result<(), String> {
         let problem = |error: std::io::Error| format!("{}: {error}", store.display());
         let open = || File::options().write(true).open(store).map_err(problem);
@@ -72,7 +72,7 @@ impl Bad {
             Self::Unmounted => {
                 std::fs::rename(folder, folder.with_extension("away")).map_err(problem)?;
             }
-            // The device keeps its length, but its file is empty.
+            // The device keeps its length, but its file is empty. So every read of the device fails.
             Self::Unreadable => {
                 let file = File::options().write(true).open(file).map_err(problem)?;
                 file.set_len(0).map_err(problem)?;

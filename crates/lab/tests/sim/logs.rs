@@ -37,7 +37,8 @@ fn garbage() -> Vec<u8> {
 /// A case: its name, its log, the exit code, words of the message, and true if results are printed.
 struct Case(&'static str, Vec<u8>, i32, &'static [&'static str], bool);
 
-/// Logs that can be read completely, with at most one bad line, and logs of which no line can be read.
+/// Two kinds of logs: logs that can be read to their end and have at most one bad line, and logs in which no
+/// line can be read.
 fn plain_cases() -> Vec<Case> {
     let mut mixed = log(100).into_bytes();
     mixed.extend(b"\x00\xff not a line\n");

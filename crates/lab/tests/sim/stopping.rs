@@ -67,7 +67,8 @@ fn a_reproduction_keeps_the_parts_that_were_finished() {
 
 #[test]
 fn a_log_counts_up_to_where_reading_was_stopped() {
-    /// Number of lines that are read before Ctrl-C. They are longer than the pipe's buffer.
+    /// Ctrl-C is sent after this number of lines was written to the pipe. Together the lines are longer than
+    /// the pipe's buffer, so the command has already read many of them.
     const MANY: u64 = 100_000;
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("log");

@@ -28,7 +28,7 @@ struct FaultScenario {
     name: &'static str,
     /// Causes the fault.
     trouble: fn(&mut Device, &Foxy) -> Result<(), String>,
-    /// States of the bad store, of which Foxy must show one.
+    /// States of the bad store. Foxy must show one of them.
     states: &'static [&'static str],
 }
 

@@ -56,8 +56,8 @@ pub(super) const CLIENTS: [Client; 4] = [
     },
 ];
 
-/// The registry in a client's settings, which the command prints. If no registry is set, the command fails or
-/// prints no URL.
+/// Runs a command that prints the registry in a client's settings, and returns this registry. Returns `None`
+/// if no registry is set. In this case, the command fails or prints no URL.
 fn setting(command: &mut Command) -> Result<Option<String>, String> {
     let output = command.output();
     let output = output.map_err(|error| format!("{error}; install the client"))?;
@@ -264,8 +264,8 @@ fn apt(folder: &Path, packages: Packages<'_>) -> Result<Files, String> {
         archive.suite
     );
     write(&folder.join("etc/sources.list"), &sources)?;
-    // apt reads this file first. The file names other folders for settings, so apt does not read the system's
-    // own settings.
+    // apt reads this file first. It contains the paths of other folders for settings, so apt does not read
+    // the system's own settings.
     let settings = format!(
         "Dir \"{root}\";\nDir::Etc \"etc\";\nDir::Etc::parts \"parts\";\nDir::State \"state\";\n\
          Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\

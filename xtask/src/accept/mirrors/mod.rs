@@ -1,5 +1,5 @@
 //! Real clients (pip, npm, cargo, apt) install packages through Foxy's mirrors of the public registries. They
-//! must get the same files as without Foxy. Foxy may not fetch any artefact (package file) twice.
+//! must get the same files as without Foxy. Foxy must not fetch any artefact (package file) twice.
 //! Installations must also work while Foxy cannot reach the registries.
 //!
 //! The registries are taken from the clients' own settings on this machine.
@@ -110,9 +110,10 @@ impl Mirrors<'_> {
         )
     }
 
-    /// Installs five times: without Foxy, through an empty Foxy, through Foxy again, through Foxy with
-    /// versions that the client chooses, and without Foxy with the same versions. Returns the first
-    /// installation.
+    /// Installs five times. The first installation is without Foxy. The second and the third install the same
+    /// versions through Foxy, which is empty at first. In the fourth, the client chooses the versions and
+    /// installs them through Foxy. The fifth installs the versions of the fourth without Foxy. Returns the
+    /// first installation.
     fn online(&self, client: &Client, foxy: &Foxy) -> Result<Installed, String> {
         let own = self.folder(client, "without")?;
         let files = (client.install)(&own, Packages::default())?;

@@ -16,8 +16,8 @@ const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
 pub(super) const MOUNT: &str = "drive";
 /// Name of the file that contains the device's number for the watcher.
 pub(super) const NUMBER: &str = "drive.number";
-/// Commands per second of the Seagate ST318203, the disk of the Foxy paper. A command takes a seek of 5.2 ms
-/// and half a rotation of 3 ms.
+/// Commands per second of the Seagate ST318203, the disk of the Foxy paper. A command takes 8.2 ms: a seek
+/// takes 5.2 ms, and half a rotation takes 3 ms.
 const COMMANDS: u64 = 120;
 /// Bytes per second of the disk's middle tracks.
 const BYTES: u64 = 20_000_000;

@@ -21,7 +21,7 @@ struct Sweep {
     title: &'static str,
     note: &'static str,
     x_scale: Scale,
-    /// True if response times differ by more than a factor of ten.
+    /// True if response times differ by more than a factor of ten. Then their axis is logarithmic.
     spread: bool,
 }
 

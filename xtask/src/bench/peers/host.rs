@@ -111,7 +111,7 @@ impl Host {
         Ok(Group { name })
     }
 
-    /// Counts of the device that contains the scratch folder so far, for all processes together.
+    /// Current counts of the device that contains the scratch folder, for all processes together.
     pub(super) fn device(&self) -> DeviceCounts {
         self.device.counts()
     }

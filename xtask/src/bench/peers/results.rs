@@ -26,8 +26,8 @@ pub(super) struct Row {
     pub(super) problems: Vec<String>,
 }
 
-/// Greatest permitted busy fraction of the core of the load. If the core is busier, the load, and not the
-/// proxy, limits the result.
+/// Greatest permitted fraction of the time in which the core of the load is busy. If the core is busier, the
+/// load, and not the proxy, limits the result.
 const BUSY: f64 = 0.9;
 
 impl Row {

@@ -2,8 +2,8 @@
 //! scenarios of `bench peers`: memory hits, disk hits, stored misses, and a mix.
 //!
 //! The speed of a shared machine changes from minute to minute. So the builds run alternately, and the
-//! medians are compared. The older build runs twice in a round, and the ratio of its two medians is the
-//! noise.
+//! medians are compared. In each round, the older build runs twice. The median of its second runs divided by
+//! the median of its first runs shows the noise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::servers::Kind;
 use crate::report::Outcome;
 use crate::workspace::target_folder;
 
-/// The values that are compared. A value is compared if its name has one of these ends.
+/// The values that are compared. A value is compared if its name ends with one of these texts.
 const COMPARED: [&str; 3] = [" cpu", " rate", " hits p99"];
 /// The runs of a round. The older build has two runs.
 const RUNS: [&str; 3] = ["old", "new", "old again"];

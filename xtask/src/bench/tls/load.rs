@@ -13,11 +13,11 @@ pub(super) const CORE: &str = "1";
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// The requests are for 4 KiB, over persistent connections.
+    /// Requests for an object of 4 KiB, over persistent connections.
     Small,
-    /// The requests are for 64 KiB, over persistent connections.
+    /// Requests for an object of 64 KiB, over persistent connections.
     Large,
-    /// One request for 4 KiB per connection, with a full handshake.
+    /// Requests for an object of 4 KiB, each over a new connection with a full handshake.
     Handshake,
 }
 

@@ -1,9 +1,10 @@
 //! `cargo xtask bench tls`: memory hits and handshakes over TLS 1.3, compared with nginx.
 //!
 //! The servers share one core, and the load has the other core. The servers are measured alternately, and the
-//! medians are compared. nginx runs twice in a round, and the ratio of its two medians is the noise. CPU is
-//! the run time of the server's threads as the kernel reports it, divided by the number of answers. After
-//! that, a certificate is replaced under load, and the memory of idle connections is measured.
+//! medians are compared. In each round, nginx runs twice. The median of its second runs divided by the median
+//! of its first runs shows the noise. CPU is the run time of the server's threads as the kernel reports it,
+//! divided by the number of answers. After the comparison, a certificate is replaced under load, and the
+//! memory of idle connections is measured.
 
 mod idle;
 mod load;

@@ -15,7 +15,7 @@ use super::servers::{HOST, Server, certificate};
 
 /// Greatest permitted time until the new certificate is served.
 const MOST: Duration = Duration::from_secs(11);
-/// Duration of the load before the certificate is replaced, and after it.
+/// Duration of the load before the certificate is replaced, and again after the new certificate is served.
 const BESIDE: Duration = Duration::from_secs(1);
 
 /// Replaces the certificate while requests come over old and new connections. Fails if a request fails, or if

@@ -1,6 +1,7 @@
-//! The generator of calls, which works like wg-Hummingbird in paper 004. It turns each request of the stream
-//! into a read of a file. After a miss, it writes the file. If the written file is not a page, it gives the
-//! engine the hint that the file belongs to the last page of the same client.
+//! The generator of calls. It works like wg-Hummingbird, the load generator of the Hummingbird paper (paper
+//! 004). It turns each request of the stream into a read of a file. After a miss, it writes the file. If the
+//! written file is not a page, it gives the engine the hint that the file belongs to the last page of the
+//! same client.
 
 use foxy_policy::{CachePolicy, Lru};
 

@@ -1,6 +1,6 @@
 //! The program that `foxy-lab bench store library` measures. It turns a stream of requests into the
-//! calls of a proxy, as wg-Hummingbird does in paper 004. The calls go to one of several engines
-//! that store files.
+//! calls of a proxy, like wg-Hummingbird, the load generator of the Hummingbird paper (paper 004). The
+//! calls go to one of several engines that store files.
 
 mod engines;
 mod files;

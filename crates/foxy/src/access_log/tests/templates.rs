@@ -62,8 +62,8 @@ fn templates_have_every_field() {
     assert_eq!(written, line(&LogFormat::Common, &record()));
 }
 
-/// For any input of a client, a line stays one line, a word stays one word, and a quoted text ends at its
-/// quote.
+/// For any input of a client, a line stays one line, a word stays one word, and a quoted text ends only at
+/// its closing quote.
 #[test]
 fn clients_cannot_write_fields_or_lines_of_their_own() {
     let format = template(

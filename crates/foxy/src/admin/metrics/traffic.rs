@@ -89,8 +89,8 @@ fn origin(totals: &OriginTotals, page: &mut Page) {
     }
 }
 
-/// Returns `foxy_<name>_total`. The name of a byte counter contains the peer and the direction, in the words
-/// that the exporters of other programs use.
+/// Returns `foxy_<name>_total`. The names of byte counters contain the peer and the direction, such as
+/// `client_received_bytes`. The exporters of other programs use the same words.
 fn event_name(event: Event) -> String {
     let word = match event {
         Event::BytesIn => "client_received_bytes",

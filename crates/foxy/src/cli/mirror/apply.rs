@@ -253,7 +253,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
             let mut file = fs::File::create(&new)?;
             if let Ok(old) = fs::metadata(&path) {
                 // The permissions are set before the contents are written, because the contents may be
-                // secret. Only root may change the owner of a file.
+                // secret. Only root can change the owner of a file, so an error of `fchown` is ignored.
                 file.set_permissions(old.permissions())?;
                 let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             }

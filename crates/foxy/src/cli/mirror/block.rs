@@ -81,8 +81,8 @@ impl Block<'_> {
         }
     }
 
-    /// True if an earlier call wrote the complete file and the user has not changed it since. If the earlier
-    /// call wrote another URL, this is recognised only if the format has comments.
+    /// True if an earlier call wrote the complete file and the user has not changed it since. A file with
+    /// another URL is recognised as such a file only if the format has comments.
     fn is_own(&self, old: &str) -> bool {
         let first = old.split_inclusive('\n').next().unwrap_or_default();
         let text = &old[first.len()..];

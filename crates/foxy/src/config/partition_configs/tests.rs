@@ -5,8 +5,8 @@ use foxy_proxy::rules::{Config as Caching, RuleSet};
 
 use super::super::tests::build;
 
-/// Returns a configuration with two sites and a rule for `/r`. The site `open` sets the settings `own`
-/// explicitly.
+/// Returns a configuration with two sites and a rule for `/r`. The section of the site `open` contains the
+/// settings `own`.
 fn text(cache: &str, own: &str, rule: &str) -> String {
     format!(
         r#"

@@ -21,8 +21,8 @@ fn all(texts: &[&str]) -> Vec<Texts> {
     texts.iter().map(|text| one(*text)).collect()
 }
 
-/// Returns a valid value that is not the default, if there is one, and invalid values. Most kinds have six
-/// invalid values. Kinds that accept almost any text have fewer.
+/// Returns a valid value and invalid values. For most settings, the valid value is not the default. Most
+/// kinds have six invalid values. Kinds that accept almost any text have fewer.
 fn samples(kind: Kind) -> (Texts, Vec<Texts>) {
     let wrong = |texts: &[&str]| all(texts);
     match kind {

@@ -37,10 +37,11 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens the stores on these disks when Foxy starts. Disks without a setting have default settings. Each
-    /// store notes on its disk which stores are open together. All stores are opened before the first store
-    /// writes this note. Otherwise a start could fail after some notes were written. The stores that these
-    /// notes do not contain would then lose their contents at the next start.
+    /// Opens the stores on these disks when Foxy starts. The first disk has the settings of the first
+    /// configured store, and so on. Further disks have default settings. Each store notes on its disk which
+    /// stores are open together. All stores are opened before the first store writes this note. Otherwise a
+    /// start could fail after some notes were written. The stores that these notes do not contain would then
+    /// lose their contents at the next start.
     fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,
@@ -52,7 +53,8 @@ impl StoreKeeper {
     }
 
     /// Opens the configured stores. Stores whose disks fail are left out, unless `strict` is true. The list
-    /// of the last run, in the folder `state`, shows the stores that are out of date.
+    /// of the last run is in the folder `state`. If it can be read, stores that are not on it are out of date
+    /// and begin empty.
     fn open_configured(
         &self,
         configs: &[StoreConfig],

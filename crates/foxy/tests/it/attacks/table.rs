@@ -3,7 +3,8 @@
 type Attack = (&'static str, &'static str);
 
 /// Attacks on a listener on loopback with default settings, which needs no token. The listener's only
-/// protection is that it checks the host name, the origin, and the field that changes need.
+/// protection is that it checks the host name, the origin, and the field that a request must have to change
+/// something.
 #[rustfmt::skip]
 pub(super) const OPEN: [Attack; 33] = [
     ("rebinding: foreign name", "GET /stats HTTP/1.1\\nHost: evil.example\\n\\n"),

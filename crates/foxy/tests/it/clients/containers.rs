@@ -18,7 +18,8 @@ use super::web::{Request, Response, Web, serve};
 /// Bytes of the larger layer. It cannot be compressed, and is larger than Foxy's memory for objects.
 const LAYER: usize = 24 << 20;
 
-/// An image as blobs by digest. The first blob is the manifest, and the second blob is the configuration.
+/// The blobs of an image, each with its digest. The first blob is the manifest, and the second blob is the
+/// configuration.
 struct Image {
     blobs: Vec<(String, Vec<u8>)>,
 }

@@ -24,7 +24,7 @@ struct Shop {
     address: SocketAddr,
     /// The certificate, which clients must trust.
     certificate: PathBuf,
-    /// Hash of the certificate's key, in the form for Chromium.
+    /// Hash of the certificate's key, in the form that Chromium expects.
     pin: String,
     folder: tempfile::TempDir,
 }

@@ -34,7 +34,7 @@ impl Squid {
 
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // This listener only finds a free port. It is closed at once, because Squid needs the port.
+        // This listener only finds a free port. It is closed immediately, because Squid needs the port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
         let address = address.unwrap();
         let (helper, config) = (folder.path().join("helper"), folder.path().join("conf"));
@@ -158,7 +158,8 @@ fn a_squid_as_parent_has_one_copy_and_foxy_another() {
     }
     assert_eq!(origin.requests(), 1);
 
-    // Foxy adds the time for which it has stored an answer to the Age in Squid's answer.
+    // The Age of a stored answer is the Age in Squid's answer, plus the time for which Foxy has stored the
+    // answer.
     ask(&own, &origin.url("/y"), &[]);
     std::thread::sleep(Duration::from_millis(2100));
     for _ in 0..2 {

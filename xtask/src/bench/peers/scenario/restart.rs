@@ -1,5 +1,5 @@
-//! S5: a server is stopped and started, and is killed and started. The results show how soon there are hits,
-//! and how many objects are kept.
+//! S5: a server is stopped and started again. Then it is killed and started again. The results show how soon
+//! there are hits, and how many objects are kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,8 +111,8 @@ fn take(row: &mut Row, part: &str, report: &Value) {
     let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
     row.set(&format!("{part} hits from the start"), all);
     // While the server still loads its objects, a request can be a miss although the object is not lost. So
-    // only the second half of the answers counts. The newest objects are requested last, when all objects are
-    // loaded.
+    // only the answers in the second half of the run count. The newest objects are requested last. By then,
+    // all objects are loaded, so all answers count.
     let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
     let kept = if part == "newest" { all } else { later };
     row.set(&format!("{part} retained"), kept);

@@ -374,7 +374,7 @@ impl Server {
         Ok(took)
     }
 
-    /// Sends SIGKILL to all its processes.
+    /// Sends SIGKILL to all processes of the server.
     pub(super) fn kill(&mut self) {
         self.group.kill();
         if let Some(mut child) = self.child.take() {
@@ -390,7 +390,8 @@ impl Server {
         }
     }
 
-    /// Anonymous and shared memory of all its processes, in bytes, without pages mapped from files.
+    /// Anonymous and shared memory of all processes of the server, in bytes. Pages mapped from files are not
+    /// included.
     pub(super) fn memory(&self) -> u64 {
         self.group
             .pids()
@@ -399,7 +400,7 @@ impl Server {
             .sum()
     }
 
-    /// Resident memory of all its processes in bytes. Shared pages count once.
+    /// Resident memory of all processes of the server in bytes. Shared pages count once.
     pub(super) fn resident(&self) -> u64 {
         self.group
             .pids()

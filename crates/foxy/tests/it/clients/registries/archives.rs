@@ -221,7 +221,7 @@ fn go() {
         let mut go = alone(Command::new("go"), folder);
         set_up(foxy, "go", folder, &[]);
         for (name, value) in [
-            // The test's module is in no checksum database.
+            // No checksum database contains the test's module, so go must not look for it there.
             ("GOSUMDB", "off".to_owned()),
             ("GOFLAGS", "-modcacherw".to_owned()),
             ("GOPATH", folder.join("path").display().to_string()),
