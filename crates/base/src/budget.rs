@@ -16,10 +16,10 @@ impl Budget {
     /// store, 16 to 18 MiB are resident (measured). The buffers for the first writes need more memory.
     const PROGRAM: u64 = 19 << 20;
 
-    /// Limit in bytes of the larger share that requests get in small budgets. That share is three eighths of
-    /// the memory that remains after the program and the allocator. In larger budgets, requests get a third
-    /// of this memory, up to the limit that [`Self::of`] states. In a small budget, a third would be too
-    /// little: one large answer would leave no memory for small answers.
+    /// In small budgets, requests get three eighths of the memory that remains after the program and the
+    /// allocator, but at most this number of bytes. In larger budgets, requests get a third of the remaining
+    /// memory, up to the limit that [`Self::of`] states. In a small budget, a third would be too little: one
+    /// large answer would leave no memory for small answers.
     const FEW_REQUESTS: u64 = 20 << 20;
 
     /// Divides `memory`. The program and the allocator get their shares first. Requests get the larger of two

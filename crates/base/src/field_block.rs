@@ -241,8 +241,8 @@ impl FieldBlockBuilder {
     /// Adds a field. The caller has checked that the field fits.
     fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
         if self.count == 0 {
-            // Reserves memory for a usual head at once, because growth step by step costs more than the
-            // copying of the fields.
+            // Reserves the memory for a usual head in one step, because growth in many steps would cost more
+            // than the copying of the fields.
             self.table.reserve(16 * ENTRY);
             self.text.reserve(768);
         }

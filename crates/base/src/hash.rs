@@ -11,7 +11,8 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 pub struct KeyHash(pub u128);
 
 impl KeyHash {
-    /// The upper half. An index without a secret uses only this half.
+    /// The upper half. The store's index uses only this half, unless it has a secret number that it mixes
+    /// into the complete hash.
     #[must_use]
     pub const fn high(self) -> u64 {
         (self.0 >> 64) as u64

@@ -1,4 +1,4 @@
-//! Named safety rules, and builds in which one of them can be broken, to check that a test then fails.
+//! Safety rules with names. A special build can break one rule, to check that a test then fails.
 //!
 //! [`rule!`](crate::rule) marks the place that enforces a rule. In a usual build, `rule!` expands to the
 //! right expression only. With the feature `mutants`, which only `cargo xtask mutants` turns on, the

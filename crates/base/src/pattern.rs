@@ -24,8 +24,8 @@ impl Pattern {
         &self.0
     }
 
-    /// True if the complete `text` matches. The number of steps is at most the product of both lengths. The
-    /// search remembers only two positions.
+    /// True if the complete `text` matches. The number of steps is at most the product of both lengths. After
+    /// a mismatch, the search goes back only to the last star, so it needs little memory.
     #[must_use]
     pub fn fits(&self, text: &[u8]) -> bool {
         let pattern = &*self.0;

@@ -1,7 +1,7 @@
 //! Settings whose value is one number, duration or flag. Each setting is declared once, beside the field that
-//! contains its value. From one list, [`settings!`](macro@crate::settings) makes a struct, its defaults, the
-//! code that reads it, and one row for each setting. Configuration readers and reference pages are made from
-//! these rows.
+//! contains its value. From these declarations, [`settings!`](macro@crate::settings) makes a struct, its
+//! defaults, a function that fills the struct with configured values, and one row for each setting.
+//! Configuration readers and reference pages are made from these rows.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl OfPlain for Duration {
 /// Declares a struct of settings. Each field has documentation (shown to users), the name of its
 /// setting, its type, its default and its range. Fields in `besides` are not settings.
 ///
-/// The struct gets [`Default`] and [`Settings`](crate::settings::Settings).
+/// The macro implements [`Default`] and [`Settings`](crate::settings::Settings) for the struct.
 ///
 /// ```
 /// use foxy_base::settings::{Plain, Range, Settings};

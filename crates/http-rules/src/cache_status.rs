@@ -23,7 +23,8 @@ pub struct CacheStatus<'a> {
     pub collapsed: bool,
     /// The cache key (section 2.7).
     pub key: Option<&'a [u8]>,
-    /// A word of [`crate::NoStore`] or of the caller (section 2.8).
+    /// The value of the parameter `detail` (section 2.8): a word of [`crate::NoStore`], or a word of the
+    /// caller.
     pub detail: Option<&'a str>,
     /// Name of the operator's rule that influenced the decision. It is written as a part of the parameter
     /// `detail`.

@@ -8,7 +8,8 @@
 //! **Secrets.** The length of a compressed body reveals which of its parts repeat (BREACH). So only answers
 //! that are the same for all users are compressed. Such an answer is stored, has neither `Set-Cookie` nor
 //! `private`, and is not selected by cookies or `Authorization`. The request must not have `Authorization`.
-//! If the request has cookies, the media type must be one that sites serve alike to all users.
+//! If the request has cookies, the answer's media type must be one whose contents are usually the same for
+//! all users, such as style sheets and scripts.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, first, tokens};
 
@@ -104,7 +105,8 @@ fn is_text(line: &[u8]) -> bool {
 
 /// The coding to use for the answer to this request: the coding in `offered` that the request prefers. If the
 /// request prefers several codings equally, the first of them in `offered` is used. `None` means the body
-/// without a coding. Answers to ranges and to requests with `If-Match` never have a coding.
+/// without a coding. Answers to requests with `Range`, `If-Match` or `If-Unmodified-Since` never have a
+/// coding.
 #[must_use]
 pub fn wanted<F: Fields + ?Sized>(
     request: &RequestFacts,

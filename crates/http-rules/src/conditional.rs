@@ -1,5 +1,6 @@
-//! Conditional requests. The cache answers them itself (RFC 9110 section 13, RFC 9111 section 4.3.2), and
-//! makes them for revalidation (section 4.3.1).
+//! Conditional requests. The cache evaluates the conditions of clients itself (RFC 9110 section 13, RFC 9111
+//! section 4.3.2). To revalidate a stored response, it sends its own conditions to the origin (section
+//! 4.3.1).
 
 use foxy_base::{Fields, WallTime, eq_name, first, values};
 
@@ -21,8 +22,8 @@ pub enum Condition {
 }
 
 /// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section 13.2.2. Only
-/// successful responses are subject to conditions (13.2.1). The call may be left out if neither `conditional`
-/// nor `precondition` is set in the facts about the request.
+/// successful responses are subject to conditions (13.2.1). The caller need not call this function if the
+/// facts about the request have neither `conditional` nor `precondition`.
 pub fn evaluate<Q, S>(request: &Q, stored: &S, facts: &CachingFacts, now: WallTime) -> Condition
 where
     Q: Fields + ?Sized,
@@ -100,7 +101,7 @@ where
         return etag::of(stored)
             .is_some_and(|tag| ETag::parse(tag).eq_strong(&ETag::parse(validator)));
     }
-    // The date must match exactly, and must be a strong validator.
+    // The date in If-Range must be equal to the stored Last-Modified, which must be a strong validator.
     let asked = date::parse(validator, now);
     asked.is_some() && asked == strong_last_modified(stored, now)
 }
@@ -124,13 +125,13 @@ pub fn is_sent_with_304(name: &[u8]) -> bool {
     NAMES.iter().any(|sent| eq_name(name, sent.as_bytes()))
 }
 
-/// The validators of a stored response, in the form for a revalidation request.
+/// The validators of a stored response, as values of the fields of a revalidation request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// Value of If-None-Match.
     pub if_none_match: Option<&'a [u8]>,
-    /// Value of If-Modified-Since: Last-Modified exactly as it was received, because origins compare the
-    /// bytes.
+    /// Value of If-Modified-Since. It is the Last-Modified exactly as it was received, because origins
+    /// compare the bytes and not the times.
     pub if_modified_since: Option<&'a [u8]>,
 }
 

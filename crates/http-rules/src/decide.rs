@@ -285,8 +285,8 @@ fn forward(request: &RequestFacts, reason: Fwd) -> Decision {
 }
 
 /// Permission to answer with a stale response because the origin failed. RFC 5861 section 4 permits it for
-/// errors, and RFC 9111 section 4.2.4 permits it for an origin that cannot be reached. The result is a
-/// [`Decision::Stale`], or a [`Decision::Fresh`] if only the request required validation.
+/// errors, and RFC 9111 section 4.2.4 permits it for an origin that cannot be reached. The decision is always
+/// [`Decision::Stale`], even if the response is fresh and only the request required validation.
 #[must_use]
 pub fn stale_on_failure(
     request: &RequestFacts,

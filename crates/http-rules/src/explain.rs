@@ -1,5 +1,5 @@
-//! Explains decisions in words, for `foxy why`. There is one sentence for each fact that determined the
-//! decision, and one sentence for each fact that would change it. The decisive facts come first.
+//! Explains decisions in words, for `foxy why`. There is one sentence for each fact that contributed to the
+//! decision. The decisive facts come first. The age and the lifetime of the response come last.
 
 use foxy_base::WallTime;
 

@@ -1,7 +1,7 @@
-//! The caching facts of a stored response: the facts about the response that decisions need. So a hit parses
-//! no fields of the response. The facts are a plain struct with a fixed form of 64 bytes, which is kept with
-//! the response in memory and on disk. (The documents of the on-disk format call these bytes the rules
-//! digest.)
+//! The caching facts of a stored response: the facts about the response that decisions need. They are
+//! collected when the response is stored, so that a later hit parses no fields of the response. The facts are
+//! a plain struct with a fixed form of 64 bytes, which is kept with the response in memory and on disk. (The
+//! documents of the on-disk format call these bytes the rules digest.)
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms
@@ -146,8 +146,8 @@ impl CachingFacts {
     }
 
     /// True if the response's Last-Modified may be sent to validate the response. It is not sent if the
-    /// response may be for one user: pages of different users often have the same date, so after a 304 one
-    /// user could get the page of another user. An entity tag distinguishes such pages.
+    /// response may be for one user. Pages of different users often have the same date, so the origin could
+    /// answer 304 although the stored page belongs to another user. An entity tag distinguishes such pages.
     pub(crate) const fn is_validated_by_date(&self) -> bool {
         self.flags.has(Flags::HAS_LAST_MODIFIED) && !self.is_for_one_user()
     }

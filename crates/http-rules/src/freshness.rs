@@ -15,7 +15,7 @@ use crate::text::{DELTA_MAX, delta_seconds, members};
 
 /// Tolerance in milliseconds for a clock that shows a time before the receipt of a response. If the clock is
 /// earlier by more than this tolerance, even a fresh response counts as stale. The clock readings of
-/// different threads differ by less.
+/// different threads differ by less than this tolerance.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
 /// A lifetime and its source.

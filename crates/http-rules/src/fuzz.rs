@@ -1,6 +1,6 @@
 //! Seeded fuzzing of every parser, and of the decisions that use the parsed values. Usual fields are damaged
 //! at random. No code may panic, and the invariants for any input must hold. Every failure message contains
-//! the seed, which repeats the case.
+//! the seed, with which the case can be repeated.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Rng};
 

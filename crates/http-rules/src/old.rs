@@ -20,16 +20,18 @@ pub fn admits<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool 
 #[cold]
 fn judged<F: Fields + ?Sized>(facts: &mut CachingFacts, fields: &F) -> bool {
     let heuristic = facts.flags.has(Flags::HEURISTIC)
-        // The operator's bounds conceal whether the lifetime was heuristic.
+        // If the operator's bounds changed the lifetime, its source does not show whether it was heuristic.
+        // Then it counts as heuristic.
         || matches!(facts.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
     let fixed = heuristics::is_static(fields);
     let unsaid = heuristic || facts.source == LifetimeSource::None;
     facts.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = facts.source == LifetimeSource::Minimum && facts.status >= 400;
-    // The origin may have selected the response by request fields that are not in its key.
+    // The origin may have selected the response by request fields that are not in the response's key.
     let variant = facts.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
-    // Stored answers to POST have a Content-Location. A record has no other sign of the method.
+    // A record does not contain the method of its request. Stored answers to POST have a Content-Location, so
+    // each response with a Content-Location may be an answer to POST.
     let post = first(fields, "Content-Location").is_some();
     let wrong = variant
         || cookie

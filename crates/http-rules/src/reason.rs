@@ -33,8 +33,8 @@ words! {
         Method = "method-not-cacheable",
         /// A GET with content, which the cache key does not cover.
         RequestBody = "request-body",
-        /// A POST response that lacks an explicit lifetime above zero, a Content-Location equal to the
-        /// target, or status 200.
+        /// A POST response that does not meet all three conditions: its explicit lifetime is above zero, its
+        /// Content-Location equals the target, and its status is 200.
         PostWithoutContentLocation = "post-without-content-location",
         /// An interim response (1xx).
         Interim = "interim-response",
@@ -86,9 +86,9 @@ words! {
 }
 
 impl NoStore {
-    /// True if the reason lies in the request or its client, for example a cookie. If only such a reason
-    /// forbids storing a response that a 304 has updated, the stored response stays as it was before the
-    /// update.
+    /// True if the reason concerns only this request or its client, for example a cookie that a 304 sets for
+    /// this client. If only such a reason forbids storing a response that a 304 has updated, the stored
+    /// response stays as it was before the update.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(

@@ -1,5 +1,6 @@
-//! Rules of an operator: settings for some hosts and paths. Only the first rule that fits a request applies.
-//! A setting that this rule does not contain has the same value as for requests that no rule fits.
+//! Rules of an operator: settings for some hosts and paths. If several rules fit a request, only the first of
+//! them applies. A setting that this rule does not contain has the same value as for requests that no rule
+//! fits.
 //!
 //! A [`Rule`] contains complete caching settings (a [`Config`]). Sites can have other caching settings than
 //! the forward proxy; a [`PartitionConfig`] contains them. It has one [`Config`] for requests that no rule
@@ -95,8 +96,8 @@ impl RuleSet {
         }
     }
 
-    /// The caching settings for a request with this id. `None` means the settings of the forward proxy for
-    /// requests that no rule fits.
+    /// The caching settings for a request with this id. `None` means that no rule fits the request, and that
+    /// its partition has the settings of the forward proxy.
     #[must_use]
     pub fn config(&self, id: RuleId) -> Option<&Config> {
         let found = id.partition_config;

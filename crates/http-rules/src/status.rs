@@ -23,8 +23,8 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
 
 /// True if a status depends on a property of one request that is not part of the cache key: credentials,
 /// conditions, ranges, expectations, size, early data, or frequency of requests. Another request for the same
-/// URI must not get that answer. RFC 6585 forbids storing 428, 429, 431 and 511. RFC 8470 section 5.2 permits
-/// the client of a 425 to repeat the request at once.
+/// URI must not get that answer. RFC 6585 forbids storing 428, 429, 431 and 511. After a 425, the client
+/// repeats the request without early data (RFC 8470 section 5.2).
 #[must_use]
 pub const fn is_about_request(status: u16) -> bool {
     matches!(
@@ -33,7 +33,7 @@ pub const fn is_about_request(status: u16) -> bool {
     )
 }
 
-/// Client errors to which the negative lifetime applies.
+/// Errors to which the negative lifetime applies.
 #[must_use]
 pub const fn is_negative(status: u16) -> bool {
     matches!(status, 404 | 405 | 410 | 414 | 501)

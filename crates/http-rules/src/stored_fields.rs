@@ -30,10 +30,11 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 }
 
 /// The fields of a response in the form in which they are stored. These fields are left out: hop-by-hop
-/// fields, fields that Connection lists, fields that the plan strips, Age (it is calculated), Content-Length
-/// (the object has its length), and the Content-Range of a 206 (it follows from the parts). All other fields
-/// are stored unchanged, including unknown fields and Set-Cookie (unless the configuration excludes it). The
-/// running time is nearly linear in the size of the head, for each list of fields.
+/// fields, fields that Connection lists, fields that the plan strips, Age (it is calculated), and
+/// Content-Length (the object has its length). The Content-Range of a 206 is left out too (it follows from
+/// the parts), and so are digests of only this part. All other fields are stored unchanged, including unknown
+/// fields and Set-Cookie (unless the configuration excludes it). The running time is nearly linear in the
+/// size of the head, even if Connection lists many fields.
 ///
 /// # Errors
 /// Returned if a field is too large for a field block. The response must then not be stored.

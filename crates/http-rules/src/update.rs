@@ -27,9 +27,9 @@ pub struct Refresh {
     pub effect: RefreshEffect,
 }
 
-/// The effect of an update. An update with the effect `Extends` may be written later. After any other update,
-/// the old form of the response must not be used again, not even after a restart. So the update must become
-/// durable, or the entry must be dropped.
+/// The effect of an update. An update with the effect `Extends` need not be written immediately. After any
+/// other update, the old form of the response must not be used again, not even after a restart. So the update
+/// must become durable, or the entry must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
     /// The same rules apply to the response, and its lifetime is not shorter.
@@ -191,7 +191,8 @@ where
     })
 }
 
-/// Removes the fields that `private` or `no-cache` of the updated response lists.
+/// Removes the fields that `private` or `no-cache` of the updated response lists, and Set-Cookie if the
+/// configuration requires it.
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
     let mut gone: Vec<&[u8]> = Vec::new();

@@ -62,7 +62,7 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
 /// [`Config::key_parts`]: crate::Config::key_parts
 pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     if parts.is_empty() {
-        // These are the usual cases, and they need no list of names: no Vary, or a single name.
+        // Usually there is no Vary, or it has a single name. These cases need no list of names.
         let mut listed = tokens(fields, "Vary");
         match (listed.next(), listed.next()) {
             (None, _) => return Vary::None,

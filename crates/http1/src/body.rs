@@ -54,8 +54,8 @@ impl BodyReader {
         })
     }
 
-    /// Reads `input`, the bytes received and not yet consumed. Call this function again after
-    /// [`BodyStep::Data`]. After [`BodyStep::End`], every further step is an empty End.
+    /// Reads `input`, which are the bytes that were received and not yet consumed. Call this function again
+    /// after [`BodyStep::Data`]. After [`BodyStep::End`], every further step is an empty End.
     ///
     /// # Errors
     /// Bad chunking, with status 400 or 431. For the body of an origin, convert the error with

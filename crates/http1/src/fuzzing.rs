@@ -38,7 +38,7 @@ pub fn response_head(text: &[u8]) -> bool {
     }
 }
 
-/// Reads a chunked body at once and byte by byte; the results must agree.
+/// Reads a chunked body in one piece, and again byte by byte. The results must agree.
 pub fn chunked(text: &[u8]) {
     read_body(BodyFraming::Chunked, text);
     let mut reader = BodyReader::new(BodyFraming::Chunked, &Limits::default());

@@ -239,7 +239,7 @@ impl<'b> RequestHead<'b> {
     }
 }
 
-/// A head has all accessors of its parts.
+/// Makes the accessors of [`RequestParts`] available on a head.
 impl std::ops::Deref for RequestHead<'_> {
     type Target = RequestParts;
     fn deref(&self) -> &RequestParts {

@@ -1,8 +1,8 @@
 //! Response heads of origins.
 //!
-//! This module makes the same promise as the module for request heads. Every refusal has status 502. An error
-//! of an origin is tolerated if the error cannot be used for smuggling: a missing reason phrase, an unknown
-//! status, a length in a 204.
+//! As in the module for request heads, an accepted head is unambiguous, and all other heads are refused.
+//! Every refusal has status 502. An error of an origin is tolerated if the error cannot be used for
+//! smuggling: a missing reason phrase, an unknown status, a length in a 204.
 
 use std::mem::MaybeUninit;
 
@@ -158,7 +158,7 @@ impl<'b> ResponseHead<'b> {
     }
 }
 
-/// A head has all accessors of its parts.
+/// Makes the accessors of [`ResponseParts`] available on a head.
 impl std::ops::Deref for ResponseHead<'_> {
     type Target = ResponseParts;
     fn deref(&self) -> &ResponseParts {
@@ -206,7 +206,8 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Respons
         len,
         status,
         version,
-        // If the phrase is absent, `reason` is an empty text that is not a slice of the head.
+        // If the phrase is absent, `reason` is an empty text outside of the head, and has no position in the
+        // head.
         reason: if reason.is_empty() {
             Span::default()
         } else {

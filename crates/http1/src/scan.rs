@@ -143,7 +143,7 @@ impl HeadScanner {
         }
     }
 
-    /// Accounts for the line that ends with the LF at `at`; true if it ends the head.
+    /// Processes the line that ends with the LF at `at`. Returns true if this line ends the head.
     fn end_line(
         &mut self,
         bytes: &[u8],

@@ -10,7 +10,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Position of `part` in `whole`; `part` must be a slice of it, or empty.
+    /// Position of `part` in `whole`; `part` must be a slice of `whole`, or empty.
     pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
         if part.is_empty() {
             return Self::default();

@@ -104,7 +104,8 @@ impl<'b> Target<'b> {
 const GROUP: usize = 16;
 
 fn check_bytes(text: &[u8]) -> Result<(), Reject> {
-    // The last group overlaps the group before it. So no bytes remain.
+    // `last` has the last 16 bytes of the text (or all bytes of a shorter text). It may overlap the last of
+    // `groups`. So no byte remains unchecked.
     let groups = text.chunks_exact(GROUP);
     let last = match text.last_chunk::<GROUP>() {
         Some(last) => last,

@@ -1,5 +1,5 @@
-//! Writes heads into a reusable `Vec<u8>`, without formatting code. When the `Vec` is large enough, the
-//! functions do not allocate.
+//! Writes heads into a reusable `Vec<u8>`, without the slower code of `std::fmt`. When the `Vec` is large
+//! enough, the functions do not allocate.
 //!
 //! The functions write their arguments unchanged. Names and values come from parsed heads or from
 //! the proxy itself, so they contain no CR, LF or NUL. Debug builds check this.
@@ -8,7 +8,7 @@ use foxy_base::Fields;
 
 use crate::Version;
 
-/// Appends `METHOD target HTTP/1.1` and CRLF.
+/// Appends `METHOD target VERSION` and CRLF. The version is `HTTP/1.0` or `HTTP/1.1`.
 pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Version) {
     debug_assert!(is_clean(method) && is_clean(target));
     out.extend_from_slice(method);

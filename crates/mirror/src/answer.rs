@@ -116,7 +116,8 @@ pub fn answer<'a>(
     answer
 }
 
-/// Returns true if a URL is absolute, or is not relative to the document's folder.
+/// Returns true if a URL has a scheme, or begins with `/` or `\`. All other URLs are relative to the
+/// document's folder.
 fn is_elsewhere(url: &[u8]) -> bool {
     let end = url
         .iter()

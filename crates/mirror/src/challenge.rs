@@ -78,9 +78,10 @@ fn parameter<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Splits a URL that the server `from` sent into its server and its path with query. Returns `None` if the
-/// URL neither is absolute nor begins with a single `/`, or if it has white space, control characters, `\`,
-/// `"`, `<`, `>` or characters outside ASCII. Without `from`, the URL must be absolute.
+/// Splits a URL that the server `from` sent into its server and its path with query. The URL must be
+/// absolute, or must begin with a single `/`. Without `from`, it must be absolute. Returns `None` for all
+/// other URLs, and for URLs with white space, control characters, `\`, `"`, `<`, `>` or characters outside
+/// ASCII.
 #[must_use]
 pub fn parse_location(from: Option<&Upstream>, url: &[u8]) -> Option<(Upstream, String)> {
     let text = std::str::from_utf8(url).ok()?;

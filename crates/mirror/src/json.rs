@@ -233,8 +233,8 @@ impl Json {
         let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
         match (self.transform, open.len()) {
             (Transform::Cargo | Transform::Crates, depth) => depth == 1,
-            // The document is one version, or a packument with many versions. A version may have any name, so
-            // the name of `open[2]` is not compared.
+            // A document is one version (depth 2), or a packument with many versions (depth 4). In a
+            // packument, `open[2]` is a version, which may have any name. So this name is not compared.
             (Transform::Npm, 2) => is(1, Name::Dist),
             (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
             // An element of a list has the name of the list.

@@ -1,6 +1,6 @@
 //! Rules of the operator about versions. Young versions are hidden for a time (cooldown), and versions that
-//! the operator lists are blocked. Documents that list versions are screened: such versions are removed from
-//! them or marked. Paths of blocked artefacts are refused.
+//! the operator lists are blocked. Documents that list versions are screened: hidden and blocked versions are
+//! removed or marked. Paths of blocked artefacts are refused.
 
 mod crates;
 mod edits;
@@ -125,7 +125,8 @@ impl Selector {
         self.name.fits(package.as_bytes())
     }
 
-    /// Returns true if the selector covers this version. Both versions are in normal form.
+    /// Returns true if the selector covers this version. The selector's version and `version` are both in
+    /// normal form.
     fn is_for(&self, version: &str) -> bool {
         self.version.as_ref().is_none_or(|own| {
             let public = version.split('+').next().unwrap_or(version);

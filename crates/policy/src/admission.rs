@@ -2,9 +2,9 @@
 //!
 //! Sources: The size limit is LRU-TH of the Foxy papers (documents over a threshold are not cached). With the
 //! filter "second use", objects that are requested only once are not written to disks (Maltzahn 1999, flash
-//! caches today). The byte budget is a token bucket that limits the writes. The filters decide only if the
-//! bucket has too few bytes for an object: with a real proxy log, a second-use filter that is always applied
-//! lowers the hit ratio by up to ten percentage points.
+//! caches today). The byte budget is a token bucket that limits the writes. A filter is asked only if the
+//! bucket has too few bytes for an object. The reason is that, with a real proxy log, a second-use filter
+//! that is always applied lowers the hit ratio by up to ten percentage points.
 
 use std::time::Duration;
 
@@ -20,9 +20,10 @@ pub enum Admit {
     Yes,
     /// The object is larger than the limit.
     TooLarge,
-    /// The key was not seen before (within the rule's memory).
+    /// The key was requested too seldom, as far as the rule remembers: never before ([`SecondUse`]), or too
+    /// few times ([`Frequency`]).
     FirstUse,
-    /// The byte budget is spent.
+    /// The byte budget is exhausted.
     OverBudget,
 }
 
@@ -168,7 +169,7 @@ pub struct TokenBucket {
 const NANOS: u128 = 1_000_000_000;
 
 impl TokenBucket {
-    /// Creates a full bucket. `burst_bytes` is also the largest amount that can be taken at once.
+    /// Creates a full bucket. `burst_bytes` is also the largest amount that one call can take.
     #[must_use]
     pub const fn new(bytes_per_sec: u64, burst_bytes: u64, now: MonoTime) -> Self {
         Self {
@@ -245,7 +246,7 @@ pub struct Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// Creates a rule. Every object is charged to `budget`. When `budget` is spent, objects that `filter`
+    /// Creates a rule. Every object is charged to `budget`. When `budget` is exhausted, objects that `filter`
     /// admits are charged to `credit`.
     #[must_use]
     pub const fn new(budget: TokenBucket, credit: TokenBucket, filter: A) -> Self {
@@ -258,7 +259,7 @@ impl<A> Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// The rule that decides about objects while the budget is spent.
+    /// The rule that decides about objects while the budget is exhausted.
     pub const fn filter_mut(&mut self) -> &mut A {
         &mut self.filter
     }

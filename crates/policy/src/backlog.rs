@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// The newest gap between two completions has the weight 1 / `MEMORY` in the mean.
+/// The mean time between two completions is a running mean, in which the newest time has the weight
+/// 1 / `MEMORY`.
 const MEMORY: u64 = 32;
 /// While fewer than this number of reads are under way, a new read is always accepted, however slow the
 /// device was before.
@@ -19,7 +20,8 @@ const FEW: u32 = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backlog {
     waiting: u32,
-    /// Mean time in ns between two completions while more reads are waiting; 0: not known yet.
+    /// Mean time in ns between two completions. Time in which no read is under way does not count. 0: not
+    /// known yet.
     gap: u64,
     /// The later of two times: the time at which reads last completed, and the time at which a read last
     /// entered the empty queue.

@@ -25,8 +25,8 @@ pub struct Evicted<K, V> {
 #[must_use]
 pub struct Inserted<V> {
     /// False if the object was refused because it is larger than the cache or than the policy's limit. (Under
-    /// a rule whose [`Rule::EVICT_FIRST`] is false, the new object may be stored and evicted at once. Then it
-    /// is in the list of evicted objects.)
+    /// a rule whose [`Rule::EVICT_FIRST`] is false, it is possible that the same call stores the new object
+    /// and evicts it. Then this flag is true, and the object is in the list of evicted objects.)
     pub stored: bool,
     /// The former value of this key. It is removed even if the new value is refused, because a cache must not
     /// keep a replaced value.

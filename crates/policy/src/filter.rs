@@ -30,7 +30,7 @@ impl AdmissionRule {
     pub const NAMES: &'static [&'static str] = &["second-use", "frequency", "anything"];
 
     /// Explanation for people who choose this rule. The rule decides about objects while the write budget is
-    /// spent.
+    /// exhausted.
     pub const ABOUT: &'static str = "Objects that are still written when the budget is spent. A quarter of the budget is kept for them. `second-use`: objects that were requested before. `frequency`: objects that were requested three times lately. `anything`: all objects, until this quarter is spent too.";
 
     /// The rule's name.

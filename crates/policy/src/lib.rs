@@ -45,7 +45,8 @@ pub use read_order::{MergedRead, PendingRead, ReadOrder, ReadOrderConfig, ReadQu
 pub use rewrite_budget::RewriteBudget;
 pub use s3_fifo::{S3Fifo, S3FifoConfig, S3FifoRule};
 
-/// The policy of the memory tier of Foxy's store. The simulation of the tier's size uses it too.
+/// The policy of the memory tier of Foxy's store. The simulator uses it too, to predict the effect of other
+/// memory sizes.
 pub type MemoryTier<K, V> = S3Fifo<K, V>;
 pub use size_limited::{LruTh, SizeLimited};
 pub use sketch::Sketch;

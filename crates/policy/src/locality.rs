@@ -2,10 +2,11 @@
 //! collects objects that are used together, so that one write puts them together on the disk.
 //!
 //! Source: the method LAZY-READS-LOC of the WebCoSM papers. There are B buffers; each is bound to one origin
-//! server. An object of a bound server joins that server's buffer. For any other object a victim buffer is
-//! written and bound to the object's server. (The papers do not state how the victim is chosen; the least
-//! recently used buffer is the natural choice.) A full buffer is written. Two additions are ours: a buffer
-//! may be bound to a page instead of an origin, and a buffer that is too old is written.
+//! server. If a buffer is bound to the server of an object, the object joins this buffer. For any other
+//! object a victim buffer is written and then bound to the object's server. (The papers do not state how the
+//! victim is chosen; the least recently used buffer is the natural choice.) A full buffer is written. Two
+//! additions are ours: a buffer may be bound to a page instead of an origin, and a buffer that is too old is
+//! written.
 
 use std::time::Duration;
 

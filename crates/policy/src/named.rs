@@ -60,8 +60,9 @@ impl PolicyKind {
         self.build_part(capacity, capacity)
     }
 
-    /// Creates an empty cache of `capacity` bytes for a simulation that samples some of the keys. It imitates
-    /// a cache of `whole` bytes for all keys: limits on the size of an object follow from `whole`.
+    /// Creates an empty cache of `capacity` bytes for a simulation that uses only a sample of the keys. The
+    /// cache imitates a cache of `whole` bytes for all keys. So limits on the size of an object follow from
+    /// `whole`.
     #[must_use]
     pub fn build_part<V: Send + 'static>(self, capacity: u64, whole: u64) -> AnyCache<V> {
         match self {

@@ -4,10 +4,10 @@
 //! Objects that were requested together were written together. So one longer read, which includes the
 //! neighbours, may save several later reads. (UCFS and Hummingbird, two published file systems for proxies,
 //! read complete clusters of objects.) The rule measures whether longer reads save more than they cost. While
-//! longer reads are off, the rule remembers the places that were read lately, and counts the reads that an
-//! earlier longer read would have saved. While longer reads are on, the rule counts the neighbours that are
-//! requested after a longer read has read them. Longer reads are on only while the saved reads outweigh the
-//! additional cost of longer reads.
+//! longer reads are off, the rule remembers the places that were read lately. It counts further reads of
+//! these places, because an earlier longer read would have saved them. While longer reads are on, the rule
+//! counts the neighbours that are requested after a longer read has read them. Longer reads are on only while
+//! the saved reads outweigh the additional cost of longer reads.
 
 /// Number of reads in a window. The rule judges at the end of each window.
 const WINDOW: u32 = 64;
@@ -30,12 +30,13 @@ pub struct ReadAround {
     cost: f64,
     /// Reads in the current window.
     reads: u32,
-    /// Number of saved reads in this window. While longer reads are off, it counts reads near an earlier
-    /// read. While longer reads are on, it counts neighbours that were requested after a longer read.
+    /// Number of saved reads in this window. While longer reads are off, this is the number of reads of a
+    /// place that was read lately. While they are on, it is the number of neighbours that were requested
+    /// after a longer read.
     saved: u32,
     /// Number of windows until longer reads may be turned on again.
     wait: u32,
-    /// Number of windows to wait the next time that longer reads cost more than they save.
+    /// Number of windows for which longer reads stay off when they are turned off the next time.
     hold: u32,
 }
 
@@ -113,7 +114,8 @@ impl ReadAround {
         } else if self.wait > 0 {
             self.wait -= 1;
         } else {
-            // The first read of each place would be a longer read; the other reads would be saved.
+            // If longer reads had been on, the first read of each place would have been a longer read, and it
+            // would have saved the other reads.
             let longer = f64::from(self.reads - self.saved).max(1.0);
             self.on = f64::from(self.saved) / longer > least * MARGIN;
         }
@@ -135,8 +137,8 @@ mod tests {
     use foxy_base::Rng;
 
     /// Visits `pages` random pages of `objects` objects each. After the first object of a page, each further
-    /// object is requested with a probability of `used` percent. Returns all device reads, and the longer
-    /// reads among them.
+    /// object is requested with a probability of `used` percent. Returns the number of device reads, and the
+    /// number of longer reads among them.
     fn visit(rule: &mut ReadAround, pages: u64, objects: u64, used: u64, seed: u64) -> (u64, u64) {
         let mut rng = Rng::new(seed);
         let (mut reads, mut longer) = (0, 0);
@@ -176,8 +178,9 @@ mod tests {
         }
     }
 
-    /// On average, one of the four neighbours is used. This is too few if a longer read costs as much as two
-    /// more reads, but enough if it costs hardly more than a short read.
+    /// On average, one of the four neighbours is used, so a longer read saves one read. This is too little if
+    /// the longer read costs as much as two additional reads. It is enough if the longer read costs hardly
+    /// more than a short read.
     #[test]
     fn what_it_costs_decides() {
         for (cost, on) in [(2.0, false), (0.05, true)] {

@@ -34,11 +34,12 @@ const CERTAINLY_FAST: Duration = Duration::from_micros(500);
 const ENOUGH: u32 = 64;
 /// Lone reads (no other read under way) that are needed before distances are first evaluated.
 const ENOUGH_ALONE: f64 = 32.0;
-/// Number of lone reads after which the times of a device count as independent of the distance.
+/// Number of lone reads after which the times of a device count as independent of the distance, if no
+/// dependence was found until then.
 const ALONE_MAX: f64 = 1024.0;
-/// Least number of reads that must be under way for a time to count in the mean that shows if the device
-/// works on several reads at once. With this many reads, a thread that checks for completions late distorts
-/// the times little.
+/// A separate mean shows if the device works on several reads at once. It contains only the times of reads
+/// that ended while at least this number of reads were under way. With this many reads, a thread that checks
+/// for completions late distorts the times little.
 const MANY: u32 = 4;
 /// Number of reads that are not timed after the device was found to be fast or even.
 const REST: u32 = 4096;
@@ -199,8 +200,8 @@ impl Mean {
     }
 }
 
-/// A straight line through the points (root of the distance, time): the time of a head movement grows roughly
-/// with the root of its distance.
+/// A straight line through the points (square root of the distance, time): the time of a head movement grows
+/// roughly with the square root of its distance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     n: f64,

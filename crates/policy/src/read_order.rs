@@ -22,9 +22,9 @@ pub enum ReadOrder {
 /// Parameters of the read order of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOrderConfig {
-    /// A batch is due when this number of reads wait; 1 or less means at once.
+    /// A batch is due when this number of reads wait. If it is 1 or less, each read is due immediately.
     pub batch: usize,
-    /// A batch is due when its oldest read has waited for this time; zero means at once.
+    /// A batch is due when its oldest read has waited for this time; zero: immediately.
     pub timeout: Duration,
     /// The order inside a batch.
     pub order: ReadOrder,

@@ -39,8 +39,8 @@ impl Default for S3FifoConfig {
     }
 }
 
-/// An S3-FIFO cache. A hit needs shared access only ([`Cache::get_shared`]). So a memory tier can consist of
-/// several S3-FIFO caches, each in a reader-writer lock.
+/// An S3-FIFO cache. A hit needs only shared access ([`Cache::get_shared`]). So several threads can have hits
+/// at the same time in a cache behind a reader-writer lock. A memory tier can consist of several such caches.
 pub type S3Fifo<K, V> = Cache<K, V, S3FifoRule<K>>;
 
 impl<K: Key, V> S3Fifo<K, V> {

@@ -34,7 +34,7 @@ impl ListenerTls {
         Self(Arc::new(inner))
     }
 
-    /// Makes a session with a client. No byte of the client may have been read before.
+    /// Makes a session with a client. The caller must not have read any byte of the client before.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::accepting(self.clone())

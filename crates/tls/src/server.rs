@@ -104,7 +104,7 @@ impl ServerTls {
         renewed
     }
 
-    /// Does the work of [`renew`](Self::renew). An error is a problem of all certificates.
+    /// Does the work of [`renew`](Self::renew). Returns an error if a problem concerns all certificates.
     fn check(&self, now: i64, renewed: &mut Renewed) -> Result<(), String> {
         let pairs = pairs(&self.0.options).map_err(|error| error.to_string())?;
         self.0.bad.lock().retain(|pair, _| pairs.contains(pair));

@@ -33,8 +33,8 @@ pub trait Wire {
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
-/// A TLS session. All methods take `&self`, as the methods of sockets do. No method may be called from inside
-/// another method.
+/// A TLS session. All methods take `&self`, as the methods of sockets do. While a method runs, no other
+/// method may be called, for example by the [`Wire`].
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,

@@ -16,7 +16,7 @@ use crate::{ALPN, Certificate, ClientOptions, TlsError, files, provider};
 pub(crate) struct Pair {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    /// Settings for the certificates that clients must present.
+    /// Settings for the certificates that clients are asked to present.
     pub(crate) clients: Option<ClientOptions>,
 }
 

@@ -56,7 +56,8 @@ where
 }
 
 /// Last-Modified if it is a strong validator, that is, if it is at least a second before Date (RFC 9110
-/// section 8.8.2.2). Then a change after the response cannot have the same Last-Modified.
+/// section 8.8.2.2). If the representation changes after such a response was sent, its Last-Modified changes
+/// too.
 pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
     fields: &F,
     now: WallTime,

@@ -15,9 +15,10 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Returns the range of the bytes in a 206 with these fields. `None` without exactly one valid
-    /// Content-Range, and for multipart/byteranges: that body has text between its parts, so a range in the
-    /// head says nothing about its bytes. A server must not send such a range (RFC 9110 section 15.3.7.2).
+    /// Returns the range of the bytes in a 206 with these fields. Returns `None` if there is not exactly one
+    /// valid Content-Range. Also returns `None` for multipart/byteranges: such a body has text between its
+    /// parts, so a range in the head does not describe its bytes. A server must not send such a range (RFC
+    /// 9110 section 15.3.7.2).
     pub fn of_part<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
         let mut lines = values(fields, "Content-Range");
         let range = lines.next().and_then(Self::parse)?;
@@ -79,9 +80,9 @@ impl ContentRange {
         }
     }
 
-    /// The part that really arrived if the body of a 206 had `received` bytes: at most the part
-    /// that the field states. `None` if the body is longer than the field states, because then the
-    /// field cannot be trusted.
+    /// The part that arrived, for a 206 whose body had `received` bytes. It is at most the part that the
+    /// field states. `None` if the body is longer than the field states, because then the field cannot be
+    /// trusted.
     #[must_use]
     pub fn received(&self, received: u64) -> Option<Span> {
         let span = self.span?;

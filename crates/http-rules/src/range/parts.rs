@@ -69,8 +69,9 @@ impl Parts {
         gaps
     }
 
-    /// The longest range of stored bytes without a gap that begins where `span` begins and stays inside
-    /// `span`. A 206 may contain fewer bytes than were requested (RFC 9110 section 15.3.7).
+    /// The stored bytes from the start of `span` to the first missing byte or to the end of `span`. `None` if
+    /// the first byte of `span` is missing. A 206 may contain fewer bytes than were requested (RFC 9110
+    /// section 15.3.7).
     #[must_use]
     pub fn prefix(&self, span: Span) -> Option<Span> {
         let have = self.spans.iter().filter_map(|s| s.intersect(span)).next()?;

@@ -9,8 +9,8 @@ use crate::text::decimal;
 /// body.
 pub const RANGES_LIMIT: usize = 32;
 
-/// Gap in bytes below which two parts are sent as one part: the framing between two separate parts would need
-/// about as many bytes.
+/// Two parts are sent as one part if the gap between them has at most this number of bytes. The framing
+/// between two separate parts would need about as many bytes.
 const COALESCE_GAP: u64 = 80;
 
 /// One range of a request.
@@ -122,8 +122,8 @@ fn joined(spans: Vec<Span>, length: u64, parts_max: usize) -> Resolved {
     }
 }
 
-/// Joins each span with all earlier spans that it touches. The parts keep the order in which the request
-/// first names them.
+/// Joins each span with all earlier spans that overlap it, or that are at most [`COALESCE_GAP`] bytes away.
+/// The parts keep the order in which the request first names them.
 fn coalesce(spans: Vec<Span>) -> Vec<Span> {
     let mut parts: Vec<Span> = Vec::with_capacity(spans.len());
     for mut span in spans {

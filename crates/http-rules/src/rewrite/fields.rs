@@ -88,8 +88,9 @@ impl FieldRules {
         Ok(Self { changes: changes? })
     }
 
-    /// Inserts a change before all other changes. It removes every field of a request, with three exceptions:
-    /// the fields in `names`, the fields of the connection, and the fields that Foxy uses itself.
+    /// Inserts a change before all other changes. The inserted change removes every field of a request, with
+    /// three exceptions: the fields in `names`, the fields of the connection, and the fields that Foxy uses
+    /// itself.
     #[must_use]
     pub fn after_only(mut self, names: &'static [&'static str]) -> Self {
         self.changes.insert(0, Change::Only(names));

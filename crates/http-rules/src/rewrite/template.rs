@@ -23,7 +23,8 @@ pub enum Variable {
     ClientSubject,
     /// Alternative names of the client's verified certificate.
     ClientNames,
-    /// The part of the path that the group with this number of the rule's regular expression matches.
+    /// The part of the path that matches a group of the rule's regular expression. The value is the number of
+    /// the group.
     Capture(u8),
 }
 
@@ -191,7 +192,8 @@ fn variable(name: &str, purpose: Use) -> Result<Variable, String> {
 mod tests {
     use super::*;
 
-    /// The value of each variable is its own name in angle brackets, with a line feed after it.
+    /// Values for the tests: the value of each variable is the variable's name in angle brackets and a line
+    /// feed.
     struct Shown;
 
     impl Values for Shown {

@@ -37,8 +37,8 @@ impl PartialEq for From {
     }
 }
 
-/// The values of variables for a path. The values of all variables except captures come from `more`. Without
-/// `more`, only the captures and the query are known.
+/// The values of variables for a request that a rule fits. Captures come from the rule's regular expression,
+/// and all other values come from `more`. Without `more`, only captures and the query have values.
 struct Matched<'a> {
     captures: Option<Captures<'a>>,
     query: &'a [u8],
@@ -233,7 +233,7 @@ impl Rule {
                 Part::Variable(_) => return Err(HOST.to_owned()),
             }
         }
-        // The URL consists only of scheme and host.
+        // No part ended the host, so the URL consists only of scheme and host.
         Ok(self)
     }
 

@@ -33,8 +33,8 @@ impl QueryRule {
         self.which == Which::All && !self.sort
     }
 
-    /// Rewrites the query in `key`, which begins after the first `?` at or after the position `from`. If no
-    /// parameter is left, the question mark is removed too. Only `&` separates parameters. Their names are
+    /// Rewrites the query in `key`. The query begins after the first `?` at or after the position `from`. If
+    /// no parameter is left, the question mark is removed too. Only `&` separates parameters. Their names are
     /// compared as origins read them, with `+` and escapes decoded. The remaining parameters keep their
     /// spelling, since they are sent to the origin and must keep their meaning there. Empty parameters are
     /// removed.

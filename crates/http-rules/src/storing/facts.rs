@@ -66,8 +66,8 @@ pub(super) fn facts_of<R: Fields + ?Sized>(
 }
 
 /// True if the response has no-cache. The list form of no-cache counts if the configuration requires this.
-/// Pragma: no-cache counts if the lifetime is heuristic or the configured default, and no targeted field and
-/// no Surrogate-Control takes the place of Cache-Control.
+/// Pragma: no-cache counts only if the lifetime is heuristic or the configured default. It does not count if
+/// a targeted field or Surrogate-Control takes the place of Cache-Control.
 fn is_no_cache<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,

@@ -16,8 +16,8 @@ const SIZE_DIGITS: u8 = 16;
 #[derive(Clone, Debug)]
 pub struct ChunkedDecoder {
     state: State,
-    /// While a chunk size is read, the value of its digits so far. After that, the number of bytes of the
-    /// chunk still to come.
+    /// While a chunk size is read, this is the value of its digits so far. After that, it is the number of
+    /// bytes of the chunk that are still to come.
     left: u64,
     /// Number of digits of the size so far.
     digits: u8,
@@ -71,8 +71,8 @@ impl ChunkedDecoder {
     /// The trailer section is consumed only when it is complete, so that it is contiguous in the input.
     ///
     /// # Errors
-    /// Status 400, or 431 for a trailer section beyond its limits. A message with an unreadable
-    /// trailer section is incomplete.
+    /// Status 400, or 431 for a trailer section beyond its limits. An unreadable trailer section is an error,
+    /// because the message is then incomplete.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Reject> {
         let mut at = 0;
         loop {
@@ -157,7 +157,8 @@ impl ChunkedDecoder {
             _ => return Err(Reject::BAD_CHUNK_SIZE),
         };
         self.digits += 1;
-        // The highest of 16 digits is below 8, so the size fits in 63 bits.
+        // The new digit adds 4 bits to `left`. So the size fits in 63 bits only if `left` is below 2^59
+        // before.
         if self.digits > SIZE_DIGITS || self.left >= 1 << 59 {
             return Err(Reject::BAD_CHUNK_SIZE);
         }

@@ -1,5 +1,5 @@
-//! The encoder of chunked bodies. Chunk headers are written on the stack, so that the data needs no
-//! copy.
+//! The encoder of chunked bodies. A chunk header is made in a small array on the stack, and is sent before
+//! the data. So the data need not be copied.
 
 use foxy_base::Fields;
 

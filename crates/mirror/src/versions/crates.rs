@@ -19,7 +19,8 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// Returns the text that replaces a part of the line of a hidden version.
+/// Returns the edit that marks a line as yanked: the range to replace, and the new text. Returns `None` if
+/// the version is shown, or if the line cannot be read.
 fn yanked(
     screening: &mut Screening<'_>,
     text: &str,

@@ -14,8 +14,8 @@ impl OwnNames {
     /// Makes the list of the names in `entries`.
     ///
     /// # Errors
-    /// Returns the entry that names a version. All versions of a package belong to the same registry, so an
-    /// entry must not name a version.
+    /// Returns the first entry that names a version. No entry may name a version, because all versions of a
+    /// package belong to the same registry.
     pub fn new(listing: Listing, entries: Vec<Selector>) -> Result<Self, String> {
         match entries.iter().find(|entry| entry.version.is_some()) {
             Some(entry) => Err(entry.text.clone()),

@@ -68,9 +68,10 @@ impl Refused {
 
 impl VersionRules {
     /// Returns the reason why this path is refused. The path begins after the prefix by which clients reach
-    /// the server (`Mirror::path_prefixes`), and has no query. `kind` is the kind of the path's class. `own`
-    /// is true if the path is at the upstream itself, not at another server of the mirror. `other` returns
-    /// true for a path whose class differs from the class of this path.
+    /// the server (`Mirror::path_prefixes`), and has no query. `kind` tells whether the path names an
+    /// artefact, an index document or another resource. `own` is true if the path is at the upstream itself,
+    /// not at another server of the mirror. `other` returns true for a path whose class differs from the
+    /// class of this path.
     #[must_use]
     pub fn refusal(
         &self,

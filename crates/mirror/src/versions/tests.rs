@@ -189,7 +189,7 @@ fn blocked_versions_are_gone_whatever_their_age() {
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
     let names: Vec<_> = read["versions"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["1.0.0", "1.2.0", "2.0.0-rc.1"]);
-    // An exception from the age does not lift a block.
+    // A package in `except` can still be blocked by `block`.
     let rules = VersionRules {
         except: selectors(Listing::Npm, &["a"]),
         ..rules

@@ -10,9 +10,9 @@ use foxy_trace::{Method, Options, files::Known, open};
 use crate::reference::{Kind, Lfu, Limited, Naive, Queue, S3, Tiny};
 use crate::*;
 
-/// The object and the size of each GET with status 200, 206 or 304, or with a status that the log does not
-/// state. If the log does not contain the size, the previous size of the object is used, or 1 if there was
-/// none.
+/// Returns the object and the size of each GET with status 200, 206 or 304, and of each GET whose status the
+/// log does not contain. If the log does not contain the size, the previous size of the object is used, or 1
+/// if there was none.
 fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
     let path = known
         .path()

@@ -155,7 +155,8 @@ fn the_page_of_a_user_is_validated_by_its_entity_tag_alone() {
             let by_tag = Some((true, false));
             assert_eq!(validation(&tagged, USERS[0], next), by_tag, "{control}");
         }
-        // Now a request without credentials fetched the page, so its date may validate it.
+        // Here a request without credentials fetched the page, so the page's Last-Modified may be sent to
+        // validate the page.
         assert_eq!(validation(&dated, "", USERS[0]), Some((false, true)));
     }
 }
