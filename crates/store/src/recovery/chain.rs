@@ -62,7 +62,7 @@ pub(crate) struct Judged {
     pub(super) lost: Option<u64>,
 }
 
-/// A gap of more clusters than this is damage and not a torn write, because the writer never has so many
+/// Longest gap, in clusters, that torn writes can leave. A longer gap is damage, because the writer has fewer
 /// clusters under way at the same time.
 const TORN_MAX: u64 = 1 << 12;
 
