@@ -17,7 +17,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Number of requests that are measured at a time.
-const REQUESTS: usize = 50;
+const REQUESTS: usize = 200;
 /// Number of measurements. The smallest result counts.
 const TIMES: usize = 20;
 

@@ -27,7 +27,7 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     assert_eq!(first.stream.read(&mut byte).unwrap(), 1);
     let mut second = foxy.connect();
     second.send(get(&large, "/2"));
-    let wait = Some(Duration::from_millis(200));
+    let wait = Some(Duration::from_millis(700));
     second.stream.set_read_timeout(wait).unwrap();
     let nothing = second.stream.read(&mut byte).unwrap_err().kind();
     assert!(matches!(

@@ -100,7 +100,7 @@ fn an_origin_that_half_closes_ends_its_answer_and_is_not_used_again() {
 
 #[test]
 fn an_early_refusal_of_a_long_upload_reaches_the_client() {
-    const LENGTH: usize = 16 << 20;
+    const LENGTH: usize = 40 << 20;
     let foxy = Foxy::forward();
     let origin = Origin::start(|asked| {
         asked.reply("413 Content Too Large", "Connection: close\r\n", "no");
