@@ -116,12 +116,7 @@ impl Held {
     /// Waits until [`counts`](Self::counts) are `expected`, and checks that they stay the same.
     #[track_caller]
     fn settle_at(&self, expected: (u64, u64), reason: &str) {
-        let is_reached = |_| {
-            sleep(Duration::from_millis(2));
-            self.counts() == expected
-        };
-        // If the counts still differ from `expected` after the wait, the assertion below prints them.
-        let _ = (0..10_000).any(is_reached);
+        until(|| self.counts() == expected);
         sleep(Duration::from_millis(100));
         assert_eq!(self.counts(), expected, "{reason}");
     }
