@@ -12,11 +12,10 @@ use std::task::{Poll, Waker};
 use super::round_queue::RoundQueue;
 use super::turns::Turns;
 
-/// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
-/// wait for about 1 ms.
-const POLLS_MAX: u8 = 16;
-/// Number of waiting connections that are woken for a round. One client has only [`POLLS_MAX`] polls in a
-/// round. More connections are woken, because some of them may have ended or belong to other clients.
+/// Largest number of polls of one client's connections in a round. If each poll takes 50 us, a client delays
+/// the others by 0.2 ms in each round.
+const POLLS_MAX: u8 = 4;
+/// Number of waiting connections of a client that are woken for a round in which the client has no limit.
 const WOKEN: usize = 64;
 /// Number of slots. A slot counts the polls of a round. The slot of a client is the client's number modulo
 /// this value. Clients with the same slot share its polls.
@@ -34,8 +33,10 @@ pub(crate) struct PollBudgets {
     /// Number of rounds in which the polls of a client still have a limit. A round with several clients sets
     /// this number to [`ALONE`]. A round with a single client decrements it.
     limited: Cell<u8>,
-    /// Connections that wait because their client has used its polls of this round.
-    waiting: RefCell<RoundQueue>,
+    /// Connections that wait because their client has used its polls of this round: one queue for each slot.
+    waiting: RefCell<Box<[RoundQueue]>>,
+    /// The slots whose queue is not empty.
+    crowded: RefCell<Vec<usize>>,
     /// Wakes the task that ends rounds, if a connection begins to wait.
     ends: RefCell<Option<Waker>>,
     /// Number of polls of connections in this round.
@@ -50,7 +51,8 @@ impl PollBudgets {
             polls: [const { Cell::new(0) }; SLOTS],
             clients: Cell::new(0),
             limited: Cell::new(0),
-            waiting: RefCell::default(),
+            waiting: RefCell::new((0..SLOTS).map(|_| RoundQueue::default()).collect()),
+            crowded: RefCell::default(),
             ends: RefCell::default(),
             polled: Cell::new(0),
             turns: Rc::clone(turns),
@@ -64,15 +66,36 @@ impl PollBudgets {
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut number = 0;
         poll_fn(|cx| {
-            if self.has_had_its_polls(client) {
-                self.waiting.borrow_mut().enter(&mut number, cx.waker());
-                self.ends.take().into_iter().for_each(Waker::wake);
+            if !self.may_be_polled(client, &mut number, cx.waker()) {
                 return Poll::Pending;
             }
             self.polled.set(self.polled.get() + 1);
             work.as_mut().poll(cx)
         })
         .await
+    }
+
+    /// Returns true if a connection of `client` may be polled now. Otherwise the connection waits in a queue.
+    /// `number` is its number in the queue, or 0 if it is not in the queue.
+    #[inline]
+    fn may_be_polled(&self, client: u64, number: &mut u64, waker: &Waker) -> bool {
+        if *number == 0 && !self.has_had_its_polls(client) {
+            return true;
+        }
+        let queue = &mut self.waiting.borrow_mut()[slot(client)];
+        if *number > 0 {
+            // Another event may wake a connection that waits. It keeps its position in the queue. The poll of
+            // a connection that has left the queue was counted when the round began.
+            let has_left = queue.has_left(*number);
+            *number = if has_left { 0 } else { *number };
+            return has_left;
+        }
+        if queue.is_empty() {
+            self.crowded.borrow_mut().push(slot(client));
+        }
+        queue.enter(number, waker);
+        self.ends.take().into_iter().for_each(Waker::wake);
+        false
     }
 
     /// Returns true if the client has used all its polls of this round. Otherwise counts one more poll and
@@ -82,19 +105,29 @@ impl PollBudgets {
         if client == 0 {
             return false;
         }
-        let polls = &self.polls[(client % SLOTS as u64) as usize];
+        let polls = &self.polls[slot(client)];
         let before = polls.get();
-        if before >= POLLS_MAX && self.limited.get() > 0 {
+        if before >= POLLS_MAX && self.has_limits() {
             return true;
         }
         if before == 0 {
-            self.clients.set(self.clients.get() + 1);
-            if self.clients.get() > 1 {
-                self.limited.set(ALONE);
-            }
+            self.count_client();
         }
         polls.set(before.saturating_add(1));
         false
+    }
+
+    /// Returns true if the polls of a client have a limit, because several clients are active.
+    pub(crate) fn has_limits(&self) -> bool {
+        self.limited.get() > 0
+    }
+
+    /// Counts one more client that was polled in this round.
+    fn count_client(&self) {
+        self.clients.set(self.clients.get() + 1);
+        if self.clients.get() > 1 {
+            self.limited.set(ALONE);
+        }
     }
 
     /// Ends the rounds. A round ends if connections or long answers wait for the next round, and the runtime
@@ -102,7 +135,7 @@ impl PollBudgets {
     pub(crate) async fn run(&self) {
         loop {
             poll_fn(|cx| {
-                let waits = !self.waiting.borrow().is_empty();
+                let waits = !self.crowded.borrow().is_empty();
                 if waits || self.turns.poll_waiting(cx.waker()) {
                     return Poll::Ready(());
                 }
@@ -124,8 +157,29 @@ impl PollBudgets {
         self.clients.set(0);
         self.polls.iter().for_each(|polls| polls.set(0));
         self.turns.next(self.polled.take());
-        self.waiting.borrow_mut().wake(WOKEN);
+        self.wake();
     }
+
+    /// Wakes waiting connections and counts their polls. So connections of the same client that other events
+    /// wake do not overtake them.
+    fn wake(&self) {
+        let most = match self.limited.get() {
+            0 => WOKEN,
+            _ => usize::from(POLLS_MAX),
+        };
+        let mut queues = self.waiting.borrow_mut();
+        self.crowded.borrow_mut().retain(|slot| {
+            let woken = queues[*slot].wake(most);
+            self.polls[*slot].set(u8::try_from(woken).unwrap_or(u8::MAX));
+            self.count_client();
+            !queues[*slot].is_empty()
+        });
+    }
+}
+
+/// Returns the slot of a client.
+const fn slot(client: u64) -> usize {
+    (client % SLOTS as u64) as usize
 }
 
 #[cfg(test)]
@@ -177,6 +231,40 @@ mod tests {
         let most = between(2000);
         assert!(most <= 2 * usize::from(POLLS_MAX), "{most}");
         assert!(most > 0, "client 1 is polled too");
+    }
+
+    /// Connections of one client are polled in the order in which they began to wait. A connection that another
+    /// event wakes does not overtake them.
+    #[test]
+    fn waiting_connections_keep_their_order() {
+        let budgets = PollBudgets::new(&Rc::default());
+        let polled =
+            |client, number: &mut u64| budgets.may_be_polled(client, number, Waker::noop());
+        assert!(polled(2, &mut 0));
+        let mut waiting = [0; POLLS_MAX as usize + 2];
+        (0..POLLS_MAX).for_each(|_| assert!(polled(1, &mut 0)));
+        assert!(waiting.iter_mut().all(|number| !polled(1, number)));
+        // They keep their places if they are woken too early.
+        assert!(waiting.iter_mut().rev().all(|number| !polled(1, number)));
+
+        budgets.next();
+        let mut newest = 0;
+        assert!(
+            !polled(1, &mut newest),
+            "the first of the queue have the polls"
+        );
+        let (first, second) = waiting.split_at_mut(POLLS_MAX as usize);
+        assert!(second.iter_mut().all(|number| !polled(1, number)));
+        assert!(first.iter_mut().all(|number| polled(1, number)));
+        assert!(
+            first.iter_mut().all(|number| !polled(1, number)),
+            "once each"
+        );
+        assert!(polled(2, &mut 0), "another client has polls of its own");
+
+        budgets.next();
+        assert!(second.iter_mut().all(|number| polled(1, number)));
+        assert!(polled(1, &mut newest));
     }
 
     #[test]
