@@ -9,7 +9,10 @@ use super::sockets::{Sockets, Sum};
 use crate::kit::Memory;
 
 /// Time between two samples.
-const INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const OFTEN: Duration = Duration::from_millis(100);
+/// Time between two samples, if the latency of other clients is the result of the load. While the kernel lists
+/// the sockets, other threads cannot run on that processor for several milliseconds.
+pub(super) const RARELY: Duration = Duration::from_secs(1);
 
 /// The greatest values that were measured while a load ran, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,8 +55,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts to sample the process `pid`.
-    pub(super) fn start(pid: u32, mut sockets: Sockets) -> Self {
+    /// Starts to sample the process `pid`, with this time between two samples.
+    pub(super) fn start(pid: u32, mut sockets: Sockets, interval: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
@@ -69,7 +72,7 @@ impl Sampler {
                 if last {
                     return peaks;
                 }
-                sleep(INTERVAL);
+                sleep(interval);
             }
         });
         Self { stop, thread }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::fixture::{Client, Fixture};
 use super::load::{self, Load, Outcome, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
-use super::memory::Sampler;
+use super::memory::{self, Sampler};
 use super::origin::Origin;
 use super::row::Row;
 use super::sockets::Sockets;
@@ -136,7 +136,11 @@ impl Bench {
             Load::Greedy => Some(runtime.block_on(self.another(load, limit))?),
             _ => None,
         };
-        let sampler = Sampler::start(pid, sockets);
+        let interval = match load {
+            Load::Greedy => memory::RARELY,
+            _ => memory::OFTEN,
+        };
+        let sampler = Sampler::start(pid, sockets, interval);
         let watch = Watch::start(&fixture);
         let loaded = Instant::now();
         let outcome = runtime.block_on(async {
