@@ -118,7 +118,7 @@ impl PollBudgets {
     }
 
     /// Returns true if the polls of a client have a limit, because several clients are active.
-    pub(crate) fn has_limits(&self) -> bool {
+    fn has_limits(&self) -> bool {
         self.limited.get() > 0
     }
 
