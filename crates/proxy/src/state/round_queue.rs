@@ -3,6 +3,10 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+/// Number of tasks for which an empty queue keeps memory. A worker has a queue for each slot of clients. Many
+/// clients that had thousands of connections must not leave megabytes in these queues.
+const KEPT: usize = 16;
+
 /// Tasks in order of arrival. Their numbers count from 1.
 #[derive(Debug, Default)]
 pub(super) struct RoundQueue {
@@ -36,6 +40,9 @@ impl RoundQueue {
         let woken = self.wakers.len().min(most);
         self.left += woken as u64;
         self.wakers.drain(..woken).for_each(Waker::wake);
+        if self.wakers.is_empty() {
+            self.wakers.shrink_to(KEPT);
+        }
         woken
     }
 }
@@ -61,5 +68,15 @@ mod tests {
         assert_eq!((queue.wakers.len(), first, second), (2, 3, 2));
         assert_eq!(queue.wake(5), 2);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn an_empty_queue_keeps_little_memory() {
+        let mut queue = RoundQueue::default();
+        (0..5000).for_each(|_| queue.enter(&mut 0, Waker::noop()));
+        queue.wake(4999);
+        assert!(queue.wakers.capacity() >= 5000, "one task is left");
+        queue.wake(1);
+        assert!(queue.wakers.capacity() <= 2 * KEPT);
     }
 }
