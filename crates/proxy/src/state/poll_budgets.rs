@@ -61,7 +61,8 @@ impl PollBudgets {
 
     /// Runs `work`, which belongs to one connection of `client`. `work` is polled only while the client has
     /// polls left in the present round. If connections of only one client are active, or if `client` is 0,
-    /// there is no limit. Cancel safe if `work` is cancel safe. The caller pins `work`, because a future that
+    /// there is no limit. Cancel safe if `work` is cancel safe; if the future is dropped while it waits, it
+    /// uses up one poll of a later round. The caller pins `work`, because a future that
     /// takes another future by value needs memory for that future twice.
     pub(crate) async fn take<F: Future>(&self, client: u64, mut work: Pin<&mut F>) -> F::Output {
         let mut number = 0;
@@ -87,7 +88,9 @@ impl PollBudgets {
             // Another event may wake a connection that waits. It keeps its position in the queue. The poll of
             // a connection that has left the queue was counted when the round began.
             let has_left = queue.has_left(*number);
-            *number = if has_left { 0 } else { *number };
+            if has_left {
+                *number = 0;
+            }
             return has_left;
         }
         if queue.is_empty() {
@@ -163,9 +166,9 @@ impl PollBudgets {
     /// Wakes waiting connections and counts their polls. So connections of the same client that other events
     /// wake do not overtake them.
     fn wake(&self) {
-        let most = match self.limited.get() {
-            0 => WOKEN,
-            _ => usize::from(POLLS_MAX),
+        let most = match self.has_limits() {
+            true => usize::from(POLLS_MAX),
+            false => WOKEN,
         };
         let mut queues = self.waiting.borrow_mut();
         self.crowded.borrow_mut().retain(|slot| {
@@ -265,6 +268,33 @@ mod tests {
         budgets.next();
         assert!(second.iter_mut().all(|number| polled(1, number)));
         assert!(polled(1, &mut newest));
+    }
+
+    #[test]
+    fn connections_that_end_while_they_wait_do_not_stop_the_others() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        LocalSet::new().block_on(&runtime.unwrap(), async move {
+            let budgets = Rc::new(PollBudgets::new(&Rc::default()));
+            let ends = Rc::clone(&budgets);
+            spawn_local(async move { ends.run().await });
+            assert!(budgets.may_be_polled(2, &mut 0, Waker::noop()));
+            let polled = Rc::new(Cell::new(0));
+            let connections = (0..100).map(|_| {
+                let (budgets, polled) = (Rc::clone(&budgets), Rc::clone(&polled));
+                let work = async move { polled.set(polled.get() + 1) };
+                spawn_local(async move { budgets.take(1, pin!(work)).await })
+            });
+            let connections: Vec<_> = connections.collect();
+            // All connections run once, in their order, before this task runs again.
+            yield_now().await;
+            let first = usize::from(POLLS_MAX);
+            assert_eq!(polled.get(), first);
+            connections[first..99].iter().for_each(|task| task.abort());
+            for _ in 0..50 {
+                yield_now().await;
+            }
+            assert_eq!(polled.get(), first + 1, "the last connection is polled");
+        });
     }
 
     #[test]
