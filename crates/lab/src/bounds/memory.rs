@@ -10,8 +10,8 @@ use crate::kit::Memory;
 
 /// Time between two samples.
 pub(super) const OFTEN: Duration = Duration::from_millis(100);
-/// Time between two samples, if the latency of other clients is the result of the load. While the kernel lists
-/// the sockets, other threads cannot run on that processor for several milliseconds.
+/// Time between two samples, if the latency of other clients is the result of the load. For each sample the
+/// kernel lists all sockets. This takes several milliseconds of a processor and delays the other threads.
 pub(super) const RARELY: Duration = Duration::from_secs(1);
 
 /// The greatest values that were measured while a load ran, in bytes.

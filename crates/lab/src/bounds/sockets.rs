@@ -1,9 +1,9 @@
 //! Kernel memory of TCP sockets, read by the kernel's socket diagnosis (netlink).
 //!
-//! The program `ss` reads the same values, but this measurement needs the values of 15,000 sockets ten times
-//! a second. The text output of `ss` would then take a whole core, which the measurement needs itself. Here,
-//! one dump of 15,000 sockets takes about 10 ms. `mem` in /proc/net/sockstat is faster, but it counts the
-//! sockets of all processes on the machine, including the laboratory's own ends of the same connections.
+//! The program `ss` reads the same values, but this measurement needs the values of 15,000 sockets up to ten
+//! times a second. The text output of `ss` would then take a whole core, which the measurement needs itself.
+//! Here, one dump of 15,000 sockets takes about 10 ms. `mem` in /proc/net/sockstat is faster, but it counts
+//! the sockets of all processes on the machine, including the laboratory's own ends of the same connections.
 //!
 //! The sum contains these values of `skmem` as `ss -m` prints it: `r` (receive queue), `w` (send queue), `f`
 //! (allocated ahead) and `bl` (backlog). The value `t` counts packets that are in the network layer. The
