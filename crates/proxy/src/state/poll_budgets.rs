@@ -12,9 +12,9 @@ use std::task::{Poll, Waker};
 use super::round_queue::RoundQueue;
 use super::turns::Turns;
 
-/// Largest number of polls of one client's connections in a round. If each poll takes 50 us, other clients
-/// wait for about 1 ms.
-const POLLS_MAX: u8 = 16;
+/// Largest number of polls of one client's connections in a round. If each poll takes 50 us, a client delays
+/// the others by 0.2 ms in each round.
+const POLLS_MAX: u8 = 4;
 /// Number of waiting connections of a client that are woken for a round in which the client has no limit.
 const WOKEN: usize = 64;
 /// Number of slots. A slot counts the polls of a round. The slot of a client is the client's number modulo

@@ -17,8 +17,9 @@ pub(crate) const GRANT: usize = 128 << 10;
 /// not begun. So only a few answers are under way. Otherwise the bytes of all clients would be in the kernel
 /// at the same time, and no longer in the processor's cache when the clients read them.
 const TURN: u8 = 8;
-/// Smallest and largest number of grants in a round.
-const GRANTS: (usize, usize) = (8, 128);
+/// Smallest and largest number of grants in a round. With a larger smallest number, long answers would get
+/// more of the time than connections whose polls have a limit (see `POLLS_MAX` in `poll_budgets`).
+const GRANTS: (usize, usize) = (2, 128);
 /// Number of polls of connections in a round for which the next round has one grant, within the limits of
 /// [`GRANTS`]. Sending the bytes of a grant takes several times as long as a poll. So long answers get about
 /// half of the time.
