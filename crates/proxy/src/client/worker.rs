@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use crate::access::client_connections::CountedConnection;
 use crate::access::settings::contains;
 use crate::client::conn::Conn;
+use crate::client::listen::accept::Newcomer;
 use crate::client::listen::listening::Listening;
 use crate::client::listen::named;
 use crate::client::listen::post::{Post, Posted};
@@ -88,6 +89,9 @@ impl Worker {
                 }
             }
         }
+        // The tasks that accept connections run once more and start to serve the newcomers. Newcomers for which
+        // there is no memory are closed, like the connections that wait in the kernel.
+        tokio::task::yield_now().await;
         let local = listening.stop();
         local.sweep.drain();
         local.pool.clear();
@@ -185,14 +189,19 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-/// Begins to serve a connection that was accepted.
-pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
+/// Begins to serve an accepted connection.
+pub(crate) fn start(post: &Rc<Post>, newcomer: Newcomer) {
     let Posted {
         local, tls, named, ..
     } = post.current();
     let access = &local.proxy.config.access;
+    let peer = newcomer.peer;
     let named = named && contains(&access.trusted_proxies, peer.ip());
-    let Some(guard) = Open::count(&local, peer) else {
+    let Some(guard) = Open::count(&local, newcomer.counted) else {
+        return;
+    };
+    // If the registration fails, the connection is closed.
+    let Ok(stream) = newcomer.stream.register() else {
         return;
     };
     // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes
@@ -268,7 +277,10 @@ async fn serve_tls(
 
 /// Counts a connection of this client. Returns `Some(None)` for a connection of a trusted proxy, which is not
 /// counted. Returns `None` if the connection is refused.
-fn count_connection(local: &Local, client: SocketAddr) -> Option<Option<CountedConnection>> {
+pub(crate) fn count_connection(
+    local: &Local,
+    client: SocketAddr,
+) -> Option<Option<CountedConnection>> {
     let access = &local.proxy.config.access;
     if contains(&access.trusted_proxies, client.ip()) {
         return Some(None);
@@ -302,11 +314,10 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Counts an accepted connection. If there are too many connections, or if memory is spent, closes
-    /// others. Returns `None` if the connection is refused.
-    pub(crate) fn count(local: &Rc<Local>, peer: SocketAddr) -> Option<Self> {
+    /// Counts a connection that will be served. `counted` counts it for its client. If there are too many
+    /// connections, or if memory is spent, closes others. Returns `None` if the connection is refused.
+    pub(crate) fn count(local: &Rc<Local>, counted: Option<CountedConnection>) -> Option<Self> {
         let open = &local.proxy.connections;
-        let counted = count_connection(local, peer)?;
         let limit = local.proxy.config.limits.connections;
         let full = open.fetch_add(1, Ordering::Relaxed) >= limit;
         // A connection that is closed to make room for this one is no longer counted.
@@ -388,7 +399,8 @@ mod tests {
     #[test]
     fn only_an_admitted_connection_can_be_replaced() {
         with_worker(1 << 20, |local| async move {
-            let open = || Open::count(&local, "192.0.2.1:5".parse().unwrap()).unwrap();
+            let counted = || count_connection(&local, "192.0.2.1:5".parse().unwrap()).unwrap();
+            let open = || Open::count(&local, counted()).unwrap();
             let (admitted, refused) = (open(), open());
             assert!(admitted.enter().await);
             let _waiting = local.entrance.count_waiting();

@@ -15,7 +15,7 @@ use super::wire::Wire;
 use super::world::World;
 use crate::client::listen::listening::Listening;
 use crate::client::listen::post::Post;
-use crate::client::worker::{self, Open};
+use crate::client::worker::{self, Open, count_connection};
 use crate::state::local::Local;
 use crate::{NoLog, Proxy, Renewals, Renewer, Serves};
 
@@ -61,7 +61,8 @@ async fn renew(mut listening: Listening, mut renewals: Renewals, mut rng: Rng) {
     }
 }
 
-/// Accepts the connections of a listener in the same way as the product does with sockets.
+/// Accepts the connections of a listener in the same way as the product does with sockets, but without queues of
+/// newcomers: the connections are served in the order of arrival.
 async fn accept(world: Rc<World>, post: Rc<Post>, mut accepted: UnboundedReceiver<Arrival>) {
     loop {
         let local = post.current().local;
@@ -70,7 +71,8 @@ async fn accept(world: Rc<World>, post: Rc<Post>, mut accepted: UnboundedReceive
             return;
         };
         let local = post.current().local;
-        let Some(guard) = Open::count(&local, peer) else {
+        let counted = count_connection(&local, peer);
+        let Some(guard) = counted.and_then(|counted| Open::count(&local, counted)) else {
             continue;
         };
         let post = Rc::clone(&post);

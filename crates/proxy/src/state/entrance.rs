@@ -24,8 +24,9 @@ use crate::state::local::Local;
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
-/// Number of connections that are accepted in a row before the requests of other connections are polled. If
-/// at most this number of further connections may wait, the worker accepts one connection at a time.
+/// Number of accepted connections that a worker starts to serve in a row before the requests of other
+/// connections are polled. If at most this number of further connections may wait, the worker starts with one
+/// connection at a time.
 pub(crate) const IN_A_ROW: usize = 16;
 /// Number of connections that are admitted in each interval of [`LOOK`], when memory has been short for
 /// [`OVER`].

@@ -121,7 +121,7 @@ impl PollBudgets {
     }
 
     /// Returns true if the polls of a client have a limit, because several clients are active.
-    fn has_limits(&self) -> bool {
+    pub(crate) fn has_limits(&self) -> bool {
         self.limited.get() > 0
     }
 

@@ -1,11 +1,9 @@
 //! The listeners of one worker. They are opened at the start, and renewed and closed by reloads.
 
-use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foxy_tls::ListenerTls;
 use hashbrown::HashMap;
@@ -14,16 +12,19 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::conn::{Door, Sites};
+use crate::client::listen::accept::accept;
 use crate::client::listen::listener::BACKLOG;
 use crate::client::listen::post::{Post, Posted};
-use crate::client::worker::start;
 use crate::origin::origins::check;
-use crate::state::entrance::IN_A_ROW;
 use crate::state::local::Local;
 use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
-/// Time for which the connections in the queue of a closed listener are still accepted.
-const LAST: Duration = Duration::from_millis(20);
+/// Largest number of newcomers of one listener: accepted connections that wait for the turn of their client.
+const NEWCOMERS_MAX: usize = 256;
+/// If the backlog is smaller, because memory is small, there are no newcomers.
+const BACKLOG_FOR_NEWCOMERS: usize = 512;
+/// All newcomers of one listener use at most this part of the open files that are for client connections.
+const NEWCOMERS_PART: usize = 16;
 
 /// The listeners, and the present settings.
 pub(crate) struct Listening {
@@ -59,7 +60,6 @@ impl Listening {
         (serves, way): (Serves, Way),
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
-        let socket = TcpListener::from_std(socket)?;
         // Accepted sockets inherit the buffer size. With a small memory budget, the unread bytes of one
         // client must not fill megabytes of kernel memory.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
@@ -67,16 +67,19 @@ impl Listening {
         }
         let proxy = &self.local.proxy;
         let backlog = proxy.ledger.backlog(proxy.workers());
+        let newcomers = newcomers_max(backlog, proxy.config.limits.connections);
+        let backlog = backlog - newcomers;
         let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
         // The socket listens already. This second call only changes the length of its queue.
         SockRef::from(&socket).listen(backlog)?;
+        let socket = TcpListener::from_std(socket)?;
         // There may already be a socket for this address, because a service manager may pass several.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {
             post: Post::new(self.posted(serves.clone(), way)),
             accepting: Vec::new(),
         });
-        let accepting = accept(Rc::clone(&open.post), socket);
+        let accepting = accept(Rc::clone(&open.post), socket, newcomers);
         open.accepting.push(tokio::task::spawn_local(accepting));
         self.open.insert(address, open);
         self.check(&serves);
@@ -175,6 +178,18 @@ impl Listening {
     }
 }
 
+/// Returns the largest number of newcomers of one listener. They are a part of the `backlog`: the number of
+/// connections that may wait for a listener of one worker. `connections` is the largest number of connections
+/// of all clients.
+fn newcomers_max(backlog: usize, connections: usize) -> usize {
+    if backlog < BACKLOG_FOR_NEWCOMERS {
+        return 0;
+    }
+    (backlog / 2)
+        .min(connections / NEWCOMERS_PART)
+        .min(NEWCOMERS_MAX)
+}
+
 /// Converts the roles of a listener to a [`Door`]. Its roles are in `Rc`, because only this thread uses them.
 fn door(serves: Serves) -> Door {
     match serves {
@@ -198,45 +213,17 @@ fn door(serves: Serves) -> Door {
     }
 }
 
-/// Accepts connections until a reload closes the listener. Then accepts the connections that are still in the
-/// queue. Otherwise the kernel would reset these connections when the socket is closed.
-async fn accept(post: Rc<Post>, socket: TcpListener) {
-    tokio::select! {
-        () = accept_all(&post, &socket) => {}
-        () = post.until_closed() => {}
-    }
-    let _ = tokio::time::timeout(LAST, accept_all(&post, &socket)).await;
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
-    for accepted in 1_usize.. {
-        // Without this limit, Tokio lets a task accept 128 connections in a row.
-        if accepted.is_multiple_of(IN_A_ROW) {
-            tokio::task::yield_now().await;
-        }
-        let local = post.current().local;
-        local.entrance.room(&local).await;
-        match socket.accept().await {
-            Ok((stream, client)) => start(post, stream, client),
-            Err(error) if is_clients_fault(&error) => {}
-            Err(error) => {
-                // There is no free file descriptor or no free memory. Connections in progress must end first.
-                tracing::warn!(%error, "cannot accept connections for a moment");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-        if post.current().local.proxy.is_shutting_down() {
-            pending::<()>().await;
-        }
+    /// Newcomers are a part of the backlog, and of the open files that clients may use.
+    #[test]
+    fn newcomers_have_limits() {
+        assert_eq!(newcomers_max(4096, 10_000), 256);
+        assert_eq!(newcomers_max(511, 10_000), 0, "memory is small");
+        assert_eq!(newcomers_max(512, 10_000), 256);
+        assert_eq!(newcomers_max(4096, 512), 32);
+        assert_eq!(newcomers_max(4096, 1), 0);
     }
-}
-
-/// True if an error of `accept` concerns only one connection, and not the socket.
-fn is_clients_fault(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
 }

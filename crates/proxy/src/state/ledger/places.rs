@@ -88,11 +88,12 @@ impl Ledger {
         (bytes / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
 
-    /// Returns the number of connections that may wait in the kernel for each listener of each of `workers`.
-    /// If more connections come, the kernel drops their handshakes, and the clients' kernels retry after 1, 3
-    /// and 7 s. This is slow, so the kernel must have room for many connections. If the memory is small, most
-    /// waiting connections wait in the kernel. If the memory is large, only a third of them wait there,
-    /// because Foxy cannot choose which of the connections in the kernel it serves first.
+    /// Returns the number of connections that may wait for each listener of each of `workers`: in the kernel, or
+    /// as newcomers (see `client::listen::accept`). If more connections come, the kernel drops their
+    /// handshakes, and the clients' kernels retry after 1, 3 and 7 s. This is slow, so the kernel must have
+    /// room for many connections. If the memory is small, most waiting connections wait in the kernel. If the
+    /// memory is large, only a third of them wait there, because Foxy cannot choose which of the connections
+    /// in the kernel it serves first.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
         (self.backlog_bytes() / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
