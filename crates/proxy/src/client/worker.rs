@@ -19,7 +19,6 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use crate::access::client_connections::CountedConnection;
 use crate::access::settings::contains;
 use crate::client::conn::Conn;
-use crate::client::listen::accept::Newcomer;
 use crate::client::listen::listening::Listening;
 use crate::client::listen::named;
 use crate::client::listen::post::{Post, Posted};
@@ -89,10 +88,7 @@ impl Worker {
                 }
             }
         }
-        // The tasks that accept connections run once more and start to serve the newcomers. Newcomers for which
-        // there is no memory are closed, like the connections that wait in the kernel.
-        tokio::task::yield_now().await;
-        let local = listening.stop();
+        let local = listening.stop().await;
         local.sweep.drain();
         local.pool.clear();
         let drain = local.proxy.config.timeouts.drain;
@@ -189,19 +185,19 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-/// Begins to serve an accepted connection.
-pub(crate) fn start(post: &Rc<Post>, newcomer: Newcomer) {
+/// Begins to serve an accepted connection. `counted` counts it for its client.
+pub(crate) fn start(
+    post: &Rc<Post>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    counted: Option<CountedConnection>,
+) {
     let Posted {
         local, tls, named, ..
     } = post.current();
     let access = &local.proxy.config.access;
-    let peer = newcomer.peer;
     let named = named && contains(&access.trusted_proxies, peer.ip());
-    let Some(guard) = Open::count(&local, newcomer.counted) else {
-        return;
-    };
-    // If the registration fails, the connection is closed.
-    let Ok(stream) = newcomer.stream.register() else {
+    let Some(guard) = Open::count(&local, counted) else {
         return;
     };
     // Foxy writes complete heads and large pieces of bodies. So the kernel need not wait for more bytes

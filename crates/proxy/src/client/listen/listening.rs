@@ -19,17 +19,19 @@ use crate::origin::origins::check;
 use crate::state::local::Local;
 use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
-/// Largest number of newcomers of one listener: accepted connections that wait for the turn of their client.
-const NEWCOMERS_MAX: usize = 256;
-/// If the backlog is smaller, because memory is small, there are no newcomers.
-const BACKLOG_FOR_NEWCOMERS: usize = 512;
-/// All newcomers of one listener use at most this part of the open files that are for client connections.
-const NEWCOMERS_PART: usize = 16;
+/// Largest number of newcomers of one listener of a worker: accepted connections that wait for the turn of
+/// their client.
+const NEWCOMERS_MAX: usize = 1024;
+/// The newcomers of one listener, in all workers, are at most this part of the connections that clients may
+/// have.
+const NEWCOMERS_PART: usize = 8;
 
 /// The listeners, and the present settings.
 pub(crate) struct Listening {
     local: Rc<Local>,
     open: HashMap<SocketAddr, Open>,
+    /// Tasks that accept the last connections of closed listeners.
+    closed: Vec<JoinHandle<()>>,
     /// The sets of origins that are checked regularly, and the tasks that check them.
     checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
 }
@@ -48,6 +50,7 @@ impl Listening {
         Self {
             local,
             open: HashMap::new(),
+            closed: Vec::new(),
             checks: Vec::new(),
         }
     }
@@ -60,19 +63,20 @@ impl Listening {
         (serves, way): (Serves, Way),
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
+        let socket = TcpListener::from_std(socket)?;
         // Accepted sockets inherit the buffer size. With a small memory budget, the unread bytes of one
         // client must not fill megabytes of kernel memory.
         if let Some(bytes) = self.local.proxy.config.limits.receive_bytes() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
         let proxy = &self.local.proxy;
-        let backlog = proxy.ledger.backlog(proxy.workers());
-        let newcomers = newcomers_max(backlog, proxy.config.limits.connections);
+        let workers = proxy.workers().max(1);
+        let (backlog, newcomers) = proxy.ledger.backlog(workers);
+        let newcomers = newcomers_max(newcomers, proxy.config.limits.connections / workers);
         let backlog = backlog - newcomers;
         let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
         // The socket listens already. This second call only changes the length of its queue.
         SockRef::from(&socket).listen(backlog)?;
-        let socket = TcpListener::from_std(socket)?;
         // There may already be a socket for this address, because a service manager may pass several.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {
@@ -163,29 +167,27 @@ impl Listening {
         }
         for open in before.into_values() {
             open.post.close();
+            self.closed.extend(open.accepting);
         }
+        self.closed.retain(|task| !task.is_finished());
         self.end_checks(&used);
     }
 
-    /// Stops accepting, and returns the present settings.
-    pub(crate) fn stop(self) -> Rc<Local> {
-        for open in self.open.into_values() {
-            for task in open.accepting {
-                task.abort();
-            }
+    /// Waits until the tasks that accept connections have ended, and returns the present settings. The tasks
+    /// end because the proxy shuts down. All connections that they have accepted are then being served.
+    pub(crate) async fn stop(self) -> Rc<Local> {
+        let open = self.open.into_values().flat_map(|open| open.accepting);
+        for task in open.chain(self.closed) {
+            let _ = task.await;
         }
         self.local
     }
 }
 
-/// Returns the largest number of newcomers of one listener. They are a part of the `backlog`: the number of
-/// connections that may wait for a listener of one worker. `connections` is the largest number of connections
-/// of all clients.
-fn newcomers_max(backlog: usize, connections: usize) -> usize {
-    if backlog < BACKLOG_FOR_NEWCOMERS {
-        return 0;
-    }
-    (backlog / 2)
+/// Returns the largest number of newcomers of one listener of a worker. There is memory for `newcomers`.
+/// `connections` is the worker's part of the connections that all clients may have.
+fn newcomers_max(newcomers: usize, connections: usize) -> usize {
+    newcomers
         .min(connections / NEWCOMERS_PART)
         .min(NEWCOMERS_MAX)
 }
@@ -217,13 +219,12 @@ fn door(serves: Serves) -> Door {
 mod tests {
     use super::*;
 
-    /// Newcomers are a part of the backlog, and of the open files that clients may use.
+    /// Newcomers use a part of the memory, and a part of the open files that clients may use.
     #[test]
     fn newcomers_have_limits() {
-        assert_eq!(newcomers_max(4096, 10_000), 256);
-        assert_eq!(newcomers_max(511, 10_000), 0, "memory is small");
-        assert_eq!(newcomers_max(512, 10_000), 256);
-        assert_eq!(newcomers_max(4096, 512), 32);
-        assert_eq!(newcomers_max(4096, 1), 0);
+        assert_eq!(newcomers_max(2000, 16_384), 1024);
+        assert_eq!(newcomers_max(200, 16_384), 200);
+        assert_eq!(newcomers_max(2000, 256), 32);
+        assert_eq!(newcomers_max(2000, 1), 0);
     }
 }

@@ -5,14 +5,24 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
+/// The owner of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Client(u64),
+    /// A connection whose client is not known. The number is different for each connection.
+    Unknown(u64),
+}
+
 /// Accepted connections (`T`) of one listener of a worker.
 #[derive(Debug)]
 pub(super) struct Newcomers<T> {
     /// Connections of each client, in the order of arrival. No queue is empty.
-    by_client: HashMap<u64, VecDeque<T>>,
+    by_client: HashMap<Key, VecDeque<T>>,
     /// Clients with connections, in the order of their turns. Each client is here once.
-    turns: VecDeque<u64>,
+    turns: VecDeque<Key>,
     len: usize,
+    /// Number of connections without a known client that were added so far.
+    unknown: u64,
 }
 
 impl<T> Default for Newcomers<T> {
@@ -21,6 +31,7 @@ impl<T> Default for Newcomers<T> {
             by_client: HashMap::new(),
             turns: VecDeque::new(),
             len: 0,
+            unknown: 0,
         }
     }
 }
@@ -35,14 +46,20 @@ impl<T> Newcomers<T> {
         self.len == 0
     }
 
-    /// Adds a connection of `client`.
-    pub(super) fn add(&mut self, client: u64, connection: T) {
+    /// Adds a connection of `client`. A connection without a known client gets a queue of its own.
+    pub(super) fn add(&mut self, client: Option<u64>, connection: T) {
         self.len += 1;
+        let client = client.map_or_else(|| Key::Unknown(self.number()), Key::Client);
         let queue = self.by_client.entry(client).or_default();
         if queue.is_empty() {
             self.turns.push_back(client);
         }
         queue.push_back(connection);
+    }
+
+    fn number(&mut self) -> u64 {
+        self.unknown += 1;
+        self.unknown
     }
 
     /// Removes at most `each` connections of each client, and at most `most` connections in total.
@@ -84,12 +101,12 @@ mod tests {
     fn clients_take_turns() {
         let mut newcomers = Newcomers::default();
         for (client, connection) in [(7, "a"), (7, "b"), (7, "c"), (8, "d"), (9, "e"), (8, "f")] {
-            newcomers.add(client, connection);
+            newcomers.add(Some(client), connection);
         }
         assert_eq!(newcomers.len(), 6);
         assert_eq!(newcomers.take(9, 4), ["a", "d", "e", "b"]);
         // A client that comes again has its turn behind the others.
-        newcomers.add(9, "g");
+        newcomers.add(Some(9), "g");
         assert_eq!(newcomers.take(9, 9), ["f", "c", "g"]);
         assert!(newcomers.is_empty() && newcomers.by_client.is_empty());
     }
@@ -97,12 +114,20 @@ mod tests {
     #[test]
     fn a_client_gives_only_a_few_at_once() {
         let mut newcomers = Newcomers::default();
-        (0..10).for_each(|number| newcomers.add(7, number));
-        (10..12).for_each(|number| newcomers.add(8, number));
+        (0..10).for_each(|number| newcomers.add(Some(7), number));
+        (10..12).for_each(|number| newcomers.add(Some(8), number));
         assert_eq!(newcomers.take(3, 100), [0, 10, 1, 11, 2]);
-        newcomers.add(8, 12);
+        newcomers.add(Some(8), 12);
         assert_eq!(newcomers.take(3, 3), [3, 12, 4]);
         assert_eq!(newcomers.take(100, 100), [5, 6, 7, 8, 9]);
         assert!(newcomers.take(3, 3).is_empty());
+    }
+
+    #[test]
+    fn a_connection_without_a_known_client_has_a_queue_of_its_own() {
+        let mut newcomers = Newcomers::default();
+        (0..3).for_each(|number| newcomers.add(None, number));
+        (3..6).for_each(|number| newcomers.add(Some(1), number));
+        assert_eq!(newcomers.take(1, 100), [0, 1, 2, 3]);
     }
 }

@@ -12,6 +12,8 @@ const WAITING_BYTES: usize = 4 << 10;
 const WAITING_MIN: usize = 8;
 /// Number of connections that may always wait in the kernel for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
+/// Size of a ledger from which on Foxy accepts connections that it does not serve yet.
+const NEWCOMERS_MEMORY: usize = 48 << 20;
 /// Limit of the bytes that connections use while they wait in the kernel for one listener of all workers. The
 /// limit is never more than a quarter of the ledger, and never less than an eighth.
 const BACKLOG_BYTES: usize = 7 << 19;
@@ -88,14 +90,22 @@ impl Ledger {
         (bytes / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
 
-    /// Returns the number of connections that may wait for each listener of each of `workers`: in the kernel, or
-    /// as newcomers (see `client::listen::accept`). If more connections come, the kernel drops their
-    /// handshakes, and the clients' kernels retry after 1, 3 and 7 s. This is slow, so the kernel must have
-    /// room for many connections. If the memory is small, most waiting connections wait in the kernel. If the
-    /// memory is large, only a third of them wait there, because Foxy cannot choose which of the connections
-    /// in the kernel it serves first.
-    pub(crate) fn backlog(&self, workers: usize) -> usize {
-        (self.backlog_bytes() / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
+    /// Returns the number of connections that may wait for each listener of each of `workers`. The second number
+    /// is the part of them that may wait as newcomers (see `client::listen::accept`). The others wait in the
+    /// kernel. If more connections come, the kernel drops their handshakes, and the clients' kernels retry after
+    /// 1, 3 and 7 s. This is slow, so there must be room for many connections.
+    ///
+    /// If the memory is small, most waiting connections wait in the kernel, and there are no newcomers: Foxy
+    /// accepts a connection only when it can serve it. If the memory is large, only a third of the waiting
+    /// connections wait for the listener, because Foxy cannot choose which of the connections in the kernel it
+    /// serves first.
+    pub(crate) fn backlog(&self, workers: usize) -> (usize, usize) {
+        let all = self.backlog_bytes() / WAITING_BYTES / workers.max(1);
+        let all = all.max(BACKLOG_MIN);
+        match self.max() >= NEWCOMERS_MEMORY {
+            true => (all, all / 2),
+            false => (all, 0),
+        }
     }
 
     /// Returns the number of bytes that connections may use while they wait in the kernel for one listener.

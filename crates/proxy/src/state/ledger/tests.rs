@@ -148,7 +148,7 @@ fn connections_have_half_or_what_few_of_them_need() {
 fn fewer_connections_wait_where_memory_is_small() {
     let bounds = |max: usize| {
         let ledger = Ledger::new(max, 0);
-        (ledger.waiting_max(2), ledger.backlog(2))
+        (ledger.waiting_max(2), ledger.backlog(2).0)
     };
     assert_eq!(bounds(1 << 20), (16, 128));
     assert_eq!(bounds(8 << 20), (128, 256), "most wait in the kernel");
@@ -157,6 +157,14 @@ fn fewer_connections_wait_where_memory_is_small() {
     assert_eq!(bounds(1 << 30), (32_768, 16_384));
     let ledger = Ledger::new(1 << 20, 0);
     assert!(ledger.waiting_max(256) > 0, "each of many workers accepts");
+}
+
+#[test]
+fn newcomers_need_a_large_ledger() {
+    let newcomers = |max: usize, workers| Ledger::new(max, 0).backlog(workers).1;
+    assert_eq!(newcomers(32 << 20, 1), 0);
+    assert_eq!(newcomers(64 << 20, 2), 512, "half of the backlog");
+    assert_eq!(newcomers(64 << 20, 32), 64);
 }
 
 #[test]
