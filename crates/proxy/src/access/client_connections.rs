@@ -21,9 +21,9 @@ pub(crate) struct PerClientConnections {
 /// Connections of one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Connections that a worker serves.
+    /// Connections that a worker serves, and accepted connections that need not wait for memory.
     pub(crate) served: usize,
-    /// Connections that wait until a worker serves them.
+    /// Connections that wait for memory.
     pub(crate) waiting: usize,
 }
 
