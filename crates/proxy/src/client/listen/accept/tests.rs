@@ -35,6 +35,15 @@ fn connect(from: Ipv4Addr, to: &Accepting) -> StdStream {
     socket.into()
 }
 
+/// A listener that has at most 30 newcomers, after one client has opened `count` connections, and these
+/// connections.
+async fn with_crowd(local: &Rc<Local>, count: usize) -> (Accepting, Vec<StdStream>) {
+    let mut accepting = accepting(local, 30);
+    let clients = (0..count).map(|_| connect(CROWD, &accepting)).collect();
+    accepting.accept().await.unwrap();
+    (accepting, clients)
+}
+
 async fn two_clients_are_active(local: &Rc<Local>) {
     for client in [1, 2] {
         local.poll_budgets.take(client, pin!(async {})).await;
@@ -44,9 +53,7 @@ async fn two_clients_are_active(local: &Rc<Local>) {
 #[test]
 fn a_connection_overtakes_those_of_a_client_that_opens_many() {
     with_worker(64 << 20, |local| async move {
-        let mut accepting = accepting(&local, 30);
-        let mut clients: Vec<_> = (0..40).map(|_| connect(CROWD, &accepting)).collect();
-        accepting.accept().await.unwrap();
+        let (mut accepting, mut clients) = with_crowd(&local, 40).await;
         assert_eq!(
             accepting.newcomers.len(),
             30,
@@ -69,13 +76,11 @@ fn a_connection_overtakes_those_of_a_client_that_opens_many() {
     });
 }
 
-/// The connections of other clients are then in the kernel's queue.
+/// If there are too many newcomers, the connections of other clients wait in the kernel's queue.
 #[test]
 fn more_connections_are_served_in_a_row_if_there_are_too_many_newcomers() {
     with_worker(64 << 20, |local| async move {
-        let mut accepting = accepting(&local, 30);
-        let _clients: Vec<_> = (0..40).map(|_| connect(CROWD, &accepting)).collect();
-        accepting.accept().await.unwrap();
+        let (mut accepting, _clients) = with_crowd(&local, 40).await;
         two_clients_are_active(&local).await;
         accepting.choose();
         assert_eq!(accepting.next.len(), IN_A_ROW);
@@ -87,9 +92,7 @@ fn more_connections_are_served_in_a_row_if_there_are_too_many_newcomers() {
 #[test]
 fn one_active_client_has_more_connections_in_a_row() {
     with_worker(64 << 20, |local| async move {
-        let mut accepting = accepting(&local, 30);
-        let _clients: Vec<_> = (0..20).map(|_| connect(CROWD, &accepting)).collect();
-        accepting.accept().await.unwrap();
+        let (mut accepting, _clients) = with_crowd(&local, 20).await;
         accepting.choose();
         assert_eq!(accepting.next.len(), IN_A_ROW);
     });
@@ -99,9 +102,7 @@ fn one_active_client_has_more_connections_in_a_row() {
 #[test]
 fn newcomers_get_their_answers_when_foxy_ends() {
     with_worker(64 << 20, |local| async move {
-        let mut accepting = accepting(&local, 30);
-        let clients: Vec<_> = (0..20).map(|_| connect(CROWD, &accepting)).collect();
-        accepting.accept().await.unwrap();
+        let (accepting, clients) = with_crowd(&local, 20).await;
         for mut client in &clients {
             client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         }
@@ -120,9 +121,7 @@ fn newcomers_get_their_answers_when_foxy_ends() {
 #[test]
 fn newcomers_do_not_wait_after_an_error() {
     with_worker(64 << 20, |local| async move {
-        let mut accepting = accepting(&local, 30);
-        let _clients: Vec<_> = (0..20).map(|_| connect(CROWD, &accepting)).collect();
-        accepting.accept().await.unwrap();
+        let (mut accepting, _clients) = with_crowd(&local, 20).await;
         two_clients_are_active(&local).await;
         // From now on, each call of `accept` fails.
         let socket = SockRef::from(&accepting.socket);
