@@ -14,6 +14,7 @@ use socket2::{SockRef, Socket};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::access::client_connections::CountedConnection;
+use crate::client::listen::listener::BACKLOG;
 use crate::client::listen::newcomers::Newcomers;
 use crate::client::listen::post::Post;
 use crate::client::worker::{count_connection, start};
@@ -194,9 +195,13 @@ impl Accepting {
         Ok(())
     }
 
-    /// Accepts all connections that wait in the kernel.
+    /// Accepts all connections that wait in the kernel. The queue of the kernel is not longer than [`BACKLOG`],
+    /// so a client that opens connections meanwhile does not prolong this.
     fn accept_all(&mut self) {
-        while let Ok((stream, peer)) = accept_now(&self.socket) {
+        for _ in 0..BACKLOG {
+            let Ok((stream, peer)) = accept_now(&self.socket) else {
+                break;
+            };
             self.add(stream, peer);
         }
     }
