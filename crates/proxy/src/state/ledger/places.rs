@@ -10,12 +10,12 @@ const CONNECTION_BYTES: usize = 32 << 10;
 const WAITING_BYTES: usize = 4 << 10;
 /// Number of connections that may always wait to be served by one worker.
 const WAITING_MIN: usize = 8;
-/// Number of connections that may always wait in the kernel for one listener of a worker.
+/// Number of connections that may always wait for one listener of a worker.
 const BACKLOG_MIN: usize = 128;
 /// Size of a ledger from which on Foxy accepts connections that it does not serve yet.
 const NEWCOMERS_MEMORY: usize = 48 << 20;
-/// Limit of the bytes that connections use while they wait in the kernel for one listener of all workers. The
-/// limit is never more than a quarter of the ledger, and never less than an eighth.
+/// Limit of the bytes that connections use while they wait for one listener of all workers, in the kernel or as
+/// newcomers. The limit is never more than a quarter of the ledger, and never less than an eighth.
 const BACKLOG_BYTES: usize = 7 << 19;
 /// Number of bytes that connections and buffers may use before new connections are delayed. This limit is
 /// never more than three quarters of the ledger, and never less than half of the ledger.
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// Returns the number of connections that may wait to be served by each of `workers`. Together with those
-    /// that wait in the kernel for one listener, they use three eighths of the ledger. The number is never 0,
+    /// that wait for one listener, they use three eighths of the ledger. The number is never 0,
     /// because a worker with the limit 0 would accept no connection.
     pub(crate) fn waiting_max(&self, workers: usize) -> usize {
         let bytes = (self.max() / 8 * 3).saturating_sub(self.backlog_bytes());
@@ -108,7 +108,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the number of bytes that connections may use while they wait in the kernel for one listener.
+    /// Returns the number of bytes that connections may use while they wait for one listener.
     fn backlog_bytes(&self) -> usize {
         let (usual, most) = (self.max() / 8, self.max() / 4);
         usual.max(BACKLOG_BYTES.min(most))
