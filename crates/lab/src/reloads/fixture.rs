@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::kit::{Answer, Child, ClientRequest, Launch, Target};
+use crate::kit::{Answer, Child, ClientRequest, Launch, Target, wait_for};
 
 /// Longest time for an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,8 +34,11 @@ impl Fixture {
         let program = program.display().to_string();
         let args = [state, program, "serve".to_owned(), config];
         let launch = Launch::new("/usr/bin/env".into(), args);
+        let foxy = Child::start(&launch, folder, port)?;
+        // Foxy listens on the admin address last. Without this wait, the first reload can be refused.
+        wait_for(admin, TIMEOUT)?;
         Ok(Self {
-            foxy: Child::start(&launch, folder, port)?,
+            foxy,
             admin: target(admin, "localhost"),
             file,
         })
