@@ -111,7 +111,7 @@ fn tests(targets: &[&str], long: bool) -> Command {
 /// threads' steps that has at most three preemptions. The build uses a separate target folder, because all
 /// crates are compiled with settings that no other test uses.
 pub(crate) fn models() -> Outcome {
-    let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
+    let mut command = cargo(&["test", "-p", "foxy-index", "--lib"]);
     command.args(["--target-dir", "target/loom"]);
     command.env("RUSTFLAGS", "--cfg loom");
     tallied(command)
