@@ -1,6 +1,6 @@
 //! Steps of `check` that run in parallel with the conformance suite and with the tests that start programs.
 //! The suite and these tests mostly wait for sockets and timers, so the steps (unit tests and compilers) can
-//! use the cores. The steps have the lowest priority, so that they do not slow down the tests.
+//! use the cores. The steps have a low priority, so that they do not slow down the tests.
 
 use std::io::{self, Read, Seek};
 use std::process::{Command, Stdio};
@@ -12,17 +12,29 @@ use foxy_base::{Clock, SystemClock};
 use crate::report::{Outcome, Report};
 use crate::workspace::line;
 
-/// The steps in the order in which they run: name in the report, and arguments of `cargo xtask`.
-const STEPS: [(&str, &[&str]); 4] = [
-    ("unit tests", &["test", "--part", "units"]),
-    ("lints", &["clippy"]),
-    ("documentation", &["doc"]),
-    ("model checks", &["models"]),
+/// A step: its name in the report, and arguments of `cargo xtask`.
+type Step = (&'static str, &'static [&'static str]);
+
+/// Sequences of steps, each with its priority (an argument of `nice`). The sequences run in parallel, and the
+/// steps of a sequence one after the other. Compilers have a lower priority than tests, because tests contain
+/// timeouts. Lints and documentation hold cargo's lock of the target folder for minutes. The model checks have
+/// their own target folder, so they come first: during them, the other commands take the lock and start their
+/// tests.
+const SEQUENCES: [(&str, &[Step]); 2] = [
+    ("10", &[("unit tests", &["test", "--part", "units"])]),
+    (
+        "19",
+        &[
+            ("model checks", &["models"]),
+            ("lints", &["clippy"]),
+            ("documentation", &["doc"]),
+        ],
+    ),
 ];
 
-/// The thread that runs the steps; `None` before the start.
+/// A thread for each sequence; no thread before the start.
 #[derive(Debug, Default)]
-pub(crate) struct ParallelSteps(Option<JoinHandle<Vec<Ended>>>);
+pub(crate) struct ParallelSteps(Vec<JoinHandle<Vec<Ended>>>);
 
 #[derive(Debug)]
 struct Ended {
@@ -33,34 +45,38 @@ struct Ended {
 }
 
 impl ParallelSteps {
-    /// Starts the steps, which run one after the other. Their output is kept. If `long` is true, the tests
-    /// use many more seeds.
+    /// Starts the steps. Their output is kept. If `long` is true, the tests use many more seeds.
     pub(crate) fn start(&mut self, long: bool) {
-        self.0 = Some(spawn(move || STEPS.map(|step| run(step, long)).into()));
+        let started = SEQUENCES.map(|(nice, steps)| {
+            spawn(move || steps.iter().map(|&step| run(step, nice, long)).collect())
+        });
+        self.0 = started.into();
     }
 
     /// Waits until the steps have ended and shows their output. If they were not started before, starts them.
     pub(crate) fn report(mut self, report: &mut Report, long: bool) {
-        if self.0.is_none() {
+        if self.0.is_empty() {
             self.start(long);
         }
-        match self.0.map(JoinHandle::join) {
-            Some(Ok(all)) => all.into_iter().for_each(|ended| {
-                print!("{}", ended.output);
-                report.note(ended.name, ended.outcome, ended.took);
-            }),
-            _ => report.step("lints", || {
-                Outcome::single(Err("the thread of the parallel steps died".to_owned()))
-            }),
+        for thread in self.0 {
+            match thread.join() {
+                Ok(all) => all.into_iter().for_each(|ended| {
+                    print!("{}", ended.output);
+                    report.note(ended.name, ended.outcome, ended.took);
+                }),
+                Err(_) => report.step("parallel steps", || {
+                    Outcome::single(Err("a thread of the parallel steps died".to_owned()))
+                }),
+            }
         }
     }
 }
 
-fn run((name, step): (&'static str, &[&str]), long: bool) -> Ended {
+fn run((name, step): Step, nice: &str, long: bool) -> Ended {
     let clock = SystemClock::default();
     let start = clock.mono();
     let mut command = Command::new("nice");
-    command.args(["-n", "19"]);
+    command.args(["-n", nice]);
     let program = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
     command.arg(program).args(step).stdin(Stdio::null());
     if long && step.contains(&"test") {
