@@ -1,5 +1,5 @@
 //! Tests the concurrent core of the index under loom, in every interleaving of small scenarios (2 slots in a
-//! bucket, 4 buckets at the start): `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
+//! bucket, 4 buckets at the start): `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --lib`
 
 use loom::sync::Arc;
 use loom::thread;
